@@ -1,0 +1,64 @@
+"""Element types: the NumPy dtype, its MLIR type and its short name in messages."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+_NAMES = {
+    "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+_SHORT = {"bool": "bool", "int": "i", "uint": "u", "float": "f", "bfloat": "bf"}
+
+
+@cache
+def bfloat16() -> np.dtype:
+    """The bfloat16 dtype of ml_dtypes, imported on first use."""
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def is_supported(dtype: np.dtype) -> bool:
+    """True for a dtype that has an MLIR type here (native byte order only)."""
+    return dtype.name in _NAMES and dtype.isnative
+
+
+def mlir_name(dtype: np.dtype) -> str:
+    """`f32` for float32, `i8` for both int8 and uint8: MLIR integers carry no sign."""
+    return _NAMES[dtype.name]
+
+
+def short_name(dtype: np.dtype) -> str:
+    """The name in messages: `f32`, `u8`, `bool`; NumPy's own name for a dtype that is not supported."""
+    if dtype.name not in _NAMES:
+        return str(dtype)
+    letters = dtype.name.rstrip("0123456789")
+    return _SHORT[letters] + dtype.name[len(letters) :]
+
+
+def from_short_name(name: str) -> np.dtype:
+    """The inverse of `short_name`."""
+    for full in _NAMES:
+        dtype = bfloat16() if full == "bfloat16" else np.dtype(full)
+        if short_name(dtype) == name:
+            return dtype
+    raise KeyError(name)
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """True for f16, bf16, f32 and f64."""
+    return dtype.name in ("float16", "bfloat16", "float32", "float64")
+
+
+def tensor_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    """The text of a static tensor type, `tensor<4x8xf32>`."""
+    return "tensor<" + "".join(f"{n}x" for n in shape) + mlir_name(dtype) + ">"
+
+
+def describe(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    """How messages show an array: `f32[4,8]`."""
+    return f"{short_name(dtype)}[{','.join(map(str, shape))}]"

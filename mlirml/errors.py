@@ -1,0 +1,142 @@
+"""Every error that mlirml raises, and how it shows the user's file, line and caret."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in the user's Python source.
+
+    Lines and columns count from 1; `end_column` is one past the last character. Column 0 means that only the line
+    is known (Python 3.10 keeps no columns).
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+        return f"{place} ({self.function})" if self.function else place
+
+    def excerpt(self) -> list[str]:
+        """The source line with a caret line under it; empty when the source cannot be read."""
+        source = linecache.getline(self.file, self.line).rstrip("\n").expandtabs(1)
+        if not source.strip():
+            return []
+        first = self.column or len(source) - len(source.lstrip()) + 1
+        same_line = self.end_line in (0, self.line) and self.end_column > first
+        last = self.end_column if self.column and same_line else len(source) + 1
+        gutter = " " * len(str(self.line))
+        carets = " " * (first - 1) + "^" * max(1, last - first)
+        return [f"{gutter} |", f"{self.line} | {source}", f"{gutter} | {carets}"]
+
+
+class MlirmlError(Exception):
+    """Base of all errors. `str(error)` is the whole message: what, where, the source line, notes and help.
+
+    Attributes: `message` (one line), `location` (`SourceLocation` or None), `notes` (tuple of lines), `help` (what to
+    write instead, or None), `stage` (the compiler stage that failed, or None).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: SourceLocation | None = None,
+        notes: tuple[str, ...] = (),
+        help: str | None = None,
+        stage: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.notes = tuple(notes)
+        self.help = help
+        self.stage = stage
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.location is not None:
+            lines.append(f"  --> {self.location}")
+            lines += [f" {line}" for line in self.location.excerpt()]
+        if self.stage is not None:
+            lines.append(f"   = stage: {self.stage}")
+        lines += [f"   = note: {note}" for note in self.notes]
+        if self.help is not None:
+            lines.append(f"   = help: {self.help}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The classes show themselves as `mlirml.X`, which is not where pickle finds them.
+        return _rebuild, (type(self).__name__, self.message, self.__dict__)
+
+
+def _rebuild(name: str, message: str, state: dict[str, Any]) -> MlirmlError:
+    error: MlirmlError = globals()[name](message)
+    error.__dict__.update(state)
+    return error
+
+
+class CaptureError(MlirmlError):
+    """The Python function cannot be turned into MLIR."""
+
+
+class ShapeError(CaptureError, ValueError):
+    """Shapes, axes or sizes do not fit together."""
+
+
+class DTypeError(CaptureError, TypeError):
+    """A dtype is not supported here, or a value would be silently truncated."""
+
+
+class TracedBoolError(CaptureError):
+    """Python control flow, or a conversion to a Python number, on a value that is known only at run time."""
+
+
+class LeakedTracerError(CaptureError):
+    """A traced array is used after the function that made it was traced."""
+
+
+class UnsupportedSyntaxError(CaptureError):
+    """A Python construct or NumPy function that mlirml does not compile."""
+
+
+class ArgumentError(CaptureError, TypeError):
+    """The call does not fit the function's signature, or an argument is no array, number or container of them."""
+
+
+class TransformError(MlirmlError):
+    """Differentiation or batching failed."""
+
+
+class LoweringError(MlirmlError):
+    """A pass failed. `reproducer` is the path of a file that shows it with `mlirml-opt --run-reproducer`."""
+
+    reproducer: str | None = None
+    op: str | None = None
+    pass_name: str | None = None
+
+
+class TargetError(MlirmlError):
+    """The target does not exist here, or cannot do what was asked."""
+
+
+class LaunchError(MlirmlError):
+    """A compiled program could not be run with these arguments."""
+
+
+class InternalError(MlirmlError):
+    """A bug in mlirml, not in the user's code."""
+
+
+for _class in list(globals().values()):
+    if isinstance(_class, type) and issubclass(_class, MlirmlError):
+        _class.__module__ = "mlirml"  # tracebacks read `mlirml.ShapeError: ...`

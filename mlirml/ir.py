@@ -1,0 +1,84 @@
+"""The only door to the MLIR Python bindings: contexts, parsing, printing, walking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch_mlir import ir as mlir
+from torch_mlir import passmanager, rewrite
+from torch_mlir.dialects import arith, ext, func, linalg, llvm, math, memref, scf, tensor, vector
+
+__all__ = [
+    "arith", "block_ops", "clone_with", "ext", "func", "linalg", "llvm", "main_function", "make_context", "math", "memref",
+    "mlir", "operations", "parse", "passmanager", "rewrite", "scf", "set_function_type", "tensor", "to_text", "vector",
+]  # fmt: skip
+
+
+def make_context() -> mlir.Context:
+    """A context with the mlirml dialect loaded.
+
+    Threads are off: a verifier written in Python hangs with them (llvm-project #215781).
+    """
+    from mlirml.dialects.mlirml import Mlirml
+
+    context = mlir.Context()
+    context.enable_multithreading(False)
+    with context, mlir.Location.unknown():
+        Mlirml.load()
+    return context
+
+
+def parse(text: str, context: mlir.Context | None = None) -> mlir.Module:
+    """Parse a module; keep the result in a variable, because operations die with their module."""
+    return mlir.Module.parse(text, context or make_context())
+
+
+def to_text(op: Any, *, locations: bool = False, generic: bool = False) -> str:
+    """The text of a module or an operation, as mlir-opt prints it."""
+    operation = getattr(op, "operation", op)
+    text: str = operation.get_asm(enable_debug_info=locations, print_generic_op_form=generic, use_local_scope=False)
+    return text if text.endswith("\n") else text + "\n"
+
+
+def operations(op: Any) -> Iterator[mlir.Operation]:
+    """`op` and everything inside it, in order. Collect first, then change: the walk is live."""
+    operation = getattr(op, "operation", op)
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from operations(inner)
+
+
+def block_ops(block: mlir.Block) -> list[mlir.Operation]:
+    """The operations of a block as plain `Operation`s, in a list that survives changes."""
+    return [op.operation for op in block.operations]
+
+
+def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir.Operation:
+    """Clone `op` at the insertion point, its operands (nested ones too) replaced by `values`; `values` learns its results."""
+    copy: mlir.Operation = op.clone().operation
+    for old, new in zip(op.results, copy.results):
+        values[old] = new
+    for inner in list(operations(copy)):
+        for position, operand in enumerate(inner.operands):
+            if operand in values:
+                inner.operands[position] = values[operand]
+    return copy
+
+
+def main_function(module: Any) -> mlir.Operation:
+    """The `func.func @main` of a module."""
+    for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
+        if op.name == "func.func" and mlir.StringAttr(op.attributes["sym_name"]).value == "main":
+            return op
+    raise KeyError("the module has no func.func @main")
+
+
+def set_function_type(function: mlir.Operation) -> None:
+    """Make a `func.func`'s type agree with its entry block and its `func.return`."""
+    block = function.regions[0].blocks[0]
+    results = [v.type for v in block_ops(block)[-1].operands]
+    kind = mlir.FunctionType.get([a.type for a in block.arguments], results, function.context)
+    function.attributes["function_type"] = mlir.TypeAttr.get(kind, function.context)
