@@ -1,0 +1,254 @@
+"""The one exit from MLIR to LLVM: guard, translate, and turn LLVM IR into machine code with llvmlite.
+
+The MLIR bindings hold LLVM 24 and llvmlite holds LLVM 22, so modules cross as text, and only float literals differ
+(`llvm_literals.py`). Objects are position independent, hold no time stamps and no names from outside the module: the
+same text, options, CPU and features give the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import tempfile
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvmlite
+
+from mlirml.errors import InternalError, LoweringError, TargetError
+from mlirml.ir import llvm, mlir
+from mlirml.targets.llvm_literals import rewrite_float_literals
+
+__all__ = [
+    "EXTERNALS", "CodegenOptions", "Host", "compile_to_object", "host", "optimised_ir", "to_assembly", "to_llvm_ir",
+    "undefined_symbols",
+]  # fmt: skip
+
+_TRANSLATABLE_DIALECTS = frozenset(["llvm", "nvvm", "rocdl", "omp"])
+_TRANSLATABLE_OPS = frozenset(["builtin.module", "gpu.module", "gpu.binary", "gpu.launch_func"])
+
+_LIBM = [
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc",
+    "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "ldexp", "lgamma",
+    "log", "log10", "log1p", "log2", "modf", "nearbyint", "pow", "remainder", "rint", "round", "roundeven", "sin",
+    "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+]  # fmt: skip
+EXTERNALS = frozenset(
+    ["mlirml_parallel_for", "memcpy", "memset", "memmove", "bcmp", "memcmp", *_LIBM, *(f"{name}f" for name in _LIBM)]
+)
+"""Symbols that an object may leave undefined: the native loader resolves exactly these."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The CPU that code is generated for; both strings belong into every cache key.
+
+    `cpu` is LLVM's name (`znver4`), `features` LLVM's list (`+avx2,-amx-tile,...`).
+    """
+
+    cpu: str
+    features: str
+
+    def has(self, feature: str) -> bool:
+        """Whether `feature` (LLVM's name, `avx512f`, `fma`, `f16c`) is on."""
+        return f"+{feature}" in self.features.split(",")
+
+    @property
+    def vector_bits(self) -> int:
+        """The width of the widest vector register: 512, 256 or 128."""
+        if self.has("avx512f") and self.has("avx512vl") and self.has("avx512bw"):
+            return 512
+        return 256 if self.has("avx") else 128
+
+
+@lru_cache(maxsize=1)
+def host() -> Host:
+    """The CPU of this process."""
+    return Host(llvmlite.get_host_cpu_name(), llvmlite.get_host_cpu_features().flatten())
+
+
+@dataclass(frozen=True)
+class CodegenOptions:
+    """What LLVM does. `level` is 0 to 3; an empty `cpu` means the host with its features.
+
+    `vector_width` is the preferred width in bits for loops that LLVM vectorises; 0 means the widest of the CPU.
+    When the module defines one of `exports`, every other function becomes internal. `externals` are more symbols that
+    the object may leave undefined.
+    """
+
+    level: int = 3
+    cpu: str = ""
+    features: str = ""
+    loop_vectorise: bool = True
+    slp_vectorise: bool = True
+    unroll: bool = True
+    vector_width: int = 0
+    exports: tuple[str, ...] = ("entry",)
+    externals: frozenset[str] = field(default=frozenset())
+
+    @property
+    def machine(self) -> Host:
+        """The CPU and features to generate code for."""
+        return Host(self.cpu, self.features) if self.cpu or self.features else host()
+
+
+def to_llvm_ir(module: Any) -> str:
+    """LLVM IR text, as llvmlite reads it, of a module in the llvm dialect or of a lowered `gpu.module`.
+
+    Raises `LoweringError` where an operation has no LLVM form.
+    """
+    operation = getattr(module, "operation", module)
+    _guard(operation)
+    return rewrite_float_literals(llvm.translate_module_to_llvmir(operation))
+
+
+def _guard(operation: mlir.Operation) -> None:
+    """Refuse what has no LLVM form: translating it would end the process with a segmentation fault."""
+    left: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        name = op.name
+        if name.partition(".")[0] not in _TRANSLATABLE_DIALECTS and name not in _TRANSLATABLE_OPS:
+            left.append(op)
+        return mlir.WalkResult.ADVANCE
+
+    operation.walk(visit)
+    if left:
+        names = sorted({op.name for op in left})
+        error = LoweringError(
+            f"operations without an LLVM form are left in the module: {', '.join(names)}",
+            stage="codegen",
+            notes=tuple(f"{op.name} at {op.location}" for op in left[:5]),
+        )
+        error.op = left[0].name
+        raise error
+
+
+def compile_to_object(source: Any, options: CodegenOptions | None = None) -> bytes:
+    """An ELF relocatable object of a module in the llvm dialect, or of LLVM IR text.
+
+    Raises `LoweringError` when the object would need a symbol that the native loader does not know.
+    """
+    options = options or CodegenOptions()
+    module, machine = _optimised(source, options)
+    data: bytes = machine.emit_object(module)
+    missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
+    if missing:
+        raise LoweringError(
+            f"the generated code calls functions that do not exist at run time: {', '.join(missing)}",
+            stage="codegen",
+            help="an operation must be expanded before it reaches LLVM; see the table EXTERNALS in targets/llvm.py",
+        )
+    return data
+
+
+def to_assembly(source: Any, options: CodegenOptions | None = None) -> str:
+    """The assembly text of what `compile_to_object` gives."""
+    module, machine = _optimised(source, options or CodegenOptions())
+    text: str = machine.emit_assembly(module)
+    return text
+
+
+def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
+    """LLVM IR text after LLVM's optimisation passes."""
+    return str(_optimised(source, options or CodegenOptions())[0])
+
+
+@lru_cache(maxsize=1)
+def _initialise() -> None:
+    llvmlite.initialize_native_target()
+    llvmlite.initialize_native_asmprinter()
+
+
+def _machine(options: CodegenOptions) -> llvmlite.TargetMachine:
+    _initialise()
+    host = options.machine
+    target = llvmlite.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=host.cpu, features=host.features, opt=options.level, reloc="pic", codemodel="small"
+    )
+
+
+def _optimised(source: Any, options: CodegenOptions) -> tuple[llvmlite.ModuleRef, llvmlite.TargetMachine]:
+    if not 0 <= options.level <= 3:
+        raise TargetError(f"the optimisation level is 0, 1, 2 or 3, not {options.level}")
+    text = source if isinstance(source, str) else to_llvm_ir(source)
+    machine = _machine(options)
+    module = _parse(_with_function_attributes(text, options))
+    module.triple, module.data_layout = llvmlite.get_default_triple(), str(machine.target_data)
+    try:
+        module.verify()
+    except RuntimeError as error:
+        raise _internal_error("LLVM's verifier refuses the generated module", error, text) from None
+    tuning = llvmlite.create_pipeline_tuning_options(speed_level=options.level)
+    tuning.loop_vectorization = tuning.loop_interleaving = options.loop_vectorise
+    tuning.slp_vectorization = options.slp_vectorise
+    tuning.loop_unrolling = options.unroll
+    builder = llvmlite.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return module, machine
+
+
+def _parse(text: str) -> llvmlite.ModuleRef:
+    # An own context: in the shared one, type names depend on what was compiled before.
+    try:
+        return llvmlite.parse_assembly(text, llvmlite.create_context())
+    except RuntimeError as error:
+        raise _internal_error("LLVM cannot read the generated module", error, text) from None
+
+
+def _internal_error(message: str, error: Exception, text: str) -> InternalError:
+    handle, path = tempfile.mkstemp(prefix="mlirml-", suffix=".ll")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    reason = [line for line in str(error).splitlines() if line.strip()]
+    return InternalError(message, stage="codegen", notes=(*reason[:6], f"the module is in {path}"))
+
+
+_DEFINE = re.compile(
+    r"^define (?P<linkage>(?:internal |private )?)(?P<type>[^@\n]*)@\"?(?P<name>[\w.$-]+)\"?\(", re.MULTILINE
+)
+_AFTER_ARGUMENTS = re.compile(r"(?: (?:local_)?unnamed_addr)?(?: addrspace\(\d+\))?")
+
+
+def _with_function_attributes(text: str, options: CodegenOptions) -> str:
+    """Every defined function gets `nounwind` (so no unwind tables), the vector width and the right linkage."""
+    width = options.vector_width or options.machine.vector_bits
+    attributes = f' nounwind "prefer-vector-width"="{width}"'
+    definitions = list(_DEFINE.finditer(text))
+    hide = any(match["name"] in options.exports for match in definitions)
+    pieces, position = [], 0
+    for match in definitions:
+        depth, end = 1, match.end()
+        while depth:  # attributes of arguments hold parentheses too: `range(i32 0, 4)`
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        after = _AFTER_ARGUMENTS.match(text, end)
+        end = after.end() if after else end
+        linkage = "internal " if hide and match["name"] not in options.exports else match["linkage"]
+        pieces += [text[position : match.start()], "define ", linkage, text[match.start("type") : end], attributes]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def undefined_symbols(data: bytes) -> list[str]:
+    """The names that an ELF64 relocatable object leaves undefined, sorted."""
+    section_offset, section_size, section_count = (
+        struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A),
+    )  # fmt: skip
+    sections = [
+        struct.unpack_from("<IIQQQQIIQQ", data, section_offset + i * section_size) for i in range(section_count)
+    ]
+    names: set[str] = set()
+    for _, kind, _, _, offset, size, link, _, _, entry in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        strings = sections[link][4]
+        for at in range(offset + entry, offset + size, entry):
+            name, _, _, section = struct.unpack_from("<IBBH", data, at)
+            if section == 0 and name:
+                names.add(data[strings + name : data.index(b"\0", strings + name)].decode())
+    names.discard("_GLOBAL_OFFSET_TABLE_")  # the assembler's own, a place and not a function
+    return sorted(names)
