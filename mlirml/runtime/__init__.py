@@ -1,0 +1,1 @@
+"""Running compiled programs: the native thread pool, loader and call path."""
