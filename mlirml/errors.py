@@ -125,6 +125,21 @@ class LoweringError(MlirmlError):
     pass_name: str | None = None
 
 
+class PipelineError(MlirmlError, ValueError):
+    """Pipeline text, a pass or an option of a pass is wrong; the message shows where in the text."""
+
+    def __init__(self, message: str, *, text: str = "", position: int = 0, length: int = 1, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.text = text
+        self.position = position
+        self.length = length
+
+    def __str__(self) -> str:
+        what, *rest = super().__str__().split("\n")
+        where = [f"   {self.text}", "   " + " " * self.position + "^" * max(1, self.length)] if self.text else []
+        return "\n".join([what, *where, *rest])
+
+
 class TargetError(MlirmlError):
     """The target does not exist here, or cannot do what was asked."""
 

@@ -1,7 +1,7 @@
 """The `mlirml` dialect: the operations and attributes that no upstream dialect has, checked by IRDL."""
 
-from __future__ import annotations
-
+# The annotations below are read when the classes are made, so this file keeps them as values, not as strings.
+from collections.abc import Sequence
 from typing import Any
 
 from mlirml.ir import ext, mlir
@@ -16,10 +16,13 @@ class ParallelFor(Mlirml.Operation, name="parallel_for"):
 
     `callee` names a private `func.func` whose first two arguments are `index`; `grain` is the least number of
     iterations worth a chunk.
+
+        "mlirml.parallel_for"(%lower, %upper, %a, %b) {callee = @body, grain = 64 : i64,
+            operandSegmentSizes = array<i32: 1, 1, 2>} : (index, index, memref<8xf32>, memref<8xf32>) -> ()
     """
 
     lower: ext.Operand[mlir.IndexType]
     upper: ext.Operand[mlir.IndexType]
-    captures: ext.Operand[Any]
+    captures: Sequence[ext.Operand[Any]]
     callee: mlir.FlatSymbolRefAttr
     grain: mlir.IntegerAttr

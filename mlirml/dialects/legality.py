@@ -1,0 +1,115 @@
+"""Which operations may stand in the module at the end of each stage, as a table, and the check of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlirml.errors import LoweringError, MlirmlError
+from mlirml.ir import mlir, operations
+from mlirml.location import is_unknown, source_location
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What is legal after a stage: whole `dialects`, single `ops` of others; `illegal` ops are taken out again.
+
+    `removed_by` names the pass that removes an op or a dialect that is not legal any more.
+    """
+
+    dialects: frozenset[str]
+    ops: frozenset[str] = frozenset()
+    illegal: frozenset[str] = frozenset()
+    removed_by: Mapping[str, str] = field(default_factory=dict)
+
+    def allows(self, name: str) -> bool:
+        """Whether the op `name` is legal."""
+        legal = name.partition(".")[0] in self.dialects or name in self.ops
+        return legal and name not in self.illegal
+
+    def remover(self, name: str) -> str | None:
+        """The pass that should have removed the op `name`."""
+        return self.removed_by.get(name) or self.removed_by.get(name.partition(".")[0])
+
+
+_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "mlirml", "scf", "tensor"})
+_PARALLEL = frozenset({"mlirml.parallel_for"})
+_CONTRACTIONS = (
+    "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot", "linalg.matmul",
+    "linalg.matvec", "linalg.vecmat",
+)  # fmt: skip
+
+STAGES: Mapping[str, Contract] = {
+    "capture": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "raise": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "transform": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "optimize": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "offload": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "schedule": Contract(
+        frozenset({"arith", "builtin", "cf", "func", "math", "memref", "scf", "ub", "vector"}),
+        ops=_PARALLEL,
+        illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
+        removed_by={
+            **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),
+            "linalg": "mlirml-lower-loops",
+            "tensor": "one-shot-bufferize",
+            "bufferization": "one-shot-bufferize",
+            "scf.parallel": "mlirml-outline-parallel",
+            "scf.reduce": "mlirml-outline-parallel",
+        },
+    ),
+    "lower": Contract(
+        frozenset({"llvm"}),
+        ops=frozenset({"builtin.module"}),
+        removed_by={
+            "mlirml.parallel_for": "mlirml-lower-parallel",
+            "math": "mlirml-expand-math",
+            "scf": "convert-scf-to-cf",
+            "cf": "convert-cf-to-llvm",
+            "arith": "convert-arith-to-llvm",
+            "vector": "convert-vector-to-llvm",
+            "memref": "finalize-memref-to-llvm",
+            "func": "convert-func-to-llvm",
+            "builtin.unrealized_conversion_cast": "reconcile-unrealized-casts",
+        },
+    ),
+}
+
+
+def verify_stage(module: mlir.Operation, stage: str) -> None:
+    """Check a module against the contract of `stage`, in one walk.
+
+    Raises `LoweringError` for the first op that is not legal any more, or whose location is unknown, and names the op,
+    the user's line and the pass that should have removed it.
+    """
+    contract = STAGES[stage]
+    for op in operations(module):
+        if not contract.allows(op.name):
+            raise _illegal(op, stage, contract)
+        if is_unknown(op.location) and not _has_no_place(op):
+            raise _unlocated(op, stage)
+
+
+def _has_no_place(op: mlir.Operation) -> bool:
+    """Constants belong to no line: MLIR's folder shares them between ops and erases their location."""
+    return not len(op.operands) and not len(op.regions)
+
+
+def _illegal(op: mlir.Operation, stage: str, contract: Contract) -> MlirmlError:
+    remover = contract.remover(op.name)
+    notes = (f"pass `{remover}` should have removed it",) if remover else ()
+    error = LoweringError(
+        f"`{op.name}` is not legal after stage {stage}", location=source_location(op.location), notes=notes, stage=stage
+    )
+    error.op = op.name
+    return error
+
+
+def _unlocated(op: mlir.Operation, stage: str) -> MlirmlError:
+    error = LoweringError(
+        f"`{op.name}` has no source location after stage {stage}",
+        notes=(f"the op is {op.get_asm(skip_regions=True)}", "a pass built it outside `with op.location`"),
+        stage=stage,
+    )
+    error.op = op.name
+    return error

@@ -1,0 +1,13 @@
+"""Passes and pipelines: a pass is a frozen dataclass whose fields are its options; a `Pipeline` is a value."""
+
+from __future__ import annotations
+
+from mlirml.passes.base import REGISTRY, NoMatch, Pass, PassOption, Step, Upstream, pass_options, register
+from mlirml.passes.patterns import RewritePattern, apply_patterns, pattern
+from mlirml.passes.pipeline import Pipeline, Stage, parse_pipeline, stage
+from mlirml.passes.report import Instrumentation, Remark, Timing, remark
+
+__all__ = [
+    "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "RewritePattern", "Stage", "Step",
+    "Timing", "Upstream", "apply_patterns", "parse_pipeline", "pass_options", "pattern", "register", "remark", "stage",
+]  # fmt: skip

@@ -1,0 +1,137 @@
+"""What a pass is: a frozen dataclass whose fields are its options, known by its flag; and upstream passes as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Union
+
+from mlirml.errors import PipelineError
+from mlirml.ir import mlir
+from mlirml.passes.syntax import parse_elements, quote, unquote
+
+
+class NoMatch(Exception):
+    """A pattern or matcher does not apply here; the text is the reason, shown as a remark."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over a module. Subclasses are frozen dataclasses; their fields are the options, `max_ops` -> `max-ops`.
+
+    `name` is the flag: `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and stands in `fuse.py`. An option is a
+    `bool`, `int`, `float`, `str`, or a `tuple` of one of them. `str(pass)` is pipeline text without the defaults.
+    """
+
+    name: ClassVar[str]
+
+    def run(self, module: mlir.Operation) -> None:
+        """Change the module (a `builtin.module` operation) in place; raise an `MlirmlError` to fail."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        changed = [
+            f"{flag}={option.show(getattr(self, option.field))}"
+            for flag, option in pass_options(type(self)).items()
+            if option.required or getattr(self, option.field) != option.default
+        ]
+        return f"{self.name}{{{' '.join(changed)}}}" if changed else self.name
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """One upstream pass as MLIR pipeline text, with options and nesting: `func.func(canonicalize,cse)`.
+
+    The text is kept in one normal form, so that equal steps compare equal.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        elements = parse_elements(self.text)
+        if len(elements) != 1:
+            raise PipelineError("an upstream step is one pass or one nest of passes", text=self.text, position=0)
+        object.__setattr__(self, "text", str(elements[0]))
+
+    @property
+    def name(self) -> str:
+        """The text without options, for timing tables and file names."""
+        element = parse_elements(self.text)[0]
+        return element.name if element.children is None else str(element)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Step = Union[Pass, Upstream]
+
+REGISTRY: dict[str, type[Pass]] = {}
+
+
+def register(cls: type[Pass]) -> type[Pass]:
+    """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser."""
+    other = REGISTRY.get(cls.name)
+    if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"{cls.name} is registered twice, by {other.__module__} and {cls.__module__}")
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+@dataclass(frozen=True)
+class PassOption:
+    """How one field of a pass is read and printed. `kind` is the scalar type; `many` says that it is a tuple of it."""
+
+    field: str
+    kind: type
+    many: bool
+    required: bool
+    default: Any
+
+    @property
+    def expects(self) -> str:
+        """What the option takes, for help and errors: `int`, `list of int`, ..."""
+        return f"list of {self.kind.__name__}" if self.many else self.kind.__name__
+
+    def show(self, value: Any) -> str:
+        """The value as pipeline text: `true`, `4`, `{1,2}`."""
+        if self.many:
+            return "{" + ",".join(_SHOW[self.kind](item) for item in value) + "}"
+        return _SHOW[self.kind](value)
+
+    def read(self, text: str | None) -> Any:
+        """The value of the text after `=`; None stands for a bare option. Raises ValueError."""
+        if text is None:
+            if self.kind is bool and not self.many:
+                return True
+            raise ValueError("no value")
+        inner = unquote(text)
+        if not self.many:
+            return _READ[self.kind](inner)
+        return tuple(_READ[self.kind](unquote(item.strip())) for item in inner.split(",")) if inner.strip() else ()
+
+
+def pass_options(cls: type[Pass]) -> dict[str, PassOption]:
+    """The options of a pass by flag, in the order of its fields."""
+    hints = typing.get_type_hints(cls)
+    options = {}
+    for field in dataclasses.fields(cls):
+        many = typing.get_origin(hints[field.name]) is tuple
+        kind = typing.get_args(hints[field.name])[0] if many else hints[field.name]
+        if kind not in _READ:
+            raise TypeError(f"{cls.__name__}.{field.name}: an option cannot be {field.type}")
+        default = field.default_factory() if callable(field.default_factory) else field.default
+        required = default is dataclasses.MISSING
+        options[field.name.replace("_", "-")] = PassOption(field.name, kind, many, required, default)
+    return options
+
+
+def _read_bool(text: str) -> bool:
+    if text not in ("true", "false", "1", "0"):
+        raise ValueError(f"{text} is neither true nor false")
+    return text in ("true", "1")
+
+
+_READ: dict[type, Callable[[str], Any]] = {bool: _read_bool, int: int, float: float, str: str}
+_SHOW: dict[type, Callable[[Any], str]] = {bool: lambda v: "true" if v else "false", int: str, float: repr, str: quote}

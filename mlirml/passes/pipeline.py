@@ -1,0 +1,223 @@
+"""A `Pipeline` is a value: stages of passes, printed and parsed in MLIR's pipeline syntax.
+
+    builtin.module(canonicalize,mlirml-fuse{max-ops=3},mlirml-verify-stage{stage=optimize},func.func(cse))
+
+holds stage `optimize`, which ends with its `mlirml-verify-stage`, and one upstream step that belongs to no stage.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Union
+
+from mlirml.errors import PipelineError
+from mlirml.ir import make_context, mlir
+from mlirml.passes.base import REGISTRY, Pass, Step, Upstream, pass_options
+from mlirml.passes.report import Instrumentation
+from mlirml.passes.run import run_stages, upstream_manager
+from mlirml.passes.syntax import Element, parse_elements
+from mlirml.passes.verify_stage import VerifyStagePass
+
+_ANCHOR = "builtin.module"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named part of a pipeline. The check of its contract is no step of its own; `all_steps` ends with it."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if self.name:
+            VerifyStagePass(self.name)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps and, in a named stage, the check at its end."""
+        return (*self.steps, VerifyStagePass(self.name)) if self.name else self.steps
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What `compile` runs, `mlirml-opt` parses, `--print-pipeline` prints and the cache hashes."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps in order, the checks at the end of each stage included."""
+        return tuple(step for stage in self.stages for step in stage.all_steps)
+
+    def __str__(self) -> str:
+        return f"{_ANCHOR}({','.join(map(str, self.steps))})"
+
+    def until(self, stop_after: str) -> Pipeline:
+        """The pipeline up to and with stage `stop_after`; raises `PipelineError` when it has no such stage."""
+        names = [stage.name for stage in self.stages]
+        if stop_after not in names:
+            named = [name for name in names if name]
+            raise PipelineError(
+                f"the pipeline has no stage `{stop_after}`",
+                help=_did_you_mean(stop_after, named) or f"its stages are {', '.join(named) or 'not named'}",
+            )
+        return Pipeline(self.stages[: names.index(stop_after) + 1])
+
+    def run(
+        self, module: Any, *, stop_after: str | None = None, instrumentation: Instrumentation | None = None
+    ) -> Instrumentation:
+        """Run over a module in place, up to and with stage `stop_after`; returns what was seen on the way.
+
+        Raises `LoweringError` when an upstream pass fails or the contract of a stage is broken, `InternalError` when
+        one of our passes breaks down, and whatever `MlirmlError` a pass raises; each names the stage and the pass.
+        """
+        instrumentation = instrumentation or Instrumentation()
+        pipeline = self if stop_after is None else self.until(stop_after)
+        run_stages(pipeline.stages, getattr(module, "operation", module), instrumentation)
+        return instrumentation
+
+
+def stage(name: str, *steps: Union[Step, str]) -> Stage:
+    """A stage of passes; a string is pipeline text and may hold several passes."""
+    flat: list[Step] = []
+    for step in steps:
+        flat += _parse_steps(step) if isinstance(step, str) else [step]
+    return Stage(name, tuple(flat))
+
+
+def parse_pipeline(text: str) -> Pipeline:
+    """Parse `str(pipeline)`, or any MLIR pipeline text with or without the `builtin.module(...)` around it.
+
+    Every pass must be imported already (`mlirml.pipelines.stages.load_passes()`). Raises `PipelineError`, which points
+    at the mistake, for an unknown pass, an unknown option or a value that does not fit.
+    """
+    stages = []
+    steps: list[Step] = []
+    for step in _parse_steps(text):
+        if isinstance(step, VerifyStagePass):
+            stages.append(Stage(step.stage, tuple(steps)))
+            steps = []
+        else:
+            steps.append(step)
+    if steps:
+        stages.append(Stage("", tuple(steps)))
+    return Pipeline(tuple(stages))
+
+
+def _parse_steps(text: str) -> list[Step]:
+    elements = parse_elements(text)
+    if len(elements) == 1 and elements[0].name == _ANCHOR and elements[0].children is not None:
+        elements = elements[0].children
+    return [_parse_step(element, text) for element in elements]
+
+
+def _parse_step(element: Element, text: str) -> Step:
+    if element.children is None and element.name in REGISTRY:
+        return _make_pass(REGISTRY[element.name], element, text)
+    for inner in _leaves(element):
+        if inner.name in REGISTRY and inner is not element:
+            raise PipelineError(
+                f"{inner.name} runs on the module and cannot be nested in {element.name}",
+                text=text,
+                position=inner.position,
+                length=len(inner.name),
+            )
+        if inner.name.startswith("mlirml-"):
+            raise _unknown_pass(inner, text)
+    step = Upstream(str(element))
+    _check_upstream(step, element, text)
+    return step
+
+
+def _leaves(element: Element) -> Iterator[Element]:
+    if element.children is None:
+        yield element
+    for child in element.children or ():
+        yield from _leaves(child)
+
+
+def _make_pass(cls: type[Pass], element: Element, text: str) -> Pass:
+    options = pass_options(cls)
+    values: dict[str, Any] = {}
+    for given in element.options:
+        at = {"text": text, "position": given.position, "length": len(str(given))}
+        if given.key not in options:
+            known = ", ".join(f"{flag} ({option.expects})" for flag, option in options.items())
+            raise PipelineError(
+                f"{cls.name} has no option `{given.key}`",
+                help=_did_you_mean(given.key, list(options)) or (f"it has {known}" if known else "it has no options"),
+                **at,
+            )
+        option = options[given.key]
+        try:
+            values[option.field] = option.read(given.value)
+        except ValueError:
+            shown = "no value" if given.value is None else f"`{given.value}`"
+            raise PipelineError(f"{given.key} takes {option.expects}, not {shown}", **at) from None
+    at = {"text": text, "position": element.position, "length": len(element.name)}
+    for flag, option in options.items():
+        if option.required and option.field not in values:
+            raise PipelineError(f"{cls.name} needs the option `{flag}` ({option.expects})", **at)
+    try:
+        return cls(**values)
+    except PipelineError as error:
+        raise PipelineError(error.message, help=error.help, notes=error.notes, **at) from None
+
+
+@lru_cache(maxsize=1)
+def _context_for_checks() -> mlir.Context:
+    return make_context()
+
+
+@lru_cache(maxsize=1024)
+def _upstream_mistake(step: Upstream) -> PipelineError | None:
+    try:
+        upstream_manager(step, _context_for_checks())
+    except PipelineError as error:
+        return error
+    return None
+
+
+def _check_upstream(step: Upstream, element: Element, text: str) -> None:
+    mistake = _upstream_mistake(step)
+    if mistake is None:
+        return
+    for inner in _leaves(element):
+        if mistake.message == f"unknown pass `{inner.name}`":
+            raise _unknown_pass(inner, text)
+    raise PipelineError(
+        mistake.message, text=text, position=element.position, length=len(element.name), help=mistake.help
+    )
+
+
+def _unknown_pass(element: Element, text: str) -> PipelineError:
+    return PipelineError(
+        f"unknown pass `{element.name}`",
+        text=text,
+        position=element.position,
+        length=len(element.name),
+        help=_did_you_mean(element.name, [*REGISTRY, *COMMON_UPSTREAM]),
+    )
+
+
+def _did_you_mean(name: str, known: list[str]) -> str | None:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean `{close[0]}`?" if close else None
+
+
+COMMON_UPSTREAM = (
+    "arith-expand", "buffer-deallocation-pipeline", "buffer-hoisting", "buffer-loop-hoisting",
+    "buffer-results-to-out-params", "canonicalize", "convert-arith-to-llvm", "convert-bufferization-to-memref",
+    "convert-cf-to-llvm", "convert-func-to-llvm", "convert-index-to-llvm", "convert-linalg-to-affine-loops",
+    "convert-linalg-to-loops", "convert-linalg-to-parallel-loops", "convert-math-to-llvm", "convert-scf-to-cf",
+    "convert-to-llvm", "convert-ub-to-llvm", "convert-vector-to-llvm", "convert-vector-to-scf", "cse",
+    "drop-equivalent-buffer-results", "eliminate-empty-tensors", "empty-tensor-to-alloc-tensor", "expand-strided-metadata",
+    "finalize-memref-to-llvm", "fold-memref-alias-ops", "inline", "linalg-fold-unit-extent-dims",
+    "linalg-fuse-elementwise-ops", "linalg-generalize-named-ops", "loop-invariant-code-motion", "lower-affine",
+    "math-expand-ops", "math-uplift-to-fma", "one-shot-bufferize", "promote-buffers-to-stack",
+    "reconcile-unrealized-casts", "sccp", "strip-debuginfo", "symbol-dce", "transform-interpreter",
+)  # fmt: skip
+"""Names for did-you-mean only: the bindings run every upstream pass but cannot list them."""

@@ -1,0 +1,140 @@
+"""What a run of a pipeline tells besides the module: remarks, warnings, timings, dumps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from mlirml.errors import SourceLocation
+from mlirml.ir import mlir, to_text
+from mlirml.location import source_location
+
+Severity = Literal["error", "warning", "remark", "note"]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something a pass has to say about one op; `severity` is `remark` except for upstream diagnostics."""
+
+    text: str
+    location: SourceLocation | None = None
+    op: str = ""
+    pass_name: str = ""
+    severity: Severity = "remark"
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        origin = f" [{self.pass_name}]" if self.pass_name else ""
+        return f"{place}{self.severity}: {self.op + ': ' if self.op else ''}{self.text}{origin}"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one pass took, its verification included."""
+
+    stage: str
+    pass_name: str
+    seconds: float
+
+
+@dataclass
+class Instrumentation:
+    """What to watch while a pipeline runs, and what was seen.
+
+    `print_after` writes the IR to `stream` after all passes or only after those that changed it; `dump_dir` gets one
+    numbered file a pass; `remarks` and `timings` fill up as the pipeline runs. `reproducer_dir` is where the file for
+    a failed pass goes (a fresh temporary folder when None).
+    """
+
+    print_after: Literal["none", "all", "changed"] = "none"
+    print_locations: bool = False
+    dump_dir: Path | None = None
+    reproducer_dir: Path | None = None
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    remarks: list[Remark] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    current_pass: str = ""
+    _dumped: int = 0
+    _last_text: str = ""
+    _seen: set[Remark] = field(default_factory=set)
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the module must be printed between the passes."""
+        return self.print_after != "none" or self.dump_dir is not None
+
+    def start(self, module: mlir.Operation) -> None:
+        """Note the module before the first pass."""
+        if self.wants_text:
+            self._last_text = to_text(module, locations=self.print_locations)
+            self._dump("input", self._last_text)
+
+    def after_pass(self, stage: str, pass_name: str, module: mlir.Operation, seconds: float) -> None:
+        """Record that a pass is done."""
+        self.timings.append(Timing(stage, pass_name, seconds))
+        if not self.wants_text:
+            return
+        text = to_text(module, locations=self.print_locations)
+        if self.print_after == "all" or (self.print_after == "changed" and text != self._last_text):
+            self.stream.write(f"// -----// IR Dump After {pass_name} //----- //\n{text}\n")
+        self._last_text = text
+        self._dump(f"{stage}_{pass_name}" if stage else pass_name, text)
+
+    def _dump(self, name: str, text: str) -> None:
+        if self.dump_dir is None:
+            return
+        self.dump_dir.mkdir(parents=True, exist_ok=True)
+        safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80].strip("_")
+        (self.dump_dir / f"{self._dumped:03d}_{safe}.mlir").write_text(text)
+        self._dumped += 1
+
+    def add_remark(self, remark: Remark) -> None:
+        """Keep a remark, once."""
+        if remark not in self._seen:
+            self._seen.add(remark)
+            self.remarks.append(remark)
+
+    def timing_table(self) -> str:
+        """The timings as text: each stage with its passes, in order, with milliseconds and share."""
+        total = sum(timing.seconds for timing in self.timings) or 1e-12
+        lines = ["===- pass timing -===", f"{'ms':>10} {'share':>7}  name"]
+        stages = dict.fromkeys(timing.stage for timing in self.timings)
+        for stage in stages:
+            inside = [timing for timing in self.timings if timing.stage == stage]
+            if stage:
+                lines.append(_timing_line(sum(t.seconds for t in inside), total, f"stage {stage}"))
+            lines += [_timing_line(t.seconds, total, ("  " if stage else "") + t.pass_name) for t in inside]
+        lines.append(_timing_line(total, total, "total"))
+        return "\n".join(lines) + "\n"
+
+
+def _timing_line(seconds: float, total: float, name: str) -> str:
+    return f"{seconds * 1e3:10.3f} {100 * seconds / total:6.1f}%  {name}"
+
+
+_ACTIVE: ContextVar[Instrumentation | None] = ContextVar("mlirml_instrumentation", default=None)
+
+
+@contextmanager
+def active(instrumentation: Instrumentation) -> Iterator[None]:
+    """Send the remarks of the enclosed passes to `instrumentation`."""
+    token = _ACTIVE.set(instrumentation)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def remark(op: Any, text: str) -> None:
+    """Say something about `op` at the user's line; shown by `mlirml-opt --remarks`. Outside a pipeline it is dropped."""
+    instrumentation = _ACTIVE.get()
+    if instrumentation is None:
+        return
+    operation = getattr(op, "operation", op)
+    place = source_location(operation.location)
+    instrumentation.add_remark(Remark(text, place, operation.name, instrumentation.current_pass))

@@ -1,0 +1,61 @@
+"""Files that show a failed pass again: the module before it, the pass, the versions.
+
+    // mlirml reproducer: 'arith.addi' op expected 2 operands
+    // pipeline: builtin.module(mlirml-fuse)
+    // stage: optimize
+    // versions: mlirml 0.1.0, torch-mlir 20261001, llvmlite 0.50.0, Python 3.11.7, Linux x86_64
+    // run: mlirml-opt --run-reproducer reproducer.mlir
+    module { ... }
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from mlirml.passes.base import Step
+
+_PIPELINE = "// pipeline: "
+
+
+def write_reproducer(text: str, steps: Sequence[Step], stage: str, message: str, folder: Path | None) -> Path:
+    """Write the file into `folder` (a fresh temporary one when None) and return its path."""
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="mlirml-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "reproducer.mlir"
+    header = [
+        f"// mlirml reproducer: {' '.join(message.split())}",
+        f"{_PIPELINE}builtin.module({','.join(map(str, steps))})",
+        f"// stage: {stage or '(none)'}",
+        f"// versions: {versions()}",
+        f"// run: mlirml-opt --run-reproducer {path.name}",
+    ]
+    path.write_text("\n".join([*header, text]))
+    return path
+
+
+def pipeline_of_reproducer(text: str) -> str | None:
+    """The pipeline in the header of a reproducer; None when the text has none."""
+    for line in text.splitlines():
+        if line.startswith(_PIPELINE):
+            return line[len(_PIPELINE) :].strip()
+        if line and not line.startswith("//"):
+            break
+    return None
+
+
+def versions() -> str:
+    """What made this result: the versions of mlirml, the bindings, llvmlite, Python and the platform."""
+    parts = [f"{name} {_version(name)}" for name in ("mlirml", "torch-mlir", "llvmlite")]
+    return ", ".join([*parts, f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"])
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "(not installed)"

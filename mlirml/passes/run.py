@@ -1,0 +1,194 @@
+"""Run steps over a module; turn any failure into an error that names the pass, the op, the user's line, a reproducer."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError
+from mlirml.ir import mlir, passmanager
+from mlirml.location import location_in_text, source_location
+from mlirml.passes.base import Pass, Step, Upstream
+from mlirml.passes.report import Instrumentation, Remark, Severity, active
+from mlirml.passes.reproducer import write_reproducer
+
+_OP_IN_MESSAGE = re.compile(r"'([a-z_]\w*\.[\w.]+)' op\b")
+
+
+class StageLike(Protocol):
+    """What the runner needs of a `Stage`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]: ...
+
+
+def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentation: Instrumentation) -> None:
+    """Run the stages in order, in place, verifying the module after every step."""
+    instrumentation.start(module)
+    with active(instrumentation), _diagnostics(module.context, instrumentation):
+        for stage in stages:
+            _run_stage(stage, module, instrumentation)
+
+
+def upstream_manager(step: Upstream, context: mlir.Context) -> Any:
+    """The pass manager of an upstream step; raises `PipelineError` when MLIR does not know it or its options."""
+    with context:
+        manager = passmanager.PassManager("builtin.module")
+        try:
+            manager.add(step.text)
+        except ValueError as error:
+            raise _upstream_error(step, str(error)) from None
+    return manager
+
+
+def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation) -> None:
+    # One clone a stage, not one a pass: when a pass fails, the steps before it are run again on the clone.
+    before = module.clone().operation
+    for position, step in enumerate(stage.all_steps):
+        instrumentation.current_pass = step.name
+        started = time.perf_counter()
+        try:
+            _run_step(step, module)
+        except PipelineError:
+            raise
+        except Exception as cause:
+            steps = stage.all_steps
+            text, remaining = _module_before(before, steps, position)
+            raise _failure(cause, stage.name, step, text, remaining, instrumentation) from cause
+        instrumentation.after_pass(stage.name, step.name, module, time.perf_counter() - started)
+    instrumentation.current_pass = ""
+
+
+def _run_step(step: Step, module: mlir.Operation) -> None:
+    # A pass manager a step costs 50 us and tells which upstream pass failed; one for all steps would not.
+    if isinstance(step, Upstream):
+        upstream_manager(step, module.context).run(module)
+        return
+    with module.context, mlir.Location.unknown():
+        step.run(module)
+    module.verify()
+
+
+def _module_before(clone: mlir.Operation, steps: Sequence[Step], failed: int) -> tuple[str, Sequence[Step]]:
+    """The module before step `failed`, as text, and the steps that still have to run up to and with it."""
+    try:
+        with active(Instrumentation()):
+            for step in steps[:failed]:
+                _run_step(step, clone)
+    except Exception:
+        return "", ()
+    return clone.get_asm(enable_debug_info=True), steps[failed : failed + 1]
+
+
+def _failure(
+    cause: Exception,
+    stage: str,
+    step: Step,
+    text: str,
+    remaining: Sequence[Step],
+    instrumentation: Instrumentation,
+) -> MlirmlError:
+    if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
+        return _annotated(cause, stage, step)
+    error = _as_error(cause, step)
+    error = _annotated(error, stage, step)
+    if getattr(error, "reproducer", None) is None:
+        path = write_reproducer(text, remaining, stage, error.message, instrumentation.reproducer_dir)
+        error.notes += (f"reproducer: mlirml-opt --run-reproducer {path}",)
+        if isinstance(error, LoweringError):
+            error.reproducer = str(path)
+    return error
+
+
+def _annotated(error: MlirmlError, stage: str, step: Step) -> MlirmlError:
+    if error.stage is None and stage:
+        error.stage = stage
+    if not any(note.startswith("pass: ") for note in error.notes):
+        error.notes = (f"pass: {step}", *error.notes)
+    if isinstance(error, LoweringError) and error.pass_name is None:
+        error.pass_name = step.name
+    return error
+
+
+def _as_error(cause: Exception, step: Step) -> MlirmlError:
+    if isinstance(cause, MlirmlError):
+        return cause
+    if isinstance(cause, mlir.MLIRError):
+        return _from_diagnostics(cause, step)
+    what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return InternalError(f"the pass {step.name} broke down: {what}", location=location_in_text(str(cause)))
+
+
+def error_from_diagnostics(cause: mlir.MLIRError, fallback: str) -> LoweringError:
+    """The first diagnostic of an `MLIRError` as our error: its message, op and place; the others become notes."""
+    diagnostics = list(cause.error_diagnostics)
+    if not diagnostics:
+        return LoweringError(str(cause).strip() or fallback)
+    first = diagnostics[0]
+    notes = [note.message for note in first.notes] + [_as_note(other) for other in diagnostics[1:]]
+    error = LoweringError(first.message, location=source_location(first.location), notes=tuple(map(_one_line, notes)))
+    match = _OP_IN_MESSAGE.search(first.message)
+    error.op = match.group(1) if match else None
+    return error
+
+
+def _from_diagnostics(cause: mlir.MLIRError, step: Step) -> MlirmlError:
+    error = error_from_diagnostics(cause, f"the pass {step.name} failed without a reason")
+    if isinstance(step, Pass):
+        internal = InternalError(
+            f"the pass {step.name} left an invalid module: {error.message}", location=error.location, notes=error.notes
+        )
+        return internal
+    return error
+
+
+def _as_note(diagnostic: Any) -> str:
+    place = source_location(diagnostic.location)
+    return f"{place}: {diagnostic.message}" if place else str(diagnostic.message)
+
+
+def _one_line(text: str, limit: int = 400) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 4] + " ..."
+
+
+def _upstream_error(step: Upstream, message: str) -> PipelineError:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    unknown = re.search(r"'([^']+)' does not refer to a registered pass", message)
+    if unknown:
+        return PipelineError(f"unknown pass `{unknown.group(1)}`", text=step.text, position=0)
+    nest = re.search(r"restricted to '([^']+)' on a PassManager", message)
+    if nest:
+        help = f"write {nest.group(1)}({step.text})"
+        return PipelineError(f"{step.name} runs on {nest.group(1)}, not on a module", text=step.text, help=help)
+    what = re.sub(r"^.*?error: |^<Pass-Options-Parser>: ", "", lines[0]) if lines else "MLIR does not accept it"
+    return PipelineError(f"{step.name}: {what}", text=step.text, position=0, length=len(step.text))
+
+
+@contextmanager
+def _diagnostics(context: mlir.Context, instrumentation: Instrumentation) -> Iterator[None]:
+    """Collect the warnings and remarks of upstream passes; errors arrive in `MLIRError`."""
+
+    def collect(diagnostic: Any) -> bool:
+        severity: Severity = _SEVERITIES.get(str(diagnostic.severity).rpartition(".")[2], "remark")
+        place = source_location(diagnostic.location)
+        notes = "".join(f"\n  note: {note.message}" for note in diagnostic.notes)
+        instrumentation.add_remark(
+            Remark(diagnostic.message + notes, place, "", instrumentation.current_pass, severity)
+        )
+        return True
+
+    handler = context.attach_diagnostic_handler(collect)
+    try:
+        yield
+    finally:
+        handler.detach()
+
+
+_SEVERITIES: dict[str, Severity] = {"ERROR": "error", "WARNING": "warning", "REMARK": "remark", "NOTE": "note"}

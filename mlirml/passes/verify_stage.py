@@ -1,0 +1,33 @@
+"""The boundary of a stage, as a pass: the module must hold only what is legal after the stage.
+
+Run after stage `lower`, this module
+
+    func.func @main() loc("train.py":3:1)
+
+fails with "`func.func` is not legal after stage lower"; the same module passes `mlirml-verify-stage{stage=optimize}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirml.dialects.legality import STAGES, verify_stage
+from mlirml.errors import PipelineError
+from mlirml.ir import mlir
+from mlirml.passes.base import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class VerifyStagePass(Pass):
+    """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage."""
+
+    name = "mlirml-verify-stage"
+    stage: str
+
+    def __post_init__(self) -> None:
+        if self.stage not in STAGES:
+            raise PipelineError(f"there is no stage `{self.stage}`", help=f"the stages are {', '.join(STAGES)}")
+
+    def run(self, module: mlir.Operation) -> None:
+        verify_stage(module, self.stage)
