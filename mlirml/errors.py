@@ -125,8 +125,17 @@ class LoweringError(MlirmlError):
     pass_name: str | None = None
 
 
+class ParseError(MlirmlError, ValueError):
+    """MLIR text is not valid."""
+
+
 class PipelineError(MlirmlError, ValueError):
-    """Pipeline text, a pass or an option of a pass is wrong; the message shows where in the text."""
+    """Pipeline text, a pass or an option of a pass is wrong; the message shows where in the text.
+
+    `anchor` is the operation that the pass must be nested on, where that is the mistake.
+    """
+
+    anchor: str | None = None
 
     def __init__(self, message: str, *, text: str = "", position: int = 0, length: int = 1, **fields: Any) -> None:
         super().__init__(message, **fields)

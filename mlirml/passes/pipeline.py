@@ -8,7 +8,7 @@ holds stage `optimize`, which ends with its `mlirml-verify-stage`, and one upstr
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Union
@@ -94,16 +94,31 @@ def parse_pipeline(text: str) -> Pipeline:
     Every pass must be imported already (`mlirml.pipelines.stages.load_passes()`). Raises `PipelineError`, which points
     at the mistake, for an unknown pass, an unknown option or a value that does not fit.
     """
+    return pipeline_of(_parse_steps(text))
+
+
+def parse_flag(text: str) -> tuple[Step, ...]:
+    """The step of one `mlirml-opt` flag, nested on the operation that its pass runs on, as mlir-opt does."""
+    try:
+        return tuple(_parse_steps(text))
+    except PipelineError as error:
+        if error.anchor is None:
+            raise
+        return tuple(_parse_steps(f"{error.anchor}({text})"))
+
+
+def pipeline_of(steps: Iterable[Step]) -> Pipeline:
+    """Group steps into stages; each `mlirml-verify-stage` ends one, what follows the last has no name."""
     stages = []
-    steps: list[Step] = []
-    for step in _parse_steps(text):
+    open_steps: list[Step] = []
+    for step in steps:
         if isinstance(step, VerifyStagePass):
-            stages.append(Stage(step.stage, tuple(steps)))
-            steps = []
+            stages.append(Stage(step.stage, tuple(open_steps)))
+            open_steps = []
         else:
-            steps.append(step)
-    if steps:
-        stages.append(Stage("", tuple(steps)))
+            open_steps.append(step)
+    if open_steps:
+        stages.append(Stage("", tuple(open_steps)))
     return Pipeline(tuple(stages))
 
 
@@ -173,24 +188,20 @@ def _context_for_checks() -> mlir.Context:
 
 
 @lru_cache(maxsize=1024)
-def _upstream_mistake(step: Upstream) -> PipelineError | None:
-    try:
-        upstream_manager(step, _context_for_checks())
-    except PipelineError as error:
-        return error
-    return None
+def _is_known(step: Upstream) -> bool:
+    upstream_manager(step, _context_for_checks())
+    return True
 
 
 def _check_upstream(step: Upstream, element: Element, text: str) -> None:
-    mistake = _upstream_mistake(step)
-    if mistake is None:
-        return
-    for inner in _leaves(element):
-        if mistake.message == f"unknown pass `{inner.name}`":
-            raise _unknown_pass(inner, text)
-    raise PipelineError(
-        mistake.message, text=text, position=element.position, length=len(element.name), help=mistake.help
-    )
+    try:
+        _is_known(step)
+    except PipelineError as error:
+        for inner in _leaves(element):
+            if error.message == f"unknown pass `{inner.name}`":
+                raise _unknown_pass(inner, text) from None
+        error.text, error.position, error.length = text, element.position, len(element.name)
+        raise
 
 
 def _unknown_pass(element: Element, text: str) -> PipelineError:

@@ -126,7 +126,7 @@ def _as_error(cause: Exception, step: Step) -> MlirmlError:
 
 
 def error_from_diagnostics(cause: mlir.MLIRError, fallback: str) -> LoweringError:
-    """The first diagnostic of an `MLIRError` as our error: its message, op and place; the others become notes."""
+    """An `MLIRError` as our error: message, op and place of its first diagnostic; the others become notes."""
     diagnostics = list(cause.error_diagnostics)
     if not diagnostics:
         return LoweringError(str(cause).strip() or fallback)
@@ -162,13 +162,15 @@ def _upstream_error(step: Upstream, message: str) -> PipelineError:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     unknown = re.search(r"'([^']+)' does not refer to a registered pass", message)
     if unknown:
-        return PipelineError(f"unknown pass `{unknown.group(1)}`", text=step.text, position=0)
+        return PipelineError(f"unknown pass `{unknown.group(1)}`", text=step.text)
     nest = re.search(r"restricted to '([^']+)' on a PassManager", message)
     if nest:
-        help = f"write {nest.group(1)}({step.text})"
-        return PipelineError(f"{step.name} runs on {nest.group(1)}, not on a module", text=step.text, help=help)
+        anchor = nest.group(1)
+        error = PipelineError(f"{step.name} runs on {anchor}, not on a module", help=f"write {anchor}({step.text})")
+        error.anchor = anchor
+        return error
     what = re.sub(r"^.*?error: |^<Pass-Options-Parser>: ", "", lines[0]) if lines else "MLIR does not accept it"
-    return PipelineError(f"{step.name}: {what}", text=step.text, position=0, length=len(step.text))
+    return PipelineError(f"{step.name}: {what}", text=step.text, length=len(step.text))
 
 
 @contextmanager
