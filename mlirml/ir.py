@@ -10,8 +10,8 @@ from torch_mlir import passmanager, rewrite
 from torch_mlir.dialects import arith, ext, func, linalg, llvm, math, memref, scf, tensor, vector
 
 __all__ = [
-    "arith", "block_ops", "clone_with", "ext", "func", "linalg", "llvm", "main_function", "make_context", "math", "memref",
-    "mlir", "operations", "parse", "passmanager", "rewrite", "scf", "set_function_type", "tensor", "to_text", "vector",
+    "arith", "block_ops", "clone_with", "defining_op", "ext", "func", "linalg", "llvm", "main_function", "make_context", "math", "memref",
+    "mlir", "named_function", "operations", "parse", "passmanager", "rewrite", "scf", "set_function_type", "tensor", "to_text", "vector",
 ]  # fmt: skip
 
 
@@ -56,6 +56,12 @@ def block_ops(block: mlir.Block) -> list[mlir.Operation]:
     return [op.operation for op in block.operations]
 
 
+def defining_op(value: mlir.Value) -> mlir.Operation | None:
+    """The operation that `value` is a result of; None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, mlir.Block) else owner.operation
+
+
 def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir.Operation:
     """Clone `op` at the insertion point, its operands (nested ones too) replaced by `values`; `values` learns its results."""
     copy: mlir.Operation = op.clone().operation
@@ -69,11 +75,16 @@ def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir
 
 
 def main_function(module: Any) -> mlir.Operation:
-    """The `func.func @main` of a module."""
+    """The function @main of a module."""
+    return named_function(module, "main")
+
+
+def named_function(module: Any, name: str) -> mlir.Operation:
+    """The `func.func` or `llvm.func` of this name."""
     for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
-        if op.name == "func.func" and mlir.StringAttr(op.attributes["sym_name"]).value == "main":
+        if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
             return op
-    raise KeyError("the module has no func.func @main")
+    raise KeyError(f"the module has no function @{name}")
 
 
 def set_function_type(function: mlir.Operation) -> None:

@@ -1,0 +1,157 @@
+"""Build operations at the current insertion point and location, by the cheapest way the bindings have."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mlirml.ir import clone_with, mlir
+from mlirml.location import is_unknown
+
+Values = Sequence[mlir.Value]
+
+
+def create(
+    name: str,
+    operands: Values = (),
+    results: Sequence[mlir.Type] = (),
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+    regions: int = 0,
+) -> mlir.Operation:
+    """Any operation; 2 us, where the op classes take 8 to 60."""
+    return mlir.Operation.create(
+        name, results=list(results), operands=list(operands), attributes=dict(attributes or {}), regions=regions
+    )
+
+
+def value(name: str, operands: Values, result: mlir.Type, **attributes: mlir.Attribute) -> mlir.Value:
+    """The one result of a new operation."""
+    return create(name, operands, [result], attributes).results[0]
+
+
+def same_type(name: str, *operands: mlir.Value, **attributes: mlir.Attribute) -> mlir.Value:
+    """The result of an operation whose result has the type of its last operand, `arith.addf` or `arith.select`."""
+    return create(name, operands, [operands[-1].type], attributes).results[0]
+
+
+def i64(number: int) -> mlir.IntegerAttr:
+    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), number)
+
+
+def constant(attribute: mlir.Attribute) -> mlir.Value:
+    """`arith.constant` of a typed attribute."""
+    return value("arith.constant", (), attribute.type, value=attribute)
+
+
+def index(number: int) -> mlir.Value:
+    """`arith.constant` of index type."""
+    kind = mlir.IndexType.get()
+    return value("arith.constant", (), kind, value=mlir.IntegerAttr.get(kind, number))
+
+
+def zero(kind: mlir.Type) -> mlir.Value:
+    """`arith.constant 0` of an integer, index or float type."""
+    return number(kind, 0)
+
+
+def number(kind: mlir.Type, scalar: float) -> mlir.Value:
+    """`arith.constant` of a scalar type."""
+    if isinstance(kind, mlir.FloatType):
+        return constant(mlir.FloatAttr.get(kind, float(scalar)))
+    return constant(mlir.IntegerAttr.get(kind, int(scalar)))
+
+
+def block(op: mlir.Operation, types: Sequence[mlir.Type], region: int = 0) -> mlir.Block:
+    """Append a block to a region of `op`, its arguments at `op`'s location."""
+    return op.regions[region].blocks.append(*types, arg_locs=[op.location] * len(types))
+
+
+def for_loop(
+    lower: mlir.Value,
+    upper: mlir.Value,
+    step: mlir.Value,
+    body: Callable[[mlir.Value, list[mlir.Value]], Values | None],
+    inits: Values = (),
+) -> list[mlir.Value]:
+    """`scf.for`; `body(i, iter_args)` builds inside and gives the values to yield."""
+    loop = create("scf.for", [lower, upper, step, *inits], [v.type for v in inits], regions=1)
+    inner = block(loop, [mlir.IndexType.get(), *[v.type for v in inits]])
+    with mlir.InsertionPoint(inner):
+        arguments = list(inner.arguments)
+        create("scf.yield", body(arguments[0], arguments[1:]) or ())
+    return list(loop.results)
+
+
+def parallel_loop(
+    lower: mlir.Value, upper: mlir.Value, step: mlir.Value, body: Callable[[mlir.Value], None]
+) -> mlir.Operation:
+    """A one-dimensional `scf.parallel` without reductions."""
+    attributes = {"operandSegmentSizes": mlir.DenseI32ArrayAttr.get([1, 1, 1, 0])}
+    loop = create("scf.parallel", [lower, upper, step], (), attributes, regions=1)
+    inner = block(loop, [mlir.IndexType.get()])
+    with mlir.InsertionPoint(inner):
+        body(inner.arguments[0])
+        create("scf.reduce")
+    return loop
+
+
+def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
+    return mlir.DenseI32ArrayAttr.get(list(sizes))
+
+
+def generic(
+    inputs: Values,
+    outs: Values,
+    maps: Sequence[mlir.AffineMap],
+    iterators: Sequence[str],
+    body: Callable[[list[mlir.Value]], Values],
+) -> mlir.Operation:
+    """`linalg.generic`; `body` gets the block arguments and gives the values to yield."""
+    results = [v.type for v in outs if isinstance(v.type, mlir.RankedTensorType)]
+    attributes = {
+        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
+        "iterator_types": iterator_types(iterators),
+        "operandSegmentSizes": segments(len(inputs), len(outs)),
+    }
+    op = create("linalg.generic", [*inputs, *outs], results, attributes, regions=1)
+    inner = block(op, [mlir.ShapedType(v.type).element_type for v in (*inputs, *outs)])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", body(list(inner.arguments)))
+    return op
+
+
+def iterator_types(kinds: Sequence[str]) -> mlir.ArrayAttr:
+    """`["parallel", "reduction"]` as linalg's attribute."""
+    return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
+
+
+def empty(kind: mlir.Type) -> mlir.Value:
+    """`tensor.empty` of a static tensor type."""
+    return value("tensor.empty", (), kind)
+
+
+def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:
+    """`linalg.fill` of a tensor or a memref."""
+    results = [out.type] if isinstance(out.type, mlir.RankedTensorType) else []
+    op = create("linalg.fill", [scalar, out], results, {"operandSegmentSizes": segments(1, 1)}, regions=1)
+    inner = block(op, [scalar.type, mlir.ShapedType(out.type).element_type])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", [inner.arguments[0]])
+    return op
+
+
+def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
+    """Build a scalar operation again at the insertion point; `environment` maps its operands and learns its results.
+
+    It keeps its own location, or takes the ambient one where it has none (the bodies of named operations).
+    """
+    if op.regions:
+        clone_with(op, environment)
+        return
+    operands = [environment.get(operand, operand) for operand in op.operands]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    with contextlib.nullcontext() if is_unknown(op.location) else op.location:
+        copy = create(op.name, operands, [r.type for r in op.results], attributes)
+    for old, new in zip(op.results, copy.results):
+        environment[old] = new

@@ -1,0 +1,185 @@
+"""Bufferize: tensors become memrefs, and the results of @main become out-parameters written in place.
+
+Before:
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.generic {...} ins(%a) outs(%e) {...}
+      return %r
+    }
+After:
+    func.func @main(%a: memref<4xf32>, %out: memref<4xf32>) attributes {mlirml.inputs = [tensor<4xf32>], mlirml.outputs = ...} {
+      linalg.generic {...} ins(%a) outs(%out) {...}
+      return
+    }
+
+The out-parameters are made before upstream's analysis runs, by `bufferization.materialize_in_destination`: empty-tensor
+elimination then computes every result where it belongs, and a returned argument, or one value returned twice, is
+copied. Inputs are never written.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, main_function, mlir, passmanager, set_function_type
+from mlirml.passes import Pass, register
+
+UPSTREAM = (
+    "eliminate-empty-tensors",
+    "empty-tensor-to-alloc-tensor",
+    "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
+    "buffer-alignment=64}",
+    "canonicalize",
+    "cse",
+)
+
+
+@register
+@dataclass(frozen=True)
+class BufferizePass(Pass):
+    """One-shot bufferization with results as out-parameters."""
+
+    name = "mlirml-bufferize"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        private_inits(main)
+        reuse_dying_inputs(main)
+        add_out_parameters(main)
+        passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
+
+
+def linalg_blocks(function: mlir.Operation) -> list[mlir.Block]:
+    """The blocks that hold linalg operations: the function's and those of its scf regions."""
+    found, todo = [], [block for region in function.regions for block in region.blocks]
+    while todo:
+        block = todo.pop(0)
+        found.append(block)
+        for op in block_ops(block):
+            if not op.name.startswith("linalg."):
+                todo += [inner for region in op.regions for inner in region.blocks]
+    return found
+
+
+def out_positions(op: mlir.Operation) -> range:
+    """Which operands of a linalg operation are its outs."""
+    return range(len(op.operands) - len(op.results), len(op.operands))
+
+
+def private_inits(function: mlir.Operation) -> None:
+    """Give every init its own `tensor.empty`, or fill of one.
+
+    CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init
+    becomes a fill, since constants cannot be written.
+    """
+    for block in linalg_blocks(function):
+        for op in block_ops(block):
+            if op.name.startswith("linalg.") and op.results:
+                for position in out_positions(op):
+                    init = fresh_init(op, op.operands[position])
+                    if init is not None:
+                        op.operands[position] = init
+
+
+def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
+    """A copy of the empty tensor or fill that defines `value`, built before `op`; None where nothing needs copying."""
+    owner = defining_op(value)
+    if owner is None:
+        return None
+    shared = sum(1 for _ in value.uses) > 1
+    with op.location, mlir.InsertionPoint(op):
+        if owner.name == "tensor.empty" and shared:
+            return owner.clone().operation.results[0]
+        if owner.name == "linalg.fill" and shared:
+            empty = mlir.Operation.create("tensor.empty", results=[value.type]).results[0]
+            fill = owner.clone().operation
+            fill.operands[1] = empty
+            return fill.results[0]
+        if owner.name == "arith.constant":
+            attribute = owner.attributes["value"]
+            if isinstance(attribute, mlir.DenseElementsAttr) and mlir.DenseElementsAttr(attribute).is_splat:
+                return splat_fill(value, mlir.DenseElementsAttr(attribute))
+            return copied(value)
+    return None
+
+
+def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
+    """A `linalg.fill` that makes the same tensor as a splat constant."""
+    scalar = emit.constant(attribute.get_splat_value())
+    return emit.fill(scalar, emit.empty(value.type)).results[0]
+
+
+def copied(value: mlir.Value) -> mlir.Value:
+    """A tensor copied into an empty one, which empty-tensor elimination may place in an out-parameter."""
+    identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
+    iterators = ["parallel"] * identity.n_dims
+    return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
+
+
+def reuse_dying_inputs(function: mlir.Operation) -> None:
+    """Let an elementwise operation write over an input that nobody reads afterwards."""
+    for block in linalg_blocks(function):
+        for op in block_ops(block):
+            if op.name == "linalg.generic" and len(op.results) >= 1:
+                reuse_dying_input(op, block)
+
+
+def reuse_dying_input(op: mlir.Operation, block: mlir.Block) -> None:
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+        return
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+    free = [i for i, v in enumerate(inputs) if inputs.count(v) == 1 and dies_at(v, op, block)]
+    for position in out_positions(op):
+        out, owner = op.operands[position], defining_op(op.operands[position])
+        if owner is None or owner.name != "tensor.empty":
+            continue
+        for i in free:
+            if inputs[i].type == out.type and maps[i] == maps[position] and maps[i].is_permutation:
+                op.operands[position] = inputs[i]
+                free.remove(i)
+                break
+
+
+def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
+    """True for the result of a linalg operation of this block that is used only by linalg operations up to `op`."""
+    owner = defining_op(value)
+    if owner is None or not owner.name.startswith("linalg.") or owner.block != block:
+        return False
+    for use in value.uses:
+        user = use.owner.operation
+        if not user.name.startswith("linalg.") or user.block != block:
+            return False
+        if user != op and not user.is_before_in_block(op):
+            return False
+    return True
+
+
+def add_out_parameters(main: mlir.Operation) -> None:
+    """Make the inputs read-only memrefs, and the results memrefs that the function writes."""
+    body = main.regions[0].blocks[0]
+    inputs, final = [a.type for a in body.arguments], block_ops(body)[-1]
+    outputs = [v.type for v in final.operands]
+    with main.location, mlir.InsertionPoint.at_block_begin(body):
+        destinations = [body.add_argument(memref_type(kind), final.location) for kind in outputs]
+        for argument, kind in zip(list(body.arguments), inputs):
+            argument.set_type(memref_type(kind))
+            tensor = emit.value("bufferization.to_tensor", [argument], kind, restrict=mlir.UnitAttr.get())
+            argument.replace_all_uses_except(tensor, tensor.owner.operation)
+    with final.location, mlir.InsertionPoint(final):
+        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+        for result, destination in zip(final.operands, destinations):
+            emit.create("bufferization.materialize_in_destination", [result, destination], (), flags)
+        emit.create("func.return")
+    final.erase()
+    set_function_type(main)
+    with main.context:
+        for name, kinds in (("mlirml.inputs", inputs), ("mlirml.outputs", outputs)):
+            main.attributes[name] = mlir.ArrayAttr.get([mlir.TypeAttr.get(kind) for kind in kinds])
+
+
+def memref_type(tensor: mlir.Type) -> mlir.Type:
+    """The identity-layout memref of a tensor type."""
+    shaped = mlir.ShapedType(tensor)
+    return mlir.MemRefType.get(shaped.shape, shaped.element_type)

@@ -1,0 +1,89 @@
+"""Emit the entry: `llvm.func @entry(!llvm.ptr)` takes all pointers in one array and calls @main.
+
+Before:
+    llvm.func @main(%x: !llvm.ptr, %y: !llvm.ptr) attributes {mlirml.inputs = ..., mlirml.outputs = ...} { ... }
+After:
+    llvm.func private @main(%x: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}) { ... }
+    llvm.func @entry(%pointers: !llvm.ptr) attributes {mlirml.inputs = ..., mlirml.outputs = ...} {
+      %0 = llvm.load %pointers : !llvm.ptr -> !llvm.ptr
+      %p1 = llvm.getelementptr %pointers[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+      %1 = llvm.load %p1 : !llvm.ptr -> !llvm.ptr
+      llvm.call @main(%0, %1) : (!llvm.ptr, !llvm.ptr) -> ()
+      llvm.return
+    }
+
+`noalias` is true of all of them: outputs and the workspace are their own memory by the contract of `Artifact`, and
+inputs, which may be the same array twice, are only read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import main_function, mlir, named_function
+from mlirml.passes import Pass, register
+
+ENTRY = "entry"
+
+
+@register
+@dataclass(frozen=True)
+class EmitEntryPass(Pass):
+    """Add the entry point that takes an array of pointers."""
+
+    name = "mlirml-emit-entry"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        with main.location, mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+            count = len(main.regions[0].blocks[0].arguments)
+            emit_entry(main, count)
+            mark_private(main, count)
+
+
+def entry_function(module: mlir.Operation) -> mlir.Operation:
+    """The `llvm.func @entry` of a module."""
+    return named_function(module, ENTRY)
+
+
+def mark_private(main: mlir.Operation, count: int) -> None:
+    """Internal linkage, `noalias` on every argument."""
+    main.attributes["linkage"] = mlir.Attribute.parse("#llvm.linkage<internal>")
+    flag = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()})
+    if count:
+        main.attributes["arg_attrs"] = mlir.ArrayAttr.get([flag] * count)
+
+
+def emit_entry(main: mlir.Operation, count: int) -> None:
+    pointer = mlir.Type.parse("!llvm.ptr")
+    attributes = {
+        "sym_name": mlir.StringAttr.get(ENTRY),
+        "function_type": mlir.TypeAttr.get(mlir.Type.parse("!llvm.func<void (ptr)>")),
+        "linkage": mlir.Attribute.parse("#llvm.linkage<external>"),
+        "CConv": mlir.Attribute.parse("#llvm.cconv<ccc>"),
+    }
+    for name in list(main.attributes):
+        if name.startswith("mlirml."):
+            attributes[name] = main.attributes[name]
+            del main.attributes[name]
+    entry = emit.create("llvm.func", (), (), attributes, regions=1)
+    body = emit.block(entry, [pointer])
+    with mlir.InsertionPoint(body):
+        loaded = [load_pointer(body.arguments[0], number, pointer) for number in range(count)]
+        call = {
+            "callee": mlir.FlatSymbolRefAttr.get("main"),
+            "operandSegmentSizes": emit.segments(count, 0),
+            "op_bundle_sizes": mlir.DenseI32ArrayAttr.get([]),
+        }
+        emit.create("llvm.call", loaded, (), call)
+        emit.create("llvm.return")
+
+
+def load_pointer(array: mlir.Value, number: int, pointer: mlir.Type) -> mlir.Value:
+    """`array[number]` of an array of pointers."""
+    if number:
+        indices = mlir.DenseI32ArrayAttr.get([number])
+        element = mlir.TypeAttr.get(pointer)
+        array = emit.value("llvm.getelementptr", [array], pointer, rawConstantIndices=indices, elem_type=element)
+    return emit.value("llvm.load", [array], pointer)

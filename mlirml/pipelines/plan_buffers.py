@@ -1,0 +1,149 @@
+"""Plan buffers: the temporaries of @main become slices of one workspace argument.
+
+Before:
+    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>) {
+      %t = memref.alloc() {alignment = 64 : i64} : memref<1024xf32>
+      ...
+    }
+After:
+    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>, %workspace: memref<4096xi8>) attributes {mlirml.workspace = 4096 : i64} {
+      %c0 = arith.constant 0 : index
+      %t = memref.view %workspace[%c0][] : memref<4096xi8> to memref<1024xf32>
+      ...
+    }
+
+A buffer lives from its first to its last use in the order of @main's operations, views of it included. Big buffers
+are placed first, each at the lowest offset where nothing that lives at the same time lies (greedy by size, Pisarchyk
+and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+"""  # fmt: skip
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.errors import InternalError
+from mlirml.ir import block_ops, main_function, mlir, operations, set_function_type
+from mlirml.passes import Pass, register
+
+ALIGNMENT = 64
+_DEALLOCATIONS = ("memref.dealloc",)
+
+
+@register
+@dataclass(frozen=True)
+class PlanBuffersPass(Pass):
+    """Replace @main's allocations by slices of a workspace argument."""
+
+    name = "mlirml-plan-buffers"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        allocations = [op for op in operations(main) if op.name == "memref.alloc"]
+        lifetimes = find_lifetimes(main, allocations)
+        offsets, size = place(lifetimes)
+        with main.context:
+            main.attributes["mlirml.workspace"] = emit.i64(size)
+        if size == 0 and not allocations:
+            return
+        use_workspace(main, allocations, offsets, max(size, 1))
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Positions of the first and last use among the top-level operations, and the size in bytes."""
+
+    first: int
+    last: int
+    size: int
+
+    def overlaps(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def byte_size(kind: mlir.Type) -> int:
+    """The bytes of a static memref, rounded up to the alignment."""
+    memref = mlir.MemRefType(kind)
+    element = memref.element_type
+    if isinstance(element, mlir.VectorType):
+        vector = mlir.VectorType(element)
+        bits = math.prod(vector.shape) * vector.element_type.width
+    else:
+        bits = 64 if isinstance(element, mlir.IndexType) else element.width
+    size = math.prod(memref.shape) * max(1, bits // 8)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) -> list[Lifetime]:
+    """The lifetimes of the allocations, in their order."""
+    body = main.regions[0].blocks[0]
+    position = {op: number for number, op in enumerate(block_ops(body))}
+    lifetimes = []
+    for allocation in allocations:
+        if any(True for _ in allocation.operands):
+            raise InternalError(f"a buffer of dynamic size: {allocation}")
+        places = [position[top_level(op, body)] for op in users(allocation)]
+        own = position[top_level(allocation, body)]
+        lifetimes.append(Lifetime(min(places, default=own), max(places, default=own), byte_size(allocation.results[0].type)))
+    return lifetimes
+
+
+def users(op: mlir.Operation) -> list[mlir.Operation]:
+    """Every operation that touches a buffer, also through views; deallocations are removed on the way."""
+    found, todo, seen = [], list(op.results), set()
+    while todo:
+        value = todo.pop()
+        for use in list(value.uses):
+            user = use.owner.operation
+            if user.name in _DEALLOCATIONS:
+                user.erase()
+                continue
+            found.append(user)
+            for result in user.results:
+                if isinstance(result.type, mlir.MemRefType) and result not in seen:
+                    seen.add(result)
+                    todo.append(result)
+    return found
+
+
+def top_level(op: mlir.Operation, body: mlir.Block) -> mlir.Operation:
+    """The operation of `body` that contains `op`."""
+    while op.block != body:
+        op = op.parent.operation
+        if op.name == "scf.parallel":
+            raise InternalError("a buffer is allocated inside a parallel loop")
+    return op
+
+
+def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
+    """An offset for each lifetime, and the size of the whole."""
+    offsets = [0] * len(lifetimes)
+    placed: list[int] = []
+    for number in sorted(range(len(lifetimes)), key=lambda n: (-lifetimes[n].size, n)):
+        mine = lifetimes[number]
+        taken = sorted((offsets[p], offsets[p] + lifetimes[p].size) for p in placed if lifetimes[p].overlaps(mine))
+        offset = 0
+        for start, end in taken:
+            if offset + mine.size <= start:
+                break
+            offset = max(offset, end)
+        offsets[number] = offset
+        placed.append(number)
+    return offsets, max((offset + life.size for offset, life in zip(offsets, lifetimes)), default=0)
+
+
+def use_workspace(main: mlir.Operation, allocations: Sequence[mlir.Operation], offsets: Sequence[int], size: int) -> None:
+    """Append the workspace argument and replace the allocations by views of it."""
+    body = main.regions[0].blocks[0]
+    with main.location:
+        kind = mlir.MemRefType.get([size], mlir.IntegerType.get_signless(8))
+    workspace = body.add_argument(kind, main.location)
+    for allocation, offset in zip(allocations, offsets):
+        with allocation.location, mlir.InsertionPoint.at_block_begin(body):
+            at = emit.index(offset)
+            view = emit.value("memref.view", [workspace, at], allocation.results[0].type)
+        allocation.results[0].replace_all_uses_with(view)
+        allocation.erase()
+    set_function_type(main)

@@ -1,0 +1,168 @@
+"""Widen bools: every memref of i1 becomes a memref of i8 that holds 0 or 1.
+
+Before:
+    linalg.generic {...} ins(%x : memref<8xi1>) outs(%y : memref<8xi1>) {
+    ^bb0(%a: i1, %out: i1):
+      %n = arith.xori %a, %true : i1
+      linalg.yield %n : i1
+    }
+After:
+    linalg.generic {...} ins(%x : memref<8xi8>) outs(%y : memref<8xi8>) {
+    ^bb0(%w: i8, %out: i8):
+      %a = arith.cmpi ne, %w, %c0 : i8
+      %n = arith.xori %a, %true : i1
+      %b = arith.extui %n : i1 to i8
+      linalg.yield %b : i8
+    }
+
+LLVM stores an i1 as a byte but cannot vectorise loads and stores of it.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, mlir, operations, set_function_type
+from mlirml.passes import Pass, register
+
+_NOT_EQUAL = 1
+
+
+@register
+@dataclass(frozen=True)
+class WidenBoolsPass(Pass):
+    """Keep bools in memory as bytes."""
+
+    name = "mlirml-widen-bools"
+
+    def run(self, module: mlir.Operation) -> None:
+        found = list(operations(module))
+        with module.location:
+            for op in found:
+                for region in op.regions:
+                    for block in region.blocks:
+                        for argument in block.arguments:
+                            widen(argument)
+                for result in op.results:
+                    widen(result)
+        for op in found:
+            with op.location, mlir.InsertionPoint(op) if op.parent is not None else mlir.InsertionPoint(module.regions[0].blocks[0]):
+                if op.name.startswith("linalg.") and op.regions:
+                    widen_structured(op)
+                elif op.name in ("memref.load", "memref.store"):
+                    widen_access(op)
+                elif op.name == "memref.global":
+                    widen_global(op)
+                elif op.name == "func.func" and len(op.regions[0].blocks):
+                    set_function_type(op)
+
+
+def is_bool(kind: mlir.Type) -> bool:
+    return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width == 1
+
+
+def widened(kind: mlir.Type) -> mlir.Type | None:
+    """The memref of bytes for a memref of bools, else None."""
+    if not isinstance(kind, mlir.MemRefType):
+        return None
+    memref = mlir.MemRefType(kind)
+    if not is_bool(memref.element_type):
+        return None
+    return mlir.MemRefType.get(memref.shape, mlir.IntegerType.get_signless(8), memref.layout, memref.memory_space)
+
+
+def widen(value: mlir.Value) -> None:
+    kind = widened(value.type)
+    if kind is not None:
+        value.set_type(kind)
+
+
+def to_bool(byte: mlir.Value) -> mlir.Value:
+    """True for a byte that is not 0."""
+    bit = mlir.IntegerType.get_signless(1)
+    return emit.value("arith.cmpi", [byte, emit.zero(byte.type)], bit, predicate=emit.i64(_NOT_EQUAL))
+
+
+def to_byte(bit: mlir.Value) -> mlir.Value:
+    return emit.value("arith.extui", [bit], mlir.IntegerType.get_signless(8))
+
+
+def element_type(value: mlir.Value) -> mlir.Type:
+    """What a linalg body sees of an operand."""
+    kind = value.type
+    return mlir.ShapedType(kind).element_type if isinstance(kind, mlir.ShapedType) else kind
+
+
+def widen_structured(op: mlir.Operation) -> None:
+    """Convert where a body's arguments enter and its values leave."""
+    block = op.regions[0].blocks[0]
+    for position, (argument, operand) in enumerate(zip(block.arguments, op.operands)):
+        kind = element_type(operand)
+        if argument.type == kind:
+            continue
+        if op.name == "linalg.fill":
+            continue
+        argument.set_type(kind)
+        if position < len(op.operands) and any(True for _ in argument.uses):
+            with mlir.InsertionPoint.at_block_begin(block):
+                byte = argument
+                zero = emit.zero(kind)
+                bit = emit.value("arith.cmpi", [byte, zero], mlir.IntegerType.get_signless(1), predicate=emit.i64(_NOT_EQUAL))
+            byte.replace_all_uses_except(bit, bit.owner.operation)
+    if op.name == "linalg.fill":
+        widen_fill(op)
+        return
+    final = block_ops(block)[-1]
+    with mlir.InsertionPoint(final):
+        outs = list(op.operands)[len(op.operands) - len(final.operands) :]
+        for position, (value, out) in enumerate(zip(final.operands, outs)):
+            if value.type != element_type(out):
+                final.operands[position] = to_byte(value)
+
+
+def widen_fill(op: mlir.Operation) -> None:
+    scalar, out = op.operands
+    if scalar.type != element_type(out):
+        emit.fill(to_byte(scalar), out)
+        op.erase()
+
+
+def widen_access(op: mlir.Operation) -> None:
+    """Convert after a load and before a store."""
+    if op.name == "memref.store":
+        if op.operands[0].type != element_type(op.operands[1]):
+            op.operands[0] = to_byte(op.operands[0])
+        return
+    result, kind = op.results[0], element_type(op.operands[0])
+    if result.type != kind:
+        result.set_type(kind)
+        after = op.block.operations
+        del after
+        zero = emit.zero(kind)
+        bit = emit.value("arith.cmpi", [result, zero], mlir.IntegerType.get_signless(1), predicate=emit.i64(_NOT_EQUAL))
+        compare = bit.owner.operation
+        compare.move_after(op)
+        result.replace_all_uses_except(bit, compare)
+
+
+def widen_global(op: mlir.Operation) -> None:
+    """A constant of bools becomes one of bytes."""
+    kind = widened(mlir.TypeAttr(op.attributes["type"]).value)
+    if kind is None:
+        return
+    op.attributes["type"] = mlir.TypeAttr.get(kind)
+    initial = op.attributes["initial_value"]
+    if isinstance(initial, mlir.DenseElementsAttr):
+        op.attributes["initial_value"] = byte_constant(mlir.DenseElementsAttr(initial))
+
+
+def byte_constant(bits: mlir.DenseElementsAttr) -> mlir.DenseElementsAttr:
+    """The same constant with bytes as elements."""
+    byte = mlir.IntegerType.get_signless(8)
+    kind = mlir.RankedTensorType.get(mlir.ShapedType(bits.type).shape, byte)
+    if bits.is_splat:
+        one = mlir.BoolAttr(bits.get_splat_value()).value
+        return mlir.DenseElementsAttr.get_splat(kind, mlir.IntegerAttr.get(byte, int(one)))
+    values = [mlir.IntegerAttr.get(byte, int(bit)) for bit in mlir.DenseIntElementsAttr(bits)]
+    return mlir.DenseElementsAttr.get(values, kind)

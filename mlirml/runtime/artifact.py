@@ -1,0 +1,57 @@
+"""What a target makes of a program: machine code and the facts needed to call it. Holds no MLIR types."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+
+_MAGIC = b"mlirml-artifact-1\n"
+_ITEM_BITS = {"bool": 8}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array argument: element type as MLIR writes it (`f32`, `i8`; `bool` for one byte, 0 or 1) and static shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes, densely packed."""
+        bits = _ITEM_BITS.get(self.dtype) or int(self.dtype.lstrip("ifbu"))
+        return math.prod(self.shape) * (bits // 8)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A compiled program.
+
+    `object` is an ELF relocatable file. `entry` is its symbol `void entry(void **pointers)`: the pointers are those of
+    the inputs (captured constants last), of the outputs, and, unless `workspace_bytes` is 0, of a workspace aligned
+    to 64 bytes. The inputs are only read; inputs, outputs and workspace may not overlap.
+    """
+
+    object: bytes
+    entry: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    workspace_bytes: int = 0
+    format: str = "elf"
+
+    def to_bytes(self) -> bytes:
+        """One blob: a line that says what it is, a line of JSON, the object."""
+        header = {name: value for name, value in asdict(self).items() if name != "object"}
+        return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + self.object
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> Artifact:
+        """The inverse of `to_bytes`; raises ValueError for anything else."""
+        if not blob.startswith(_MAGIC):
+            raise ValueError("not a compiled mlirml program, or one of another version")
+        header, _, object_file = blob[len(_MAGIC) :].partition(b"\n")
+        fields = json.loads(header)
+        for name in ("inputs", "outputs"):
+            fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
+        return cls(object=object_file, **fields)

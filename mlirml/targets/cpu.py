@@ -1,0 +1,89 @@
+"""The target `cpu`: code for the processor of this process, by way of LLVM."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.targets.target import Target
+
+if TYPE_CHECKING:
+    from mlirml.ir import mlir
+
+OPTIMIZE = "canonicalize,cse"
+SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers"
+LOWER = (
+    "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-llvm,"
+    "convert-math-to-libm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,"
+    "reconcile-unrealized-casts,mlirml-emit-entry"
+)
+PASSES = ("bufferize", "widen_bools", "lower_loops", "plan_buffers", "emit_entry")
+
+
+@cache
+def cpu_target() -> Target:
+    """The target for this machine. Imports neither MLIR nor llvmlite."""
+    return Target(
+        name="cpu",
+        stages=(("optimize", OPTIMIZE), ("schedule", SCHEDULE), ("lower", LOWER)),
+        load_passes=load_passes,
+        codegen=codegen,
+        depends_on=tuple(host_facts().items()),
+    )
+
+
+def load_passes() -> None:
+    """Import the passes of the pipeline."""
+    for name in PASSES:
+        importlib.import_module(f"mlirml.pipelines.{name}")
+
+
+@cache
+def host_facts() -> dict[str, str]:
+    """What code depends on: the machine, the processor's name and its features, as the kernel lists them."""
+    facts = {"machine": platform.machine(), "cpu": platform.processor(), "cpu.flags": ""}
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n\n")[0].splitlines()
+    except OSError:
+        return facts
+    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    numbers = [fields.get(key, "") for key in ("vendor_id", "cpu family", "model", "stepping")]
+    facts["cpu"] = " ".join([fields.get("model name", ""), *numbers])
+    facts["cpu.flags"] = " ".join(sorted(fields.get("flags", fields.get("Features", "")).split()))
+    return facts
+
+
+@cache
+def vector_bits() -> int:
+    """The width of the widest vector register in bits: 512, 256 or 128."""
+    flags = set(host_facts()["cpu.flags"].split())
+    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= flags:
+        return 512
+    return 256 if "avx" in flags else 128
+
+
+def codegen(module: Any) -> Artifact:
+    """Machine code of a module after stage `lower`."""
+    from mlirml.pipelines.emit_entry import ENTRY, entry_function
+    from mlirml.targets.llvm import compile_to_object
+
+    operation = getattr(module, "operation", module)
+    attributes = entry_function(operation).attributes
+    return Artifact(
+        object=compile_to_object(operation),
+        entry=ENTRY,
+        inputs=tuple(map(buffer, attributes["mlirml.inputs"])),
+        outputs=tuple(map(buffer, attributes["mlirml.outputs"])),
+        workspace_bytes=attributes["mlirml.workspace"].value,
+    )
+
+
+def buffer(attribute: mlir.Attribute) -> Buffer:
+    """The record of a tensor type in `mlirml.inputs` or `mlirml.outputs`."""
+    kind = attribute.value
+    name = str(kind.element_type)
+    return Buffer("bool" if name == "i1" else name, tuple(kind.shape))
