@@ -34,6 +34,7 @@ def source_locations(location: mlir.Location) -> list[SourceLocation]:
 
 def is_unknown(location: mlir.Location) -> bool:
     """Whether a location names nothing at all: neither a file nor a name."""
+    location = _downcast(location)
     if isinstance(location, mlir.FusedLoc):
         return all(is_unknown(part) for part in location.locations)
     if isinstance(location, mlir.CallSiteLoc):
@@ -47,7 +48,17 @@ def location_in_text(text: str) -> SourceLocation | None:
     return SourceLocation(match["file"], int(match["line"]), int(match["column"])) if match else None
 
 
+def _downcast(location: mlir.Location) -> mlir.Location:
+    """The location as its own class; the bindings give those of diagnostics as plain `Location`s."""
+    if type(location) is mlir.Location:
+        for kind in (mlir.FileLineColLoc, mlir.NameLoc, mlir.CallSiteLoc, mlir.FusedLoc, mlir.UnknownLoc):
+            if location.typeid == kind.static_typeid:
+                return kind(location)
+    return location
+
+
 def _walk(location: mlir.Location, function: str) -> Iterator[SourceLocation]:
+    location = _downcast(location)
     if isinstance(location, mlir.FileLineColLoc):
         if location.start_line:
             yield replace(_file_range(location), function=function)
