@@ -1,0 +1,1 @@
+"""An MLIR-based compiler for Python numeric code."""

@@ -1,0 +1,514 @@
+"""The array that stands in for an argument while a function is traced. It behaves as `numpy.ndarray` does.
+
+NumPy arrays are mutable and views share memory, MLIR values are neither. A `Cell` holds the current value of one
+allocation; a `Traced` is a cell and the chain of view operations that leads to the array. A store computes the new
+value of the whole cell, so every view sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.capture.frames import at_user_line
+from mlirml.capture.indexing import index_views
+from mlirml.dialects.build import Value
+from mlirml.dialects.dtypes import describe
+from mlirml.dialects.ops import BY_METHOD, elementwise
+from mlirml.dialects.ops.views import Reshape, Slice, Transpose, ViewOp
+from mlirml.errors import (
+    CaptureError,
+    DTypeError,
+    LeakedTracerError,
+    ShapeError,
+    TracedBoolError,
+    UnsupportedSyntaxError,
+)
+
+if TYPE_CHECKING:
+    from mlirml.capture.trace import Trace
+
+
+class Cell:
+    """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
+
+    __slots__ = ("c_order", "emitted", "owned", "value", "version", "written")
+
+    def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
+        self.value = value
+        self.version = 0
+        self.written = False
+        self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
+        self.owned = owned  # a known array that nobody else holds may be stored into
+        self.emitted: Value | None = None
+
+    def store(self, value: Value | np.ndarray) -> None:
+        """Replace the contents."""
+        self.value = value
+        self.version += 1
+        self.written = True
+        self.emitted = None
+
+
+class Traced:
+    """A NumPy array whose elements are known only when the compiled program runs."""
+
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, trace: Trace, cell: Cell, views: tuple[ViewOp, ...] = (), *, scalar: bool = False, ambiguous: bool = False
+    ) -> None:
+        self._trace = trace
+        self._cell = cell
+        self._views = views
+        self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
+        self._ambiguous = cell.version if ambiguous else None
+        self._cached: tuple[int, Value] | None = None
+        last = views[-1].shape if views else cell.value.shape
+        self._shape = tuple(last)
+
+    # What a user asks of an array.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, Python integers."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, new: Any) -> None:
+        with at_user_line():
+            raise UnsupportedSyntaxError("assigning to `.shape` is not compiled", help="write `x = x.reshape(...)`")
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        return self._cell.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Traced:
+        """Dimensions reversed, a view."""
+        return self._viewed(Transpose(self._shape[::-1], tuple(reversed(range(self.ndim)))))
+
+    @property
+    def mT(self) -> Traced:
+        """The last two dimensions exchanged, a view."""
+        with at_user_line():
+            if self.ndim < 2:
+                raise ShapeError(f"mT: needs at least 2 dimensions, {self._describe()}")
+        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return self._viewed(Transpose(tuple(self._shape[i] for i in order), order))
+
+    @property
+    def real(self) -> Traced:
+        """The array itself."""
+        return self
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Traced]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self._shape[0]))
+
+    def __repr__(self) -> str:
+        known = self._known()
+        return f"Traced({self._describe()}{'' if known is None or known.size > 16 else f' = {known.tolist()}'})"
+
+    def _describe(self) -> str:
+        return describe(self._shape, self.dtype)
+
+    # Reading and writing.
+
+    def _check_alive(self) -> None:
+        if self._trace.done:
+            with at_user_line():
+                raise LeakedTracerError(
+                    f"a traced array ({self._describe()}) is used after `{self._trace.name}` was traced",
+                    help="return it from the function; do not keep it in a global, a closure or an attribute",
+                )
+
+    def _known(self) -> np.ndarray | None:
+        """The contents, when they are known while tracing."""
+        array = self._cell.value
+        if not isinstance(array, np.ndarray):
+            return None
+        for view in self._views:
+            array = view.apply(array)
+        return array
+
+    def _read(self) -> Value:
+        """The current value in the program."""
+        self._check_alive()
+        self._check_ambiguous("read")
+        cell = self._cell
+        if self._cached is not None and self._cached[0] == cell.version:
+            return self._cached[1]
+        if isinstance(cell.value, np.ndarray) and self._views:
+            known = self._known()
+            assert known is not None
+            value = self._trace.builder.constant(known.copy())
+        elif isinstance(cell.value, np.ndarray):
+            if cell.emitted is None:
+                cell.owned = False  # the program may share the buffer: copy before the next store
+                cell.emitted = self._trace.builder.constant(cell.value)
+            value = cell.emitted
+        else:
+            value = cell.value
+            for view in self._views:
+                value = view.forward(self._trace.builder, value)
+        self._cached = cell.version, value
+        return value
+
+    def _check_ambiguous(self, verb: str) -> None:
+        if self._ambiguous is None:
+            return
+        if verb == "write" or self._ambiguous != self._cell.version:
+            raise CaptureError(
+                "a store meets a reshaped array of which NumPy may or may not have made a copy",
+                help="take a `.copy()` before storing, or store into the array before reshaping it",
+            )
+
+    def _write(self, new: Traced | Value | np.ndarray) -> None:
+        """Store a value of exactly this shape and dtype."""
+        self._check_alive()
+        self._check_ambiguous("write")
+        for view in self._views:
+            if not view.writable:
+                raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")
+        cell, builder = self._cell, self._trace.builder
+        if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray):
+            if not cell.owned:
+                cell.value, cell.owned = cell.value.copy(), True
+            target = cell.value
+            for view in self._views:
+                target = view.apply(target)
+            target[...] = new
+            cell.store(cell.value)
+            return
+        if isinstance(new, np.ndarray):
+            new = builder.constant(new.copy())
+        value = new._read() if isinstance(new, Traced) else new
+        base = Traced(self._trace, cell)._read()
+        bases = [base]
+        for view in self._views[:-1]:
+            bases.append(view.forward(builder, bases[-1]))
+        for view, under in zip(reversed(self._views), reversed(bases)):
+            value = view.backward(builder, under, value)
+        cell.store(value)
+
+    def _viewed(self, *views: ViewOp) -> Traced:
+        """A further view of the same cell; a copy where NumPy's reshape has to copy."""
+        self._check_alive()
+        result = self
+        for view in views:
+            if view.shape == result._shape and isinstance(view, Reshape):
+                continue
+            ambiguous = result._ambiguous is not None
+            if isinstance(view, Reshape) and result.size > 1:
+                contiguous = all(isinstance(v, Reshape) for v in result._views)
+                if not result._cell.c_order and result.ndim > 1:
+                    ambiguous = True
+                elif not contiguous and not _reshapes_in_place(result._cell.value.shape, result._views, view):
+                    result = Traced(result._trace, Cell(result._contents()))
+            result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
+        return result
+
+    def _contents(self) -> Value | np.ndarray:
+        known = self._known()
+        return self._read() if known is None else known.copy()
+
+    def _copy(self) -> Traced:
+        return Traced(self._trace, Cell(self._contents(), owned=True))
+
+    def _same_place(self, other: Any) -> bool:
+        return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
+
+    # Indexing.
+
+    def __getitem__(self, index: Any) -> Traced:
+        with at_user_line():
+            self._check_alive()
+            index = _known_index(index)
+            _refuse_masks(index, "x[mask]")
+            result = self._viewed(*index_views(self._shape, index))
+            items = index if isinstance(index, tuple) else (index,)
+            if not result._shape and not any(item is Ellipsis for item in items):
+                return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
+            return result
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with at_user_line():
+            self._check_alive()
+            mask = self._trace.boolean_mask(index, self)
+            if mask is not None:
+                self._store_where(mask, value)
+                return
+            index = _known_index(index)
+            _refuse_masks(index, "x[mask] = array")
+            target = self._viewed(*index_views(self._shape, index))
+            if not target._same_place(value):
+                target._assign(value)
+
+    def _store_where(self, mask: Any, value: Any) -> None:
+        if np.shape(value) != ():
+            raise ShapeError(
+                "storing an array through a mask: its length would depend on the data",
+                help="write `x = np.where(mask, value, x)` with a value of the shape of x",
+            )
+        chosen = self._trace.call_function(np.where, (mask, value, self), {})
+        self._assign(chosen)
+
+    def _assign(self, value: Any) -> None:
+        """`self[...] = value`: broadcast and cast as NumPy's assignment does."""
+        trace = self._trace
+        known = value._known() if isinstance(value, Traced) else value
+        if isinstance(self._cell.value, np.ndarray) and known is not None and not _has_traced(known):
+            array = np.asarray(known)
+            try:
+                filled = np.empty(self._shape, self.dtype)
+                filled[...] = array if isinstance(value, Traced) else known
+            except (ValueError, OverflowError) as error:
+                raise ShapeError(str(error)) from None
+            self._write(filled)
+            return
+        operand = trace.lift(value)
+        elementwise.check_literal("assignment", operand, self.dtype)
+        shape = operand.shape
+        while len(shape) > self.ndim and shape[0] == 1:
+            shape = shape[1:]
+        try:
+            fits = np.broadcast_shapes(shape, self._shape) == self._shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ShapeError(f"could not store {operand} into an array of shape {list(self._shape)}")
+        if isinstance(operand, Value):
+            operand = trace.builder.reshape(operand, shape)
+        self._write(trace.builder.broadcast(operand, self._shape, self.dtype))
+
+    # Methods that have no op record.
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Traced:
+        """A copy with another element type."""
+        with at_user_line():
+            wanted = np.dtype(dtype)
+            if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]
+                raise DTypeError(f"astype: cannot cast {self.dtype} to {wanted} with casting={casting!r}")
+            if wanted == self.dtype and not copy:
+                return self
+            return self._trace.astype(self, wanted)
+
+    def copy(self, order: str = "C") -> Traced:
+        """A new array with the same contents."""
+        with at_user_line():
+            return self._copy()
+
+    def flatten(self, order: str = "C") -> Traced:
+        """A copy in one dimension."""
+        with at_user_line():
+            return self._copy()._viewed(Reshape((self.size,)))
+
+    def fill(self, value: Any) -> None:
+        """Store one value everywhere."""
+        with at_user_line():
+            self._assign(value)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Traced:
+        """The same elements in another shape; a view where NumPy gives one."""
+        new = shape[0] if len(shape) == 1 else shape
+        result: Traced = self._trace.call_method("reshape", self, (new,), {"order": order})
+        return result._copy() if copy else result
+
+    def transpose(self, *axes: Any) -> Traced:
+        """Dimensions permuted, a view."""
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes or None
+        result: Traced = self._trace.call_method("transpose", self, (order,), {})
+        return result
+
+    def conj(self) -> Traced:
+        """A copy."""
+        return self.copy()
+
+    conjugate = conj
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in BY_METHOD:
+            return lambda *args, **kwargs: self._trace.call_method(name, self, args, kwargs)
+        with at_user_line():
+            if name in ("item", "tolist", "tobytes", "nonzero"):
+                self._convert(f"`.{name}()`")
+            if hasattr(np.ndarray, name):
+                raise UnsupportedSyntaxError(f"the array attribute `.{name}` is not compiled")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+    # Conversions to Python values: possible only while the contents are known.
+
+    def _convert(self, what: str) -> np.ndarray:
+        self._check_alive()
+        known = self._known()
+        if known is None:
+            with at_user_line():
+                raise TracedBoolError(
+                    f"{what} needs the value of {self._describe()}, which is known only when the program runs",
+                    help=_CONVERSION_HELP.get(what, "compute with the array itself, or pass the value by `static_argnums`"),
+                )
+        return known
+
+    def __bool__(self) -> bool:
+        return bool(self._convert("a branch or truth test"))
+
+    def __int__(self) -> int:
+        return int(self._convert("`int()`"))
+
+    def __float__(self) -> float:
+        return float(self._convert("`float()`"))
+
+    def __complex__(self) -> complex:
+        return complex(self._convert("`complex()`"))
+
+    def __index__(self) -> int:
+        return int(self._convert("an index or a size").__index__())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self._convert("conversion to a real NumPy array"), dtype)
+
+    def __copy__(self) -> Traced:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Traced:
+        return self.copy()
+
+    # NumPy's protocols.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self._trace.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return self._trace.call_function(function, args, kwargs)
+
+
+_CONVERSION_HELP = {
+    "a branch or truth test": "select with `np.where(condition, a, b)`, or pass the value by `static_argnums`",
+    "an index or a size": "use a Python integer, or name the argument in `static_argnums`",
+    "conversion to a real NumPy array": "make the array with `np.` functions inside the compiled function itself",
+}
+
+
+def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    def forward(self: Traced, other: Any) -> Any:
+        return self._trace.call_operator(ufunc, (self, other))
+
+    def reflected(self: Traced, other: Any) -> Any:
+        return self._trace.call_operator(ufunc, (other, self))
+
+    def in_place(self: Traced, other: Any) -> Any:
+        if self._scalar:
+            return self._trace.call_operator(ufunc, (self, other))
+        self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
+        return self
+
+    return forward, reflected, in_place
+
+
+for _name, _ufunc in (
+    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("truediv", np.divide), ("floordiv", np.floor_divide),
+    ("mod", np.remainder), ("pow", np.power), ("matmul", np.matmul), ("and", np.bitwise_and), ("or", np.bitwise_or),
+    ("xor", np.bitwise_xor), ("lshift", np.left_shift), ("rshift", np.right_shift),
+):  # fmt: skip
+    _forward, _reflected, _in_place = _operator(_ufunc)
+    setattr(Traced, f"__{_name}__", _forward)
+    setattr(Traced, f"__r{_name}__", _reflected)
+    setattr(Traced, f"__i{_name}__", _in_place)
+for _name, _ufunc in (
+    ("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal), ("eq", np.equal),
+    ("ne", np.not_equal),
+):  # fmt: skip
+    setattr(Traced, f"__{_name}__", _operator(_ufunc)[0])
+for _name, _ufunc in (("neg", np.negative), ("pos", np.positive), ("abs", np.absolute), ("invert", np.invert)):
+    setattr(Traced, f"__{_name}__", lambda self, _ufunc=_ufunc: self._trace.call_operator(_ufunc, (self,)))
+Traced.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
+Traced.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
+
+
+def _has_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_has_traced(v) for v in value)
+    return isinstance(value, Traced) and value._known() is None
+
+
+def _known_index(index: Any) -> Any:
+    """Known traced integers in an index become Python integers; unknown ones are refused."""
+    items = index if isinstance(index, tuple) else (index,)
+    result = []
+    for item in items:
+        if isinstance(item, Traced) and item.dtype != np.bool_:
+            known = item._known()
+            if known is None:
+                raise UnsupportedSyntaxError(
+                    f"indexing with a traced value ({item._describe()}) is not compiled yet",
+                    help="use Python integers or slices, or name the argument in `static_argnums`",
+                )
+            item = known if known.shape else int(known)
+        result.append(item)
+    return tuple(result) if isinstance(index, tuple) else result[0]
+
+
+def _refuse_masks(index: Any, form: str) -> None:
+    for item in index if isinstance(index, tuple) else (index,):
+        if getattr(item, "dtype", None) == np.bool_ and np.ndim(item) > 0:
+            raise ShapeError(
+                f"`{form}`: the shape of the result would depend on the data",
+                help="keep the shape: `np.where(mask, x, 0)`, or sum with `np.sum(np.where(mask, x, 0))`",
+            )
+
+
+def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:
+    """Whether NumPy reshapes this view of a C-contiguous array without a copy. Only strides are looked at."""
+    strides = [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
+    dummy = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
+    for step in (*views, view):
+        moved = step.apply(dummy) if isinstance(step, (Slice, Transpose)) else _reshape_view(dummy, step.shape)
+        if moved is None:
+            return False
+        dummy = moved
+    return True
+
+
+def _reshape_view(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    view = array.view()
+    try:
+        if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+            return view.reshape(shape, copy=False)
+        view.shape = shape
+    except (AttributeError, ValueError):
+        return None
+    return view

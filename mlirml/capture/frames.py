@@ -1,0 +1,57 @@
+"""Find the user's source position: the innermost Python frame that belongs neither to mlirml nor to NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from types import CodeType, FrameType
+
+from mlirml.errors import CaptureError, SourceLocation
+
+_CACHE: dict[tuple[CodeType, int], SourceLocation] = {}
+
+
+def _internal(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    root = name.partition(".")[0] if isinstance(name, str) else ""
+    return root in ("mlirml", "numpy", "contextlib")
+
+
+def user_location(depth: int = 1) -> SourceLocation | None:
+    """The place in the user's code that is running now, or None outside of any."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and _internal(frame):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    key = frame.f_code, frame.f_lasti
+    place = _CACHE.get(key)
+    if place is None:
+        place = _CACHE[key] = _locate(frame)
+    return place
+
+
+def _locate(frame: FrameType) -> SourceLocation:
+    code = frame.f_code
+    name = code.co_qualname.rpartition(".<locals>.")[2] if sys.version_info >= (3, 11) else code.co_name
+    if sys.version_info >= (3, 11):
+        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+        if line is not None and column is not None and end_column is not None:
+            return SourceLocation(code.co_filename, line, column + 1, end_line or line, end_column + 1, name)
+    return SourceLocation(code.co_filename, frame.f_lineno, function=name)
+
+
+def function_location(code: CodeType) -> SourceLocation:
+    """The line of a `def`."""
+    return SourceLocation(code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
+class at_user_line:
+    """Context manager: a `CaptureError` that leaves without a place gets the user's current one."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, CaptureError) and error.location is None:
+            error.location = user_location(2)

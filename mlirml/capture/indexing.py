@@ -1,0 +1,69 @@
+"""Basic indexing: Python index expressions as view operations, checked against static shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.ops.views import Reshape, Slice, ViewOp
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+
+
+def index_views(shape: tuple[int, ...], index: Any) -> list[ViewOp]:
+    """The views that `x[index]` takes of an array of this shape; integers, slices, `...` and `None` only."""
+    items = index if isinstance(index, tuple) else (index,)
+    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    if used > len(shape):
+        raise ShapeError(f"too many indices: the array has {len(shape)} dimension(s), but {used} were indexed")
+    if sum(1 for item in items if item is Ellipsis) > 1:
+        raise ShapeError("an index can have only one ellipsis (`...`)")
+    if not any(item is Ellipsis for item in items):
+        items = (*items, Ellipsis)
+    starts, sizes, steps, drop, result = [], [], [], [], []
+    for item in items:
+        axis = len(starts)
+        if item is None:
+            result.append(1)
+        elif item is Ellipsis:
+            for n in shape[axis : axis + len(shape) - used]:
+                starts.append(0), sizes.append(n), steps.append(1), result.append(n)
+        elif isinstance(item, slice):
+            start, stop, step = _slice_bounds(item, shape[axis])
+            count = len(range(start, stop, step))
+            starts.append(start if count else 0), sizes.append(count), steps.append(step if count > 1 else 1)
+            result.append(count)
+        else:
+            starts.append(_position(item, shape[axis], axis)), sizes.append(1), steps.append(1), drop.append(axis)
+    kept = tuple(n for i, n in enumerate(sizes) if i not in drop)
+    views: list[ViewOp] = [Slice(kept, tuple(starts), tuple(sizes), tuple(steps), tuple(drop))]
+    if tuple(result) != kept:
+        views.append(Reshape(tuple(result)))
+    return views
+
+
+def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    for bound in (item.start, item.stop, item.step):
+        if bound is not None and not hasattr(bound, "__index__"):
+            raise ShapeError(f"slice bounds must be integers or None, got {bound!r}")
+    if item.step is not None and int(item.step.__index__()) == 0:
+        raise ShapeError("slice step cannot be zero")
+    return item.indices(size)
+
+
+def _position(item: Any, size: int, axis: int) -> int:
+    if isinstance(item, (bool, np.bool_)):
+        raise UnsupportedSyntaxError("indexing with True or False is not compiled", help="use `x[None]` to add an axis")
+    if isinstance(item, (list, np.ndarray)) and np.ndim(item) > 0:
+        raise UnsupportedSyntaxError(
+            "indexing with an integer array or a list is not compiled yet",
+            help="for a few positions write `np.stack([x[i] for i in positions])`",
+        )
+    try:
+        number = int(item.__index__())
+    except (AttributeError, TypeError):
+        raise ShapeError(f"an index must be an integer, a slice, `...` or None, got {item!r}") from None
+    if not -size <= number < size:
+        raise ShapeError(f"index {number} is out of bounds for axis {axis} with size {size}")
+    return number % size
+

@@ -1,0 +1,186 @@
+"""What traced code sees as `np`: NumPy itself, but creation functions give traced arrays.
+
+A function is run with a copy of its globals in which the name of the NumPy module is this namespace, so that
+`y = np.zeros(n); y[0] = x` stores into a traced array and not into a real one.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.capture.array import Traced
+from mlirml.capture.frames import at_user_line
+from mlirml.errors import UnsupportedSyntaxError
+
+if TYPE_CHECKING:
+    from mlirml.capture.trace import Trace
+
+_COMPUTED = ("arange", "eye", "identity", "linspace", "logspace", "geomspace", "tri", "indices", "bartlett", "hanning", "hamming")  # fmt: skip
+
+
+class Namespace:
+    """Stands for the `numpy` module inside a traced function."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np, name)
+        if name == "random":
+            return _Random()
+        if name in _COMPUTED:
+            return functools.wraps(value)(functools.partial(self._computed, value))
+        return value
+
+    def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
+        with at_user_line():
+            return self._trace.known(function(*args, **kwargs))
+
+    def zeros(self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+        """`np.zeros`."""
+        return self._filled(shape, 0, dtype)
+
+    def ones(self, shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+        """`np.ones`."""
+        return self._filled(shape, 1, dtype or float)
+
+    def empty(self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+        """`np.empty`; filled with zeros, so that programs stay deterministic."""
+        return self._filled(shape, 0, dtype)
+
+    def full(
+        self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
+        """`np.full`."""
+        return self._filled(shape, fill_value, dtype)
+
+    def _filled(self, shape: Any, value: Any, dtype: Any) -> Traced:
+        from mlirml.capture.trace import filled
+
+        with at_user_line():
+            return filled(self._trace, _sizes(shape), value, dtype)
+
+    def array(self, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0) -> Traced:  # fmt: skip
+        """`np.array`."""
+        with at_user_line():
+            result = self._trace.array(object, dtype, copy=bool(copy))
+            return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+
+    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Traced:  # fmt: skip
+        """`np.asarray`."""
+        with at_user_line():
+            return self._trace.array(a, dtype, copy=bool(copy))
+
+    ascontiguousarray = asanyarray = asarray
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    with at_user_line():
+        if isinstance(shape, Traced):
+            shape = tuple(shape) if shape.ndim else int(shape)
+        return tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)
+
+
+class _Random:
+    def __getattr__(self, name: str) -> Any:
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                f"`np.random.{name}` inside a compiled function would draw once, when it is traced",
+                help="draw outside and pass the numbers as an argument",
+            )
+
+
+class Overlay(dict[str, Any]):
+    """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
+
+    def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
+        super().__init__(__builtins__=real.get("__builtins__", __builtins__), __name__=real.get("__name__", "?"))
+        self.real, self.trace, self.memo = real, trace, memo
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.real[name]  # a KeyError sends LOAD_GLOBAL on to the builtins
+        if not isinstance(value, types.ModuleType):
+            self.trace.guards[id(self.real), name] = (self.real, name, value)
+        return _replaced(value, self.trace, self.memo)
+
+
+def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
+    if value is np:
+        if "np" not in memo:
+            memo["np"] = Namespace(trace)
+        return memo["np"]
+    if isinstance(value, types.FunctionType) and not _is_library(value):
+        return _retarget_function(value, trace, memo)
+    return value
+
+
+def _is_library(function: types.FunctionType) -> bool:
+    root = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or root in sys.stdlib_module_names
+
+
+def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:
+    """The same function, reading its globals through an overlay. Anything that is no Python function stays as it is."""
+    memo = {} if memo is None else memo
+    if isinstance(function, functools.partial):
+        return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)
+    if isinstance(function, types.MethodType):
+        return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
+    if isinstance(function, types.FunctionType):
+        return function if _is_library(function) else _retarget_function(function, trace, memo)
+    call = getattr(type(function), "__call__", None)
+    if isinstance(call, types.FunctionType) and not _is_library(call):
+        return types.MethodType(_retarget_function(call, trace, memo), function)
+    return function
+
+
+def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[Any, Any]) -> types.FunctionType:
+    known = memo.get(function)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    _refuse_global_stores(function)
+    overlay = memo.get(id(function.__globals__))
+    if overlay is None:
+        overlay = memo[id(function.__globals__)] = Overlay(function.__globals__, trace, memo)
+    copy = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__)
+    memo[function] = copy
+    copy.__kwdefaults__ = function.__kwdefaults__
+    if function.__closure__:
+        cells = tuple(_closure_cell(cell, trace, memo) for cell in function.__closure__)
+        final = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__, cells)
+        final.__kwdefaults__ = function.__kwdefaults__
+        memo[function] = final
+        return final
+    return copy
+
+
+def _closure_cell(cell: types.CellType, trace: Trace, memo: dict[Any, Any]) -> types.CellType:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not filled yet
+        return cell
+    if not isinstance(value, types.ModuleType):
+        trace.guards[id(cell), "cell_contents"] = (cell, None, value)
+    if value is np or (isinstance(value, types.FunctionType) and value not in memo and not _is_library(value)):
+        return types.CellType(_replaced(value, trace, memo))
+    return cell
+
+
+def _refuse_global_stores(function: types.FunctionType) -> None:
+    import dis
+
+    for instruction in dis.get_instructions(function):
+        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            from mlirml.capture.frames import function_location
+
+            raise UnsupportedSyntaxError(
+                f"`{function.__name__}` assigns to the global `{instruction.argval}`, which a compiled function cannot do",
+                location=function_location(function.__code__),
+                help="return the new value",
+            )

@@ -1,0 +1,94 @@
+"""What a compiled program depends on of an argument: shape and dtype, and whether it was a Python number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.dtypes import describe, is_supported, tensor_type
+from mlirml.errors import ArgumentError, DTypeError
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape and dtype of an array. `weak` marks a Python bool, int or float, which gives way in promotion."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        _check_dtype(self.dtype, "TensorSpec")
+
+    @property
+    def mlir_type(self) -> str:
+        """The MLIR tensor type."""
+        return tensor_type(self.shape, self.dtype)
+
+    def __str__(self) -> str:
+        return f"Python {self.dtype.name.rstrip('0123456789')}" if self.weak else describe(self.shape, self.dtype)
+
+
+def spec_of(leaf: Any, path: str) -> TensorSpec:
+    """The spec of one argument leaf; an error names the argument by `path`."""
+    if isinstance(leaf, TensorSpec):
+        return leaf
+    if type(leaf) in (bool, int, float):
+        return TensorSpec((), np.dtype(type(leaf)), weak=True)
+    array = as_array(leaf, path)
+    return TensorSpec(array.shape, array.dtype)
+
+
+def as_array(leaf: Any, path: str) -> np.ndarray:
+    """An argument leaf as a NumPy array without copying; refuses what has no exact array meaning."""
+    if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
+        raise ArgumentError(
+            f"argument `{path}` is a {type(leaf).__name__}, whose arithmetic differs from plain arrays",
+            help="pass `np.asarray(x)`, for a masked array `x.filled(value)` and the mask",
+        )
+    if isinstance(leaf, complex):
+        raise DTypeError(f"argument `{path}` is complex, which mlirml does not support yet", help="pass real and imaginary parts")
+    arrayish = isinstance(leaf, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(leaf, "__array__")
+    if not arrayish and not hasattr(leaf, "__array_interface__") and not _has_buffer(leaf):
+        raise ArgumentError(
+            f"argument `{path}` is a {type(leaf).__name__}, not an array, a number or a container of them",
+            help="pass an array, or name it in `static_argnums` to compile for its value",
+        )
+    array = np.asarray(leaf)
+    _check_dtype(array.dtype, f"argument `{path}`")
+    return array
+
+
+def _has_buffer(leaf: Any) -> bool:
+    if isinstance(leaf, (str, bytes)):
+        return False
+    try:
+        memoryview(leaf).release()
+    except (TypeError, BufferError):
+        return False
+    return True
+
+
+def _check_dtype(dtype: np.dtype, what: str) -> None:
+    if is_supported(dtype):
+        return
+    if not dtype.isnative:
+        raise DTypeError(
+            f"{what} has byte-swapped dtype {dtype.str!r}", help="convert it with `x.astype(x.dtype.newbyteorder('='))`"
+        )
+    advice = {
+        "O": "object arrays hold Python objects; convert to a numeric dtype with `x.astype(float)`",
+        "c": "pass real and imaginary parts as two arrays",
+        "g": "use float64: `x.astype(np.float64)`",
+        "M": "use integers: `x.astype('int64')`",
+        "m": "use integers: `x.astype('int64')`",
+        "V": "pass the fields of a structured array one by one: `x['field']`",
+    }
+    raise DTypeError(
+        f"{what} has dtype {dtype}, which mlirml does not compile",
+        help=advice.get(dtype.char if dtype.char in "gG" else dtype.kind, "use a bool, integer or float dtype"),
+    )

@@ -1,0 +1,504 @@
+"""Trace a NumPy function: run it once on `Traced` arrays and write the MLIR of what it does."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.frames import at_user_line, function_location, user_location
+from mlirml.capture.spec import TensorSpec
+from mlirml.dialects.build import Builder, Operand, Scalar, Value
+from mlirml.dialects.dtypes import is_supported
+from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef, elementwise
+from mlirml.dialects.ops.views import Broadcast, Transpose, ViewOp
+from mlirml.errors import CaptureError, DTypeError, ShapeError, SourceLocation, UnsupportedSyntaxError
+from mlirml.tree import TreeDef, flatten
+
+# Operations on known arrays up to this size are done at once, by NumPy itself.
+FOLD_ELEMENTS = 1 << 16
+# Arguments of NumPy functions that change nothing here, with the values that are accepted.
+_HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
+
+_CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The trace that is running in this thread, if any."""
+    return _CURRENT.get()
+
+
+class Trace:
+    """The state of one capture."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.builder = Builder(lambda: user_location(3))
+        self.done = False
+        self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
+
+    def wrap(self, value: Any, *, scalar: bool = True, c_order: bool = True) -> Any:
+        """Results of an op record as traced arrays; 0-d results are NumPy scalars."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.wrap(v, scalar=scalar, c_order=c_order) for v in value)
+        return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=scalar and value.shape == ())
+
+    def lift(self, x: Any) -> Operand:
+        """Anything that may stand in an expression as an operand of an op record."""
+        if isinstance(x, Traced):
+            if x._trace is not self:
+                x._check_alive()
+                raise CaptureError("an array of an outer trace is used in an inner one", help="pass it as an argument")
+            known = x._known()
+            if known is not None and known.shape == ():
+                return Scalar(known[()], weak=False)
+            return x._read()
+        if type(x) in (bool, int, float):
+            return Scalar(x)
+        if isinstance(x, (list, tuple)):
+            return self.lift(self.array(x))
+        return self._lift_array(x)
+
+    def _lift_array(self, x: Any) -> Operand:
+        if isinstance(x, complex):
+            raise DTypeError("complex numbers are not supported yet", help="compute real and imaginary parts apart")
+        if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
+            raise DTypeError(f"a {type(x).__name__} cannot be used as an array: {x!r}")
+        if isinstance(x, (np.ma.MaskedArray, np.matrix)):
+            raise DTypeError(f"a {type(x).__name__} cannot be used in compiled code", help="use `np.asarray(x)`")
+        array = np.asarray(x)
+        if not is_supported(array.dtype):
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
+        if isinstance(x, np.generic):
+            return Scalar(x, weak=False)
+        return self.builder.constant(array, live=True)
+
+    # Calls.
+
+    def call_operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        """A Python operator: as the ufunc, but operators on Python numbers give Python numbers."""
+        with at_user_line():
+            if any(_is_foreign(x) for x in operands):
+                return NotImplemented
+            result = self._apply(BY_FUNCTION[ufunc], operands, {})
+            if all(_is_weak(x) for x in operands) and isinstance(result._cell.value, Value):
+                result._cell.value = replace(result._cell.value, weak=True)
+            return result
+
+    def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`__array_ufunc__`: calls, `out=`, `reduce` and `outer`."""
+        with at_user_line():
+            name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+            out = kwargs.pop("out", None)
+            if method == "reduce":
+                kwargs.setdefault("axis", 0)
+                function: Any = ufunc.reduce
+            elif method == "outer":
+                x, y = (v if isinstance(v, Traced) else np.asarray(v) for v in inputs)
+                inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
+            elif method == "__call__":
+                function = ufunc
+            else:
+                raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
+            if function is np.divmod:
+                return self.call_function(np.floor_divide, inputs, {}), self.call_function(np.remainder, inputs, {})
+            result = self._apply(self._record(function, name), inputs, kwargs)
+            out = out[0] if isinstance(out, tuple) else out
+            return result if out is None else self._store_out(out, result)
+
+    def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """`__array_function__`: a NumPy function with a traced argument."""
+        with at_user_line():
+            name = f"np.{getattr(function, '__name__', function)}"
+            module = getattr(function, "__module__", "numpy") or "numpy"
+            if module.startswith("numpy.") and not module.startswith(("numpy._", "numpy.lib")):
+                name = f"np.{module.removeprefix('numpy.')}.{function.__name__}"
+            special = _SPECIAL.get(function)
+            if special is not None:
+                return special(self, *args, **kwargs)
+            kwargs = dict(kwargs)
+            out = kwargs.pop("out", None)
+            result = self._apply(self._record(function, name), args, kwargs)
+            return result if out is None else self._store_out(out, result)
+
+    def call_method(self, name: str, array: Traced, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A method of an array that has an op record."""
+        with at_user_line():
+            kwargs = dict(kwargs)
+            out = kwargs.pop("out", None)
+            result = self._apply(BY_METHOD[name], (array, *args), kwargs)
+            return result if out is None else self._store_out(out, result)
+
+    def _record(self, function: Any, name: str) -> OpDef:
+        record = BY_FUNCTION.get(function)
+        if record is None:
+            raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
+        return record
+
+    def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if self.done:
+            next(x for x in _arrays((args, kwargs)) if isinstance(x, Traced))._check_alive()
+        for option, default in _HARMLESS.items():
+            if option in kwargs and option not in record.signature.parameters:
+                given = kwargs[option]
+                if given is not default and not (isinstance(given, str) and given == default):
+                    raise UnsupportedSyntaxError(
+                        f"`np.{record.name}`: the argument `{option}` is not compiled",
+                        help="select with `np.where`" if option == "where" else None,
+                    )
+                del kwargs[option]
+        try:
+            record.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}") from None
+        if record.kind == "view":
+            return self._view(record, args, kwargs)
+        if self._foldable(args, kwargs):
+            return self._fold(record, args, kwargs)
+        lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
+        options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
+        c_order = all(map(_keeps_c_order, _arrays(args)))
+        return self.wrap(record.build(self.builder, *lifted, **options), c_order=c_order)
+
+    def _lift_argument(self, record: OpDef, position: int, x: Any) -> Any:
+        if record.arrays == -1 and position == 0:
+            return [self.lift(v) for v in x]
+        if position < record.arrays and x is not None:
+            return self.lift(x)
+        return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
+
+    def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        kwargs = dict(kwargs)
+        source = args[0] if args else kwargs.pop("a")
+        if not isinstance(source, Traced):
+            source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
+        views = record.build(source.shape, *args[1:], **kwargs)
+        if isinstance(views, ViewOp):
+            return source._viewed(views)
+        return [source._viewed(v) for v in views]
+
+    def _foldable(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        traced = [x for x in _arrays((args, kwargs)) if isinstance(x, Traced)]
+        others = [x for x in _arrays((args, kwargs)) if isinstance(x, np.ndarray)]
+        return (
+            bool(traced)
+            and not others  # a real array is read anew at each call
+            and all(isinstance(x._cell.value, np.ndarray) and x.size <= FOLD_ELEMENTS for x in traced)
+        )
+
+    def _fold(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        real_args, real_kwargs = _replace_known((list(args), dict(kwargs)))
+        try:
+            with np.errstate(all="ignore"):
+                result = record.reference(*real_args, **real_kwargs)
+        except (ValueError, TypeError) as error:
+            kind = DTypeError if isinstance(error, TypeError) else ShapeError
+            raise kind(str(error)) from None
+        if isinstance(result, (list, tuple)):
+            return type(result)(self.known(np.asarray(r)) for r in result)
+        return self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
+
+    def _store_out(self, out: Any, result: Traced) -> Traced:
+        if not isinstance(out, Traced):
+            raise CaptureError(
+                "out= is a real NumPy array, which compiled code cannot fill",
+                help="make it inside the function with `np.empty(...)`, or pass it as an argument",
+            )
+        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+            raise DTypeError(
+                f"cannot store a result of dtype {result.dtype} in place into an array of dtype {out.dtype}",
+                help="write `x = x + y`, or convert with `.astype(...)`",
+            )
+        if out.shape != result.shape and np.broadcast_shapes(out.shape, result.shape) != out.shape:
+            raise ShapeError(f"the result of shape {list(result.shape)} does not fit `out` of shape {list(out.shape)}")
+        out._assign(result)
+        return out
+
+    # Arrays.
+
+    def known(self, array: np.ndarray, *, scalar: bool = False) -> Traced:
+        """An array whose contents are known while tracing; nothing is written until it meets a traced one."""
+        if not is_supported(array.dtype):
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
+        return Traced(self, Cell(array, owned=array.flags.writeable), scalar=scalar and array.shape == ())
+
+    def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
+        """`np.array`: nested lists of numbers and traced arrays."""
+        if isinstance(data, Traced):
+            result = data._copy() if copy else data
+            return result if dtype is None else result.astype(dtype, copy=False)
+        if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
+            parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
+            stacked: Traced = self.call_function(np.stack, (parts,), {} if dtype is None else {"dtype": dtype})
+            return stacked
+        if isinstance(data, np.ndarray):  # captured: share the buffer, copy on store
+            value = self._lift_array(data)
+            assert isinstance(value, Value)
+            result = Traced(self, Cell(value))
+            return result if dtype is None else result.astype(dtype, copy=False)
+        try:
+            return self.known(np.array(data, dtype))
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+
+    def astype(self, array: Traced, dtype: np.dtype) -> Traced:
+        """A copy in another element type."""
+        if not is_supported(dtype):
+            raise DTypeError(f"astype: dtype {dtype} is not supported")
+        known = array._known()
+        if known is not None and known.size <= FOLD_ELEMENTS:
+            with np.errstate(all="ignore"):
+                return self.known(known.astype(dtype), scalar=array._scalar)
+        result = self.wrap(self.builder.cast(array._read(), dtype), scalar=array._scalar)
+        assert isinstance(result, Traced)
+        return result
+
+    def boolean_mask(self, index: Any, array: Traced) -> Any:
+        """The index as a mask of the array's own shape, or None if it is no such mask."""
+        if getattr(index, "dtype", None) == np.bool_ and np.ndim(index) > 0:
+            if np.shape(index) != array.shape:
+                raise ShapeError(f"a mask of shape {list(np.shape(index))} does not fit {array._describe()}")
+            return index
+        return None
+
+
+def _is_weak(x: Any) -> bool:
+    if isinstance(x, Traced):
+        return isinstance(x._cell.value, Value) and x._cell.value.weak
+    return type(x) in (bool, int, float)
+
+
+def _is_foreign(x: Any) -> bool:
+    """An operand that knows better how to combine with arrays, such as a sparse matrix."""
+    return not isinstance(x, Traced) and getattr(type(x), "__array_ufunc__", 0) is None
+
+
+def _arrays(tree: Any) -> list[Any]:
+    if isinstance(tree, (Traced, np.ndarray)):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        return [a for item in tree for a in _arrays(item)]
+    return []
+
+
+def _keeps_c_order(x: Any) -> bool:
+    """Whether NumPy gives an elementwise result C order because of this operand."""
+    if x.ndim < 2:
+        return True
+    if isinstance(x, Traced):
+        return x._cell.c_order and not any(isinstance(v, (Transpose, Broadcast)) for v in x._views)
+    return bool(x.flags.c_contiguous)
+
+
+def _replace_known(tree: Any) -> Any:
+    if isinstance(tree, Traced):
+        known = tree._known()
+        return known[()] if known is not None and tree._scalar else known
+    if isinstance(tree, dict):
+        return {k: _replace_known(v) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_replace_known(v) for v in tree)
+    return tree
+
+
+def _nearest(name: str) -> str | None:
+    names = sorted({f"np.{f.__name__}" for f in (*BY_FUNCTION, *_SPECIAL) if hasattr(f, "__name__")})
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    return f"compiled functions with a similar name: {', '.join(close)}" if close else None
+
+
+# NumPy functions that are no operation of their own.
+
+
+def _like(trace: Trace, function: Callable[..., Any], a: Any, dtype: Any = None, shape: Any = None, **fill: Any) -> Traced:
+    shape = np.shape(a) if shape is None else shape
+    dtype = a.dtype if dtype is None else dtype
+    value = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.get(function.__name__)
+    return filled(trace, shape, fill.get("fill_value") if value is None else value, dtype)
+
+
+def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
+    """`np.full`: nothing is stored but the one value."""
+    if isinstance(value, Traced) and value._known() is None:
+        spread = trace.call_function(np.broadcast_to, (value, shape), {})._copy()
+        result: Traced = spread if dtype is None else spread.astype(dtype)
+        return result
+    number = value._known() if isinstance(value, Traced) else value
+    try:
+        array = np.broadcast_to(np.asarray(number, dtype), np.zeros(0).reshape(0).shape if shape == 0 else shape)
+    except OverflowError as error:
+        raise DTypeError(str(error)) from None
+    except (ValueError, TypeError) as error:
+        raise ShapeError(str(error)) from None
+    return trace.known(array)
+
+
+def _at_least(rank: int) -> Callable[..., Any]:
+    def function(trace: Trace, *arrays: Any) -> Any:
+        results = []
+        for a in arrays:
+            a = a if isinstance(a, Traced) else trace.array(a)
+            missing = max(rank - a.ndim, 0)
+            results.append(a.reshape((1,) * missing + a.shape) if missing else a)
+        return results[0] if len(results) == 1 else results
+
+    return function
+
+
+def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if not isinstance(dst, Traced):
+        raise CaptureError("np.copyto into a real NumPy array", help="make the array inside the function")
+    dst._assign(src if where is True else trace.call_function(np.where, (where, src, dst), {}))
+
+
+def _array_equal(trace: Trace, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if np.shape(a1) != np.shape(a2):
+        return False
+    return trace.call_function(np.all, (trace.call_function(np.equal, (a1, a2), {}),), {})
+
+
+def _allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    close = trace.call_function(np.isclose, (a, b), {"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
+    return trace.call_function(np.all, (close,), {})
+
+
+_SPECIAL: dict[Any, Callable[..., Any]] = {
+    np.shape: lambda trace, a: a.shape,
+    np.ndim: lambda trace, a: a.ndim,
+    np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
+    np.copy: lambda trace, a, order="K", subok=False: a._copy(),
+    np.copyto: _copyto,
+    np.real: lambda trace, val: val,
+    np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
+    np.ones_like: lambda trace, *a, **k: _like(trace, np.ones_like, *a, **_creation(k)),
+    np.empty_like: lambda trace, *a, **k: _like(trace, np.empty_like, *a, **_creation(k)),
+    np.full_like: lambda trace, a, fill_value, **k: _like(
+        trace, np.full_like, a, fill_value=fill_value, **_creation(k)
+    ),
+    np.atleast_1d: _at_least(1),
+    np.atleast_2d: _at_least(2),
+    np.broadcast_arrays: lambda trace, *a, subok=False: tuple(
+        trace.call_function(np.broadcast_to, (x, np.broadcast_shapes(*map(np.shape, a))), {}) for x in a
+    ),
+    np.array_equal: _array_equal,
+    np.allclose: _allclose,
+    np.iscomplexobj: lambda trace, x: False,
+    np.isrealobj: lambda trace, x: True,
+    np.result_type: lambda trace, *a: np.result_type(*(x.dtype if isinstance(x, Traced) else x for x in a)),
+    np.may_share_memory: lambda trace, a, b, max_work=None: getattr(a, "_cell", a) is getattr(b, "_cell", b),
+}
+
+
+def _creation(options: dict[str, Any]) -> dict[str, Any]:
+    """Drop the arguments of creation functions that choose a memory layout or device."""
+    return {k: v for k, v in options.items() if k not in ("order", "subok", "device", "like")}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations."""
+
+    name: str
+    text: str = field(repr=False)
+    key: str = field(repr=False)
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    out_tree: TreeDef
+    constants: tuple[np.ndarray, ...] = field(repr=False)
+    writebacks: tuple[tuple[int, int], ...] = ()
+    int_ranges: tuple[tuple[int, int, int, str], ...] = ()
+    guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
+
+    def as_text(self) -> str:
+        """The MLIR module."""
+        return self.key
+
+
+def trace(
+    function: Callable[..., Any], in_tree: TreeDef, specs: Sequence[TensorSpec], name: str, statics: dict[int, Any]
+) -> Captured:
+    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) with the static ones taken out."""
+    from mlirml.capture.namespace import retarget
+
+    state = Trace(name)
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak)) for s in specs]
+    inputs = [Traced(state, cell, scalar=s.weak) for cell, s in zip(cells, specs)]
+    args, kwargs = in_tree.unflatten(inputs)
+    args = list(args)
+    for position in sorted(statics):
+        args.insert(position, statics[position])
+    token = _CURRENT.set(state)
+    try:
+        result = retarget(function, state)(*args, **kwargs)
+        with at_function(function):
+            outputs, out_tree = _results(state, result)
+            written = [i for i, cell in enumerate(cells) if cell.written]
+            outputs += [Traced(state, cells[i])._read() for i in written]
+    finally:
+        _CURRENT.reset(token)
+        state.done = True
+    count = len(outputs) - len(written)
+    builder, entry = state.builder, _entry(function)
+    names = [a.name for a in builder.arguments]
+    return Captured(
+        name,
+        builder.text(outputs, entry=entry),
+        builder.text(outputs, locations=False),
+        tuple(specs),
+        tuple(TensorSpec(v.shape, v.dtype) for v in outputs),
+        out_tree,
+        tuple(builder.constants),
+        tuple((count + j, i) for j, i in enumerate(written)),
+        tuple((names.index(n), *limits) for n, limits in builder.int_ranges.items()),
+        tuple(state.guards.values()),
+    )
+
+
+def _results(state: Trace, result: Any) -> tuple[list[Value], TreeDef]:
+    leaves, tree = flatten(result)
+    values = []
+    for leaf, path in zip(leaves, tree.paths("result")):
+        try:
+            if isinstance(leaf, Traced):
+                values.append(leaf._read())
+            else:
+                operand = state.lift(leaf)
+                values.append(
+                    operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
+                )
+        except DTypeError as error:
+            raise DTypeError(f"{path} cannot be returned from compiled code: {error.message}", help=error.help) from None
+    return values, tree
+
+
+class at_function:
+    """Context manager: a `CaptureError` without a place gets the line of the function's `def`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, CaptureError) and error.location is None:
+            error.location = _entry(self.function)
+
+
+def _entry(function: Any) -> SourceLocation | None:
+    while isinstance(function, partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    return function_location(code) if code is not None else None
+
+
+__all__ = ["Captured", "Trace", "current_trace", "elementwise", "filled", "trace"]

@@ -1,0 +1,6 @@
+"""The op records. Importing this package fills the registry."""
+
+from mlirml.dialects.ops import contractions, elementwise, joins, reductions, views
+from mlirml.dialects.ops.registry import BY_FUNCTION, BY_METHOD, OPS, OpDef
+
+__all__ = ["BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "contractions", "elementwise", "joins", "reductions", "views"]

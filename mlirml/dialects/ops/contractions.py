@@ -1,0 +1,318 @@
+"""Contractions: matmul and its relatives, and einsum, written as named structured ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.build import Body, Builder, Operand, Value
+from mlirml.dialects.dtypes import is_float
+from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops.reductions import as_value, sum_
+from mlirml.dialects.ops.registry import ALL, operation
+from mlirml.errors import ShapeError
+
+_BOOL = np.dtype(np.bool_)
+_MULTIPLY = ew.by_kind(biu="arith.muli", f="arith.mulf")
+
+
+def _prepared(b: Builder, operands: Sequence[Operand]) -> tuple[list[Value], np.dtype, np.dtype]:
+    """Operands in one dtype, the dtype to accumulate in, and the dtype of the result."""
+    result = ew.result_type(*operands)
+    for operand in operands:
+        ew.check_literal("matmul", operand, result)
+    # A product of truth values is an OR of ANDs: count in 32 bits and compare with 0.
+    compute = np.dtype(np.int32) if result == _BOOL else result
+    accumulate = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else compute
+    return [b.cast(as_value(b, o), compute) for o in operands], accumulate, result
+
+
+def _finished(b: Builder, value: Value, result: np.dtype) -> Value:
+    return b.cast(value, result)
+
+
+def _named(b: Builder, name: str, x: Value, y: Value, shape: Sequence[int], dtype: np.dtype) -> Value:
+    out = b.filled(shape, dtype, 0)
+    return b.op(
+        f"{name} ins({x.name}, {y.name} : {x.type}, {y.type}) outs({out.name} : {out.type}) -> {out.type}",
+        shape,
+        dtype,
+    )
+
+
+def contract(b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype) -> Value:
+    """Sum of products; each map names the loops of an operand's dimensions, as in einsum."""
+    x_map, y_map, out_map = maps
+    shape = tuple(sizes[c] for c in out_map)
+    loops = list(dict.fromkeys(out_map + x_map + y_map))
+    if 0 in (sizes[c] for c in loops):
+        return b.filled(shape, dtype, 0)
+    named = {
+        ("i", "i", ""): "linalg.dot",
+        ("ij", "j", "i"): "linalg.matvec",
+        ("i", "ij", "j"): "linalg.vecmat",
+        ("ij", "jk", "ik"): "linalg.matmul",
+        ("hij", "hjk", "hik"): "linalg.batch_matmul",
+    }
+    letters: dict[str, str] = {}
+    canonical = _canonical(maps, letters)
+    if canonical in named:
+        return _named(b, named[canonical], x, y, shape, dtype)
+    dims = ", ".join(f"d{i}" for i in range(len(loops)))
+    texts = [f"affine_map<({dims}) -> ({', '.join(f'd{loops.index(c)}' for c in m)})>" for m in maps]
+    out = b.filled(shape, dtype, 0)
+    return b.op(
+        f"linalg.contract indexing_maps = [{', '.join(texts)}] ins({x.name}, {y.name} : {x.type}, {y.type}) "
+        f"outs({out.name} : {out.type}) -> {out.type}",
+        shape,
+        dtype,
+    )
+
+
+def _canonical(maps: tuple[str, str, str], letters: dict[str, str]) -> tuple[str, str, str]:
+    """The maps with loops renamed to the letters of the named forms: batch h, then i, j, k by first use."""
+    x_map, y_map, out_map = maps
+    batch = [c for c in x_map if c in y_map and c in out_map]
+    names = iter("hgf" if len(batch) == 1 else "")
+    for c in batch:
+        letters[c] = next(names, "?")
+    names = iter("ijkl")
+    for c in x_map + y_map:
+        if c not in letters:
+            letters[c] = next(names, "?")
+    return tuple("".join(letters[c] for c in m) for m in maps)  # type: ignore[return-value]
+
+
+@operation("contraction", np.matmul, dtypes=ALL, arrays=2, tolerance=8)
+def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
+    """Matrix product; dimensions before the last two broadcast, 1-D operands are vectors."""
+    if not x1.shape or not x2.shape:
+        raise ShapeError(f"matmul: a scalar has no matrix product, {x1} @ {x2}", help="use `*` to scale an array")
+    x_batch, y_batch = x1.shape[:-2], x2.shape[:-2]
+    inner = x1.shape[-1], x2.shape[-2] if len(x2.shape) > 1 else x2.shape[0]
+    if inner[0] != inner[1]:
+        transposed = len(x2.shape) > 1 and x2.shape[-1] == inner[0]
+        raise ShapeError(
+            f"matmul: inner dimensions differ, {x1} @ {x2}",
+            help="did you mean `x1 @ x2.T`?" if transposed else None,
+        )
+    try:
+        batch = np.broadcast_shapes(x_batch, y_batch)
+    except ValueError:
+        raise ShapeError(f"matmul: batch dimensions do not broadcast, {x1} @ {x2}") from None
+    (x, y), accumulate, result = _prepared(b, (x1, x2))
+    if dtype is not None:
+        x, y, accumulate, result = b.cast(x, np.dtype(dtype)), b.cast(y, np.dtype(dtype)), np.dtype(dtype), np.dtype(dtype)
+    letters = "abcdefghlmnop"[: len(batch)]
+    x, x_map = _batch_map(b, x, batch, letters, "ik" if len(x.shape) > 1 else "k")
+    y, y_map = _batch_map(b, y, batch, letters, "kj" if len(y.shape) > 1 else "k")
+    out_map = letters + ("i" if len(x1.shape) > 1 else "") + ("j" if len(x2.shape) > 1 else "")
+    sizes = dict(zip(letters, batch)) | dict(zip(x_map, x.shape)) | dict(zip(y_map, y.shape))
+    for letter in [c for c in letters if c not in x_map and c not in y_map]:  # both sides have size 1
+        sizes[letter] = 1
+    used = "".join(c for c in out_map if c in x_map or c in y_map)
+    product = contract(b, x, y, (x_map, y_map, used), sizes, accumulate)
+    return _finished(b, b.reshape(product, tuple(sizes[c] for c in out_map)), result)
+
+
+def _batch_map(b: Builder, value: Value, batch: tuple[int, ...], letters: str, core: str) -> tuple[Value, str]:
+    """Drop the batch dimensions that broadcast; name the others."""
+    count = len(value.shape) - len(core)
+    first = len(batch) - count
+    kept = [i for i in range(count) if value.shape[i] == batch[first + i] and value.shape[i] != 1]
+    shape = tuple(value.shape[i] for i in kept) + value.shape[count:]
+    return b.reshape(value, shape), "".join(letters[first + i] for i in kept) + core
+
+
+def einsum_pair(b: Builder, x: Value, x_map: str, y: Value, y_map: str, out_map: str, accumulate: np.dtype) -> Value:
+    """Contract two operands whose maps repeat no letter; letters on one side that the result lacks are summed first."""
+    x, x_map = _summed(b, x, x_map, set(y_map + out_map))
+    y, y_map = _summed(b, y, y_map, set(x_map + out_map))
+    sizes = dict(zip(x_map, x.shape)) | dict(zip(y_map, y.shape))
+    if not any(c in y_map and c not in out_map for c in x_map):
+        return _product(b, x, x_map, y, y_map, out_map, sizes, accumulate)
+    return contract(b, x, y, (x_map, y_map, out_map), sizes, accumulate)
+
+
+def _product(
+    b: Builder, x: Value, x_map: str, y: Value, y_map: str, out_map: str, sizes: dict[str, int], accumulate: np.dtype
+) -> Value:
+    shape = tuple(sizes[c] for c in out_map)
+
+    def body(block: Body, xs: list[str], accumulator: str) -> str:
+        names = [block.cast(n, v.dtype, accumulate) for n, v in zip(xs, (x, y))]
+        return _MULTIPLY(block, names, accumulate)
+
+    maps = [[out_map.index(c) for c in m] for m in (x_map, y_map)]
+    out = b.empty(shape, accumulate)
+    return b.generic([x, y], maps, out, range(len(shape)), ["parallel"] * len(shape), body)
+
+
+def _summed(b: Builder, value: Value, letters: str, wanted: set[str]) -> tuple[Value, str]:
+    gone = tuple(i for i, c in enumerate(letters) if c not in wanted)
+    if not gone:
+        return value, letters
+    kept = "".join(c for c in letters if c in wanted)
+    result: Value = sum_.build(b, value, gone, value.dtype)
+    return result, kept
+
+
+def _diagonal(b: Builder, value: Value, letters: str) -> tuple[Value, str]:
+    """Take the diagonal of every repeated letter."""
+    unique = "".join(dict.fromkeys(letters))
+    if unique == letters:
+        return value, letters
+    sizes = dict(zip(letters, value.shape))
+    shape = tuple(sizes[c] for c in unique)
+    return b.gather(value, shape, lambda block, loops: [loops[unique.index(c)] for c in letters]), unique
+
+
+def _parse(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str]:
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise ShapeError(f"einsum: {len(terms)} subscripts in {subscripts!r} for {len(operands)} operand(s)")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
+    widest = 0
+    full = []
+    for term, operand in zip(terms, operands):
+        if "..." in term:
+            count = len(operand.shape) - len(term.replace("...", ""))
+            widest = max(widest, count)
+            term = term.replace("...", "".join(spare[-count:]) if count > 0 else "")
+        if len(term) != len(operand.shape) or not term.isalpha() and term:
+            raise ShapeError(f"einsum: subscript {term!r} in {subscripts!r} does not fit {operand}")
+        full.append(term)
+    dots = "".join(spare[-widest:]) if widest else ""
+    if arrow:
+        out = right.replace("...", dots)
+    else:
+        joined = "".join(full)
+        out = dots + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in dots))
+    missing = [c for c in out if c not in "".join(full)]
+    if missing or len(set(out)) != len(out):
+        raise ShapeError(f"einsum: the output {out!r} of {subscripts!r} names a letter twice or one that no operand has")
+    return full, out
+
+
+@operation("contraction", np.einsum, dtypes=ALL, arrays=0, tolerance=8)
+def einsum(b: Builder, subscripts: str, *operands: Operand, optimize: Any = True) -> Value:
+    """Einstein summation, ellipsis and repeated letters included; the order of contraction is NumPy's `einsum_path`."""
+    if not isinstance(subscripts, str):
+        raise ShapeError("einsum: the first argument must be the subscripts, such as 'ij,jk->ik'")
+    terms, out = _parse(subscripts, operands)
+    values, accumulate, result = _prepared(b, operands)
+    sizes: dict[str, int] = {}
+    for term, value in zip(terms, values):
+        for letter, n in zip(term, value.shape):
+            if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
+                raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
+            sizes[letter] = max(sizes[letter], n)
+    pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
+    for group in _path(subscripts, operands)[:-1] if len(pairs) > 2 else []:
+        chosen = [pairs[i] for i in group]
+        pairs = [p for i, p in enumerate(pairs) if i not in group]
+        if len(chosen) == 2:
+            rest = out + "".join(m for _, m in pairs)
+            kept = "".join(dict.fromkeys(c for c in chosen[0][1] + chosen[1][1] if c in rest))
+            pairs.append((einsum_pair(b, *chosen[0], *chosen[1], kept, accumulate), kept))
+        else:
+            pairs += chosen
+    while len(pairs) > 2:
+        first, second, *pairs = pairs
+        rest = out + "".join(m for _, m in pairs)
+        kept = "".join(dict.fromkeys(c for c in first[1] + second[1] if c in rest))
+        pairs.append((einsum_pair(b, *first, *second, kept, accumulate), kept))
+    if len(pairs) == 2:
+        (x, x_map), (y, y_map) = pairs
+        present = "".join(c for c in out if c in x_map + y_map)
+        value, letters = einsum_pair(b, x, x_map, y, y_map, present, accumulate), present
+    else:
+        value, letters = _summed(b, *pairs[0], set(out))
+        value = b.transpose(value, [letters.index(c) for c in out if c in letters])
+        letters = "".join(c for c in out if c in letters)
+    value = b.reshape(value, tuple(sizes[c] if c in letters else 1 for c in out))
+    return _finished(b, b.broadcast(value, tuple(sizes[c] for c in out), value.dtype), result)
+
+
+def _without_units(b: Builder, value: Value, term: str, sizes: dict[str, int]) -> tuple[Value, str]:
+    """Drop dimensions of size 1 whose letter is longer elsewhere: they broadcast."""
+    kept = [i for i, (c, n) in enumerate(zip(term, value.shape)) if n == sizes[c]]
+    return b.reshape(value, tuple(value.shape[i] for i in kept)), "".join(term[i] for i in kept)
+
+
+def _path(subscripts: str, operands: Sequence[Operand]) -> list[tuple[int, ...]]:
+    shapes = [np.broadcast_to(np.float32(0), o.shape) for o in operands]
+    path: list[tuple[int, ...]] = np.einsum_path(subscripts, *shapes, optimize="greedy")[0][1:]
+    return path
+
+
+@operation("contraction", np.dot, dtypes=ALL, arrays=2, methods=("dot",), tolerance=8)
+def dot(b: Builder, a: Operand, b_: Operand) -> Value:
+    """Sum of products over the last axis of a and the second to last of b."""
+    if not a.shape or not b_.shape:
+        result: Value = ew.multiply.build(b, a, b_)
+        return result
+    if len(a.shape) <= 2 and len(b_.shape) <= 2:
+        product: Value = matmul.build(b, a, b_)
+        return product
+    inner = b_.shape[-2] if len(b_.shape) > 1 else b_.shape[-1]
+    if a.shape[-1] != inner:
+        raise ShapeError(f"dot: inner dimensions differ, {a} and {b_}")
+    letters = "abcdefghijklmnopqrstuvwxy"
+    x_map = letters[: len(a.shape) - 1] + "z"
+    y_free = letters[len(a.shape) - 1 : len(a.shape) - 1 + max(len(b_.shape) - 1, 0)]
+    y_map = y_free[:-1] + "z" + y_free[-1:] if len(b_.shape) > 1 else "z"
+    combined: Value = einsum.build(b, f"{x_map},{y_map}->{x_map[:-1]}{y_free}", a, b_)
+    return combined
+
+
+@operation("contraction", np.outer, dtypes=ALL, arrays=2)
+def outer(b: Builder, a: Operand, b_: Operand) -> Value:
+    """All products of the elements of two flattened arrays."""
+    x, y = (as_value(b, v) for v in (a, b_))
+    column = b.reshape(x, (x.size, 1))
+    result: Value = ew.multiply.build(b, column, b.reshape(y, (y.size,)))
+    return result
+
+
+@operation("contraction", np.inner, dtypes=ALL, arrays=2, tolerance=8)
+def inner(b: Builder, a: Operand, b_: Operand) -> Value:
+    """Sum of products over the last axes of both."""
+    return tensordot_axes(b, a, b_, ((-1,), (-1,))) if a.shape and b_.shape else ew.multiply.build(b, a, b_)
+
+
+@operation("contraction", np.tensordot, dtypes=ALL, arrays=2, tolerance=8)
+def tensordot(b: Builder, a: Operand, b_: Operand, axes: Any = 2) -> Value:
+    """Sum of products over the given axes of both, or over the last `axes` of a and the first of b."""
+    if isinstance(axes, int):
+        pairs = (tuple(range(-axes, 0)), tuple(range(axes)))
+    else:
+        pairs = tuple((x,) if isinstance(x, int) else tuple(x) for x in axes)  # type: ignore[assignment]
+    return tensordot_axes(b, a, b_, pairs)
+
+
+def tensordot_axes(b: Builder, a: Operand, b_: Operand, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Value:
+    """`tensordot` with both axis lists given."""
+    x_axes, y_axes = ([i % max(len(v.shape), 1) for i in group] for v, group in zip((a, b_), axes))
+    if len(x_axes) != len(y_axes) or any(a.shape[i] != b_.shape[j] for i, j in zip(x_axes, y_axes)):
+        raise ShapeError(f"tensordot: axes {axes} do not fit {a} and {b_}")
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    x_map = [next(letters) for _ in a.shape]
+    y_map = [x_map[x_axes[y_axes.index(j)]] if j in y_axes else next(letters) for j in range(len(b_.shape))]
+    out = [c for i, c in enumerate(x_map) if i not in x_axes] + [c for j, c in enumerate(y_map) if j not in y_axes]
+    result: Value = einsum.build(b, f"{''.join(x_map)},{''.join(y_map)}->{''.join(out)}", a, b_)
+    return result
+
+
+@operation("contraction", np.vdot, dtypes=ALL, arrays=2, tolerance=8)
+def vdot(b: Builder, a: Operand, b_: Operand) -> Value:
+    """Sum of products of two flattened arrays of one size."""
+    x, y = (as_value(b, v) for v in (a, b_))
+    if x.size != y.size:
+        raise ShapeError(f"vdot: sizes differ, {a} and {b_}")
+    result: Value = matmul.build(b, b.reshape(x, (x.size,)), b.reshape(y, (y.size,)))
+    return result

@@ -1,0 +1,541 @@
+"""Elementwise operations: NumPy's ufuncs, `where` and `clip`, one record each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
+from mlirml.dialects.dtypes import is_float, is_supported, mlir_name, short_name
+from mlirml.dialects.ops.registry import ALL, BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
+from mlirml.errors import DTypeError, ShapeError
+
+_BOOL = np.dtype(np.bool_)
+# body(block, operand names, the dtype that the operands were cast to) -> name of the result
+ScalarBody = Callable[[Body, list[str], np.dtype], str]
+
+
+def promoted(operand: Operand) -> Any:
+    """What NumPy's promotion sees: a dtype, or Python's `int` or `float` for a weak operand."""
+    if not operand.weak:
+        return operand.dtype
+    if isinstance(operand, Scalar):
+        return type(operand.value)
+    return {"b": bool, "i": int}.get(operand.dtype.kind, float)
+
+
+@lru_cache(maxsize=4096)
+def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: np.dtype | None) -> tuple[np.dtype, ...]:
+    """The loop dtypes that NumPy itself picks, inputs then output."""
+    operands = tuple(_BOOL if o is bool else o for o in operands)
+    options = {} if dtype is None else {"signature": (None,) * len(operands) + (dtype,)}
+    if all(o in (int, float) for o in operands):  # all Python scalars: NumPy's default dtypes
+        operands = tuple(np.dtype(o) for o in operands)
+    return ufunc.resolve_dtypes((*operands, None), **options)
+
+
+def result_type(*operands: Operand) -> np.dtype:
+    """NumPy's promotion of several operands, weak Python scalars included."""
+    if all(o.weak for o in operands):
+        return np.result_type(*(_BOOL if promoted(o) is bool else np.dtype(promoted(o)) for o in operands))
+    weak = {bool: _BOOL, int: 0, float: 0.0}
+    return np.result_type(*(weak.get(promoted(o), promoted(o)) for o in operands))
+
+
+def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
+    """The common shape, or a `ShapeError` that shows the shapes."""
+    try:
+        return np.broadcast_shapes(*(o.shape for o in operands))
+    except ValueError:
+        shapes = " and ".join(str(o) for o in operands)
+        raise ShapeError(
+            f"{name}: shapes do not broadcast, {shapes}",
+            help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
+        ) from None
+
+
+def check_literal(name: str, operand: Operand, dtype: np.dtype) -> None:
+    """Refuse a Python integer that does not fit, as NumPy 2 does."""
+    if isinstance(operand, Scalar) and operand.weak and type(operand.value) is int and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= operand.value <= limits.max:
+            raise DTypeError(
+                f"{name}: Python integer {operand.value} is out of bounds for {short_name(dtype)}",
+                help="convert the array to a wider dtype with `x.astype(...)`",
+            )
+
+
+def _write(
+    record_name: str, ufunc: np.ufunc, body: ScalarBody, b: Builder, operands: tuple[Operand, ...], dtype: Any
+) -> Value:
+    try:
+        *loop, out = resolve(ufunc, tuple(promoted(o) for o in operands), None if dtype is None else np.dtype(dtype))
+    except TypeError:
+        kinds = ", ".join(f"{'Python ' if o.weak else ''}{short_name(o.dtype)}" for o in operands)
+        raise DTypeError(f"{record_name}: not defined for {kinds}, as in NumPy") from None
+    for d in (*loop, out):
+        if not is_supported(d):
+            raise DTypeError(f"{record_name}: NumPy would compute in {d}, which mlirml does not support yet")
+    shape = broadcast_shapes(record_name, operands)
+    for operand, wanted in zip(operands, loop):
+        check_literal(record_name, operand, wanted)
+    return b.elementwise(operands, loop, out, shape, lambda block, xs: body(block, xs, loop[0]))
+
+
+def elementwise(name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str, **options: Any) -> OpDef:
+    """Define a ufunc; shapes broadcast and dtypes promote exactly as NumPy's."""
+    build: Callable[..., Value]
+    if ufunc.nin == 1:
+
+        def build(b: Builder, x: Operand, dtype: Any = None) -> Value:
+            return _write(name, ufunc, body, b, (x,), dtype)
+    else:
+
+        def build(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
+            return _write(name, ufunc, body, b, (x1, x2), dtype)
+
+    return define(OpDef(name, "elementwise", ufunc, build, dtypes, doc, arrays=ufunc.nin, **options))
+
+
+def by_kind(**ops: str) -> ScalarBody:
+    """One MLIR op for each kind of dtype: `b`ool, signed `i`nt, `u`nsigned, `f`loat; `iu` and `biu` mean both or all."""
+    table = {letter: op for letters, op in ops.items() for letter in letters}
+
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        return block.op(f"{table[kind_of(dtype)]} {', '.join(xs)}", mlir_name(dtype))
+
+    return body
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """`b`, `i`, `u` or `f` (bfloat16 is `f` too)."""
+    return "f" if is_float(dtype) else dtype.kind
+
+
+def _math(op: str) -> ScalarBody:
+    return by_kind(f=op)
+
+
+def _compare(signed: str, unsigned: str, ordered: str) -> ScalarBody:
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        kind = kind_of(dtype)
+        if kind == "f":
+            return block.op(f"arith.cmpf {ordered}, {xs[0]}, {xs[1]}", mlir_name(dtype))
+        return block.op(
+            f"arith.cmpi {signed if kind == 'i' else unsigned}, {xs[0]}, {xs[1]}", mlir_name(dtype)
+        )
+
+    return body
+
+
+def _comparison(name: str, ufunc: np.ufunc, signed: str, unsigned: str, ordered: str, doc: str) -> OpDef:
+    body = _compare(signed, unsigned, ordered)
+
+    def mixed(block: Body, xs: list[str], left: np.dtype, right: np.dtype) -> str:
+        # int64 against uint64: a negative number is less than every unsigned one.
+        order = body(block, xs, np.dtype(np.uint64))
+        zero = block.constant(0, np.dtype(np.int64))
+        signed_one = xs[0] if left.kind == "i" else xs[1]
+        negative = block.op(f"arith.cmpi slt, {signed_one}, {zero}", "i64")
+        answer = bool(ufunc(-1, 0) if left.kind == "i" else ufunc(0, -1))
+        return block.op(f"arith.select {negative}, {block.constant(answer, _BOOL)}, {order}", "i1")
+
+    def build(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
+        operands = (x1, x2)
+        shape = broadcast_shapes(name, operands)
+        loop = resolve(ufunc, tuple(promoted(o) for o in operands), None)
+        for i, operand in enumerate(operands):
+            other = loop[1 - i]
+            if isinstance(operand, Scalar) and operand.weak and type(operand.value) is int and other.kind in "iu":
+                limits = np.iinfo(other)
+                if not limits.min <= operand.value <= limits.max:  # every element compares alike
+                    inside = 0
+                    pair = (operand.value, inside) if i == 0 else (inside, operand.value)
+                    return b.filled(shape, _BOOL, bool(ufunc(*pair)))
+        if loop[0] != loop[1]:
+            return b.elementwise(operands, loop[:2], _BOOL, shape, lambda block, xs: mixed(block, xs, loop[0], loop[1]))
+        return _write(name, ufunc, body, b, operands, None)
+
+    return define(OpDef(name, "elementwise", ufunc, build, ALL, doc, arrays=2))
+
+
+def _select(block: Body, condition: str, x: str, y: str, dtype: np.dtype) -> str:
+    return block.op(f"arith.select {condition}, {x}, {y}", mlir_name(dtype))
+
+
+def _safe_divisor(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
+    # Division by zero and MIN / -1 trap on x86; 1 takes their place. Gives the divisor and "b was zero".
+    kind = mlir_name(dtype)
+    zero, one = block.constant(0, dtype), block.constant(1, dtype)
+    is_zero = block.op(f"arith.cmpi eq, {b}, {zero}", kind)
+    unsafe = is_zero
+    if dtype.kind == "i":
+        lowest = block.constant(np.iinfo(dtype).min, dtype)
+        minus = block.constant(-1, dtype)
+        overflow = block.op(f"arith.andi {block.op(f'arith.cmpi eq, {a}, {lowest}', kind)}, "
+                            f"{block.op(f'arith.cmpi eq, {b}, {minus}', kind)}", "i1")  # fmt: skip
+        unsafe = block.op(f"arith.ori {is_zero}, {overflow}", "i1")
+    return _select(block, unsafe, one, b, dtype), is_zero
+
+
+def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
+    kind = mlir_name(dtype)
+    zero = block.constant(0, dtype)
+    divisor, is_zero = _safe_divisor(block, a, b, dtype)
+    sign = "s" if dtype.kind == "i" else "u"
+    quotient = block.op(f"arith.div{sign}i {a}, {divisor}", kind)
+    remainder = block.op(f"arith.rem{sign}i {a}, {divisor}", kind)
+    if dtype.kind == "i":  # round towards minus infinity
+        signs = block.op(f"arith.xori {remainder}, {divisor}", kind)
+        differ = block.op(f"arith.cmpi slt, {signs}, {zero}", kind)
+        inexact = block.op(f"arith.cmpi ne, {remainder}, {zero}", kind)
+        adjust = block.op(f"arith.andi {differ}, {inexact}", "i1")
+        one = block.constant(1, dtype)
+        quotient = _select(block, adjust, block.op(f"arith.subi {quotient}, {one}", kind), quotient, dtype)
+        remainder = _select(block, adjust, block.op(f"arith.addi {remainder}, {divisor}", kind), remainder, dtype)
+    return _select(block, is_zero, zero, quotient, dtype), _select(block, is_zero, zero, remainder, dtype)
+
+
+def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
+    """NumPy's `npy_divmod` (loops_utils.h.src): the remainder first, exactly, then the quotient from it."""
+    kind = mlir_name(dtype)
+    zero, one, half = (block.constant(c, dtype) for c in (0.0, 1.0, 0.5))
+    remainder = block.op(f"arith.remf {a}, {b}", kind)
+    ratio = block.op(f"arith.divf {a}, {b}", kind)
+    quotient = block.op(f"arith.divf {block.op(f'arith.subf {a}, {remainder}', kind)}, {b}", kind)
+    b_negative = block.op(f"arith.cmpf olt, {b}, {zero}", kind)
+    r_negative = block.op(f"arith.cmpf olt, {remainder}, {zero}", kind)
+    differ = block.op(f"arith.xori {b_negative}, {r_negative}", "i1")
+    inexact = block.op(f"arith.cmpf une, {remainder}, {zero}", kind)
+    adjust = block.op(f"arith.andi {differ}, {inexact}", "i1")
+    moved = _select(block, adjust, block.op(f"arith.addf {remainder}, {b}", kind), remainder, dtype)
+    signed_zero = block.op(f"math.copysign {zero}, {b}", kind)
+    final_remainder = _select(block, inexact, moved, signed_zero, dtype)
+    quotient = _select(block, adjust, block.op(f"arith.subf {quotient}, {one}", kind), quotient, dtype)
+    floor = block.op(f"math.floor {quotient}", kind)
+    off = block.op(f"arith.cmpf ogt, {block.op(f'arith.subf {quotient}, {floor}', kind)}, {half}", kind)
+    floor = _select(block, off, block.op(f"arith.addf {floor}, {one}", kind), floor, dtype)
+    nonzero = block.op(f"arith.cmpf une, {quotient}, {zero}", kind)
+    floor = _select(block, nonzero, floor, block.op(f"math.copysign {zero}, {ratio}", kind), dtype)
+    by_zero = block.op(f"arith.cmpf oeq, {b}, {zero}", kind)
+    return _select(block, by_zero, ratio, floor, dtype), _select(block, by_zero, remainder, final_remainder, dtype)
+
+
+def _floor_divide(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return (_float_divmod if is_float(dtype) else _integer_divmod)(block, xs[0], xs[1], dtype)[0]
+
+
+def _remainder(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return (_float_divmod if is_float(dtype) else _integer_divmod)(block, xs[0], xs[1], dtype)[1]
+
+
+def _fmod(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    kind = mlir_name(dtype)
+    if is_float(dtype):
+        return block.op(f"arith.remf {xs[0]}, {xs[1]}", kind)
+    divisor, is_zero = _safe_divisor(block, xs[0], xs[1], dtype)
+    remainder = block.op(f"arith.rem{'s' if dtype.kind == 'i' else 'u'}i {xs[0]}, {divisor}", kind)
+    return _select(block, is_zero, block.constant(0, dtype), remainder, dtype)
+
+
+def _negative(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    if is_float(dtype):
+        return block.op(f"arith.negf {xs[0]}", mlir_name(dtype))
+    return block.op(f"arith.subi {block.constant(0, dtype)}, {xs[0]}", mlir_name(dtype))
+
+
+def _same(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return xs[0]
+
+
+def _absolute(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    op = {"f": "math.absf", "i": "math.absi"}.get(kind_of(dtype))
+    return block.op(f"{op} {xs[0]}", mlir_name(dtype)) if op else xs[0]
+
+
+def _sign(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    kind = kind_of(dtype)
+    zero, one = block.constant(0, dtype), block.constant(1, dtype)
+    compare, letter = ("arith.cmpf o", "") if kind == "f" else ("arith.cmpi ", "s" if kind == "i" else "u")
+    positive = block.op(f"{compare}{letter}gt, {xs[0]}, {zero}", mlir_name(dtype))
+    if kind == "u":
+        return _select(block, positive, one, zero, dtype)
+    negative = block.op(f"{compare}{letter}lt, {xs[0]}, {zero}", mlir_name(dtype))
+    other = zero
+    if kind == "f":  # NaN stays NaN; a zero of either sign gives +0
+        unordered = block.op(f"arith.cmpf uno, {xs[0]}, {xs[0]}", mlir_name(dtype))
+        other = _select(block, unordered, xs[0], zero, dtype)
+    below = _select(block, negative, block.constant(-1, dtype), other, dtype)
+    return _select(block, positive, one, below, dtype)
+
+
+def _square(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return block.op(f"arith.mul{'f' if is_float(dtype) else 'i'} {xs[0]}, {xs[0]}", mlir_name(dtype))
+
+
+def _reciprocal(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return block.op(f"arith.divf {block.constant(1.0, dtype)}, {xs[0]}", mlir_name(dtype))
+
+
+def _scaled(factor: float) -> ScalarBody:
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        return block.op(f"arith.mulf {xs[0]}, {block.constant(factor, dtype)}", mlir_name(dtype))
+
+    return body
+
+
+def _logical(op: str) -> ScalarBody:
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        truths = [block.cast(x, dtype, _BOOL) for x in xs]
+        return block.op(f"{op} {', '.join(truths)}", "i1")
+
+    return body
+
+
+def _logical_not(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    return block.op(f"arith.xori {block.cast(xs[0], dtype, _BOOL)}, {block.constant(True, _BOOL)}", "i1")
+
+
+def _invert(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    ones = block.constant(True if dtype == _BOOL else np.array(-1).astype(dtype), dtype)
+    return block.op(f"arith.xori {xs[0]}, {ones}", mlir_name(dtype))
+
+
+def _shift(op_signed: str, op_unsigned: str) -> ScalarBody:
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        # A shift by the width or more is undefined in hardware; NumPy gives 0, or the sign for a right shift.
+        kind, bits = mlir_name(dtype), 8 * dtype.itemsize
+        fits = block.op(f"arith.cmpi ult, {xs[1]}, {block.constant(bits, dtype)}", kind)
+        arithmetic = op_signed == "arith.shrsi" and dtype.kind == "i"
+        amount = _select(block, fits, xs[1], block.constant(bits - 1 if arithmetic else 0, dtype), dtype)
+        shifted = block.op(f"{op_signed if dtype.kind == 'i' else op_unsigned} {xs[0]}, {amount}", kind)
+        return shifted if arithmetic else _select(block, fits, shifted, block.constant(0, dtype), dtype)
+
+    return body
+
+
+def _isnan(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    if not is_float(dtype):
+        return block.constant(False, _BOOL)
+    return block.op(f"arith.cmpf uno, {xs[0]}, {xs[0]}", mlir_name(dtype))
+
+
+def _against_infinity(predicate: str, otherwise: bool) -> ScalarBody:
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        if not is_float(dtype):
+            return block.constant(otherwise, _BOOL)
+        magnitude = block.op(f"math.absf {xs[0]}", mlir_name(dtype))
+        return block.op(f"arith.cmpf {predicate}, {magnitude}, {block.constant(np.inf, dtype)}", mlir_name(dtype))
+
+    return body
+
+
+def _signbit(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    bits = f"i{8 * dtype.itemsize}"
+    integer = np.dtype(f"i{dtype.itemsize}")
+    word = block.op(f"arith.bitcast {xs[0]}", f"{mlir_name(dtype)} to {bits}")
+    return block.op(f"arith.cmpi slt, {word}, {block.constant(0, integer)}", bits)
+
+
+def _hypot(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    # Scaled by the larger side, so that squares neither overflow nor vanish; inf wins over NaN.
+    kind = mlir_name(dtype)
+    x, y = (block.op(f"math.absf {v}", kind) for v in xs)
+    zero, one, infinity = (block.constant(c, dtype) for c in (0.0, 1.0, np.inf))
+    more = block.op(f"arith.maximumf {x}, {y}", kind)
+    less = block.op(f"arith.minimumf {x}, {y}", kind)
+    is_zero = block.op(f"arith.cmpf oeq, {more}, {zero}", kind)
+    ratio = block.op(f"arith.divf {less}, {_select(block, is_zero, one, more, dtype)}", kind)
+    root = block.op(f"math.sqrt {block.op(f'math.fma {ratio}, {ratio}, {one}', kind)}", kind)
+    result = block.op(f"arith.mulf {more}, {root}", kind)
+    infinite = [block.op(f"arith.cmpf oeq, {v}, {infinity}", kind) for v in (x, y)]
+    return _select(block, block.op(f"arith.ori {infinite[0]}, {infinite[1]}", "i1"), infinity, result, dtype)
+
+
+def _logaddexp(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    kind = mlir_name(dtype)
+    difference = block.op(f"arith.subf {xs[0]}, {xs[1]}", kind)
+    negative = block.op(f"arith.negf {block.op(f'math.absf {difference}', kind)}", kind)
+    tail = block.op(f"math.log1p {block.op(f'math.exp {negative}', kind)}", kind)
+    result = block.op(f"arith.addf {block.op(f'arith.maximumf {xs[0]}, {xs[1]}', kind)}, {tail}", kind)
+    equal = block.op(f"arith.cmpf oeq, {xs[0]}, {xs[1]}", kind)  # inf - inf is no number
+    doubled = block.op(f"arith.addf {xs[0]}, {block.constant(np.log(2.0), dtype)}", kind)
+    return _select(block, equal, doubled, result, dtype)
+
+
+_POSITIVE = (0.05, 4.0)
+
+add = elementwise("add", np.add, by_kind(b="arith.ori", iu="arith.addi", f="arith.addf"), ALL, "Sum of two arrays.")
+subtract = elementwise("subtract", np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays.")  # fmt: skip
+multiply = elementwise("multiply", np.multiply, by_kind(b="arith.andi", iu="arith.muli", f="arith.mulf"), ALL, "Product of two arrays.")  # fmt: skip
+divide = elementwise("divide", np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0))  # fmt: skip
+floor_divide = elementwise("floor_divide", np.floor_divide, _floor_divide, NUMBERS, "Quotient rounded towards minus infinity; an integer divided by 0 is 0.")  # fmt: skip
+remainder = elementwise("remainder", np.remainder, _remainder, NUMBERS, "Remainder with the sign of the divisor; 0 for an integer modulo 0.")  # fmt: skip
+fmod = elementwise("fmod", np.fmod, _fmod, NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
+negative = elementwise("negative", np.negative, _negative, NUMBERS, "The negated array.")
+positive = elementwise("positive", np.positive, _same, NUMBERS, "A copy of the array.")
+absolute = elementwise("absolute", np.absolute, _absolute, ALL, "Magnitude; the lowest signed integer stays what it is.")
+fabs = elementwise("fabs", np.fabs, _math("math.absf"), FLOATS, "Magnitude of a float.")
+sign = elementwise("sign", np.sign, _sign, NUMBERS, "-1, 0 or 1; NaN stays NaN.")
+square = elementwise("square", np.square, _square, NUMBERS, "The array times itself.")
+sqrt = elementwise("sqrt", np.sqrt, _math("math.sqrt"), ALL, "Square root.", domain=_POSITIVE)
+cbrt = elementwise("cbrt", np.cbrt, _math("math.cbrt"), ("f32", "f64"), "Cube root.", tolerance=4)
+reciprocal = elementwise("reciprocal", np.reciprocal, _reciprocal, FLOATS, "1 / x for floats.", domain=_POSITIVE)
+exp = elementwise("exp", np.exp, _math("math.exp"), ALL, "e to the power of x.", tolerance=3)
+exp2 = elementwise("exp2", np.exp2, _math("math.exp2"), FLOATS, "2 to the power of x.", tolerance=3)
+expm1 = elementwise("expm1", np.expm1, _math("math.expm1"), FLOATS, "exp(x) - 1, exact near 0.", tolerance=4)
+log = elementwise("log", np.log, _math("math.log"), ALL, "Natural logarithm.", domain=_POSITIVE, tolerance=3)
+log2 = elementwise("log2", np.log2, _math("math.log2"), FLOATS, "Logarithm to base 2.", domain=_POSITIVE, tolerance=4)
+log10 = elementwise("log10", np.log10, _math("math.log10"), FLOATS, "Logarithm to base 10.", domain=_POSITIVE, tolerance=4)  # fmt: skip
+log1p = elementwise("log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4)  # fmt: skip
+logaddexp = elementwise("logaddexp", np.logaddexp, _logaddexp, ("f32", "f64"), "log(exp(x1) + exp(x2)) without overflow.", tolerance=6)  # fmt: skip
+sin = elementwise("sin", np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
+cos = elementwise("cos", np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
+tan = elementwise("tan", np.tan, _math("math.tan"), ALL, "Tangent of radians.", domain=(-1.5, 1.5), tolerance=4)
+arcsin = elementwise("arcsin", np.arcsin, _math("math.asin"), FLOATS, "Inverse sine, radians.", domain=(-1.0, 1.0), tolerance=4)  # fmt: skip
+arccos = elementwise("arccos", np.arccos, _math("math.acos"), FLOATS, "Inverse cosine, radians.", domain=(-1.0, 1.0), tolerance=4)  # fmt: skip
+arctan = elementwise("arctan", np.arctan, _math("math.atan"), FLOATS, "Inverse tangent, radians.", tolerance=4)
+arctan2 = elementwise("arctan2", np.arctan2, _math("math.atan2"), FLOATS, "Angle of the point (x2, x1), radians.", tolerance=4)  # fmt: skip
+sinh = elementwise("sinh", np.sinh, _math("math.sinh"), FLOATS, "Hyperbolic sine.", tolerance=4)
+cosh = elementwise("cosh", np.cosh, _math("math.cosh"), FLOATS, "Hyperbolic cosine.", tolerance=4)
+tanh = elementwise("tanh", np.tanh, _math("math.tanh"), ALL, "Hyperbolic tangent.", tolerance=3)
+arcsinh = elementwise("arcsinh", np.arcsinh, _math("math.asinh"), FLOATS, "Inverse hyperbolic sine.", tolerance=4)
+arccosh = elementwise("arccosh", np.arccosh, _math("math.acosh"), FLOATS, "Inverse hyperbolic cosine.", domain=(1.0, 6.0), tolerance=4)  # fmt: skip
+arctanh = elementwise("arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4)  # fmt: skip
+hypot = elementwise("hypot", np.hypot, _hypot, ("f32", "f64"), "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
+deg2rad = elementwise("deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,))  # fmt: skip
+rad2deg = elementwise("rad2deg", np.rad2deg, _scaled(180 / np.pi), ("f32", "f64"), "Radians to degrees.", aliases=(np.degrees,))  # fmt: skip
+floor = elementwise("floor", np.floor, lambda b, x, d: b.op(f"math.floor {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round down.")  # fmt: skip
+ceil = elementwise("ceil", np.ceil, lambda b, x, d: b.op(f"math.ceil {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round up.")  # fmt: skip
+trunc = elementwise("trunc", np.trunc, lambda b, x, d: b.op(f"math.trunc {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round towards zero.")  # fmt: skip
+rint = elementwise("rint", np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
+maximum = elementwise("maximum", np.maximum, by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf"), ALL, "The larger element; NaN wins.")  # fmt: skip
+minimum = elementwise("minimum", np.minimum, by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf"), ALL, "The smaller element; NaN wins.")  # fmt: skip
+fmax = elementwise("fmax", np.fmax, by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maxnumf"), ALL, "The larger element; NaN loses.")  # fmt: skip
+fmin = elementwise("fmin", np.fmin, by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minnumf"), ALL, "The smaller element; NaN loses.")  # fmt: skip
+copysign = elementwise("copysign", np.copysign, _math("math.copysign"), FLOATS, "Magnitude of x1 with the sign of x2.")
+isnan = elementwise("isnan", np.isnan, _isnan, ALL, "True where the element is NaN.")
+isinf = elementwise("isinf", np.isinf, _against_infinity("oeq", False), ALL, "True where the element is infinite.")
+isfinite = elementwise("isfinite", np.isfinite, _against_infinity("olt", True), ALL, "True where the element is neither infinite nor NaN.")  # fmt: skip
+signbit = elementwise("signbit", np.signbit, _signbit, FLOATS, "True where the sign bit is set, -0.0 included.")
+logical_and = elementwise("logical_and", np.logical_and, _logical("arith.andi"), ALL, "Both true (not zero).")
+logical_or = elementwise("logical_or", np.logical_or, _logical("arith.ori"), ALL, "At least one true (not zero).")
+logical_xor = elementwise("logical_xor", np.logical_xor, _logical("arith.xori"), ALL, "Exactly one true (not zero).")
+logical_not = elementwise("logical_not", np.logical_not, _logical_not, ALL, "True where the element is zero.")
+bitwise_and = elementwise("bitwise_and", np.bitwise_and, by_kind(biu="arith.andi"), BOOL + INTEGERS, "Bits set in both.")
+bitwise_or = elementwise("bitwise_or", np.bitwise_or, by_kind(biu="arith.ori"), BOOL + INTEGERS, "Bits set in either.")
+bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, by_kind(biu="arith.xori"), BOOL + INTEGERS, "Bits that differ.")
+bitwise_invert = elementwise("bitwise_invert", np.invert, _invert, BOOL + INTEGERS, "Every bit flipped.")
+left_shift = elementwise("left_shift", np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits.")  # fmt: skip
+right_shift = elementwise("right_shift", np.right_shift, _shift("arith.shrsi", "arith.shrui"), INTEGERS, "x1 shifted right by x2 bits, keeping the sign.")  # fmt: skip
+equal = _comparison("equal", np.equal, "eq", "eq", "oeq", "x1 == x2.")
+not_equal = _comparison("not_equal", np.not_equal, "ne", "ne", "une", "x1 != x2.")
+less = _comparison("less", np.less, "slt", "ult", "olt", "x1 < x2.")
+less_equal = _comparison("less_equal", np.less_equal, "sle", "ule", "ole", "x1 <= x2.")
+greater = _comparison("greater", np.greater, "sgt", "ugt", "ogt", "x1 > x2.")
+greater_equal = _comparison("greater_equal", np.greater_equal, "sge", "uge", "oge", "x1 >= x2.")
+
+
+def _power_body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    kind = mlir_name(dtype)
+    return block.op(f"math.{'powf' if is_float(dtype) else 'ipowi'} {xs[0]}, {xs[1]}", kind)
+
+
+@operation("elementwise", np.power, dtypes=NUMBERS, arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4)
+def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
+    """x1 to the power of x2; an integer power must not be negative."""
+    if isinstance(x2, Scalar) and x2.weak and not isinstance(x2.value, bool):
+        value = x2.value
+        if isinstance(value, int) and value < 0 and x1.dtype.kind in "iu":
+            raise DTypeError(
+                "power: integers to negative integer powers are not allowed, as in NumPy",
+                help=f"write `x ** {float(value)}` or convert with `x.astype(float)`",
+            )
+        special = {2: square, 1: positive, 0.5: sqrt, -1: reciprocal}.get(value)  # type: ignore[arg-type]
+        floating = is_float(x1.dtype) and not x1.weak
+        if special is not None and (floating or value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu"):
+            result: Value = special.build(b, x1, dtype)
+            return result
+    return _write("power", np.power, _power_body, b, (x1, x2), dtype)
+
+
+@operation("elementwise", np.float_power, dtypes=("f64",), arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4)  # fmt: skip
+def float_power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
+    """x1 to the power of x2 in f64."""
+    return _write("float_power", np.float_power, _power_body, b, (x1, x2), dtype)
+
+
+@operation("elementwise", np.where, dtypes=ALL, arrays=3)
+def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand | None = None) -> Value:
+    """Elements of x where the condition is true, else of y."""
+    if x is None or y is None:
+        raise ShapeError(
+            "where: with a condition only, the shape of the result would depend on the data",
+            help="give both values: `np.where(condition, x, y)`",
+        )
+    dtype = result_type(x, y)
+    shape = broadcast_shapes("where", (condition, x, y))
+    for operand in (x, y):
+        check_literal("where", operand, dtype)
+    return b.elementwise(
+        (condition, x, y), (_BOOL, dtype, dtype), dtype, shape, lambda block, v: _select(block, v[0], v[1], v[2], dtype)
+    )
+
+
+@operation("elementwise", np.clip, dtypes=NUMBERS, arrays=3, methods=("clip",))
+def clip(
+    b: Builder, a: Operand, a_min: Operand | None = None, a_max: Operand | None = None, *, min: Any = None, max: Any = None
+) -> Value:
+    """Limit the elements to [a_min, a_max]; either may be None. NaN stays NaN."""
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    bounds = [x for x in (low, high) if x is not None]
+    if not bounds:
+        raise ShapeError("clip: give at least one of a_min and a_max")
+    dtype = result_type(a, *bounds)
+    shape = broadcast_shapes("clip", (a, *bounds))
+    for operand in bounds:
+        check_literal("clip", operand, dtype)
+
+    def body(block: Body, xs: list[str]) -> str:
+        result, rest = xs[0], iter(xs[1:])
+        if low is not None:
+            result = by_kind(i="arith.maxsi", u="arith.maxui", f="arith.maximumf")(block, [result, next(rest)], dtype)
+        if high is not None:
+            result = by_kind(i="arith.minsi", u="arith.minui", f="arith.minimumf")(block, [result, next(rest)], dtype)
+        return result
+
+    return b.elementwise((a, *bounds), [dtype] * (1 + len(bounds)), dtype, shape, body)
+
+
+def _rounded(b: Builder, a: Operand, decimals: int = 0) -> Value:
+    if decimals != 0:
+        raise DTypeError(
+            "round: only decimals=0 is compiled", help="scale first: `np.rint(x * 10**d) / 10**d`"
+        )
+    if not is_float(a.dtype):
+        result: Value = positive.build(b, a)
+        return result
+    rounded: Value = rint.build(b, a)
+    return rounded
+
+
+@operation("elementwise", np.round, dtypes=NUMBERS, methods=("round",), aliases=(np.around,))
+def round_(b: Builder, a: Operand, decimals: int = 0) -> Value:
+    """Round to the nearest integer, ties to even."""
+    return _rounded(b, a, decimals)
+
+
+@operation("elementwise", np.isclose, dtypes=NUMBERS, arrays=2)
+def isclose(b: Builder, a: Operand, b_: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Value:
+    """True where |a - b| <= atol + rtol * |b|, or both are the same infinity."""
+    difference = absolute.build(b, subtract.build(b, a, b_))
+    bound = add.build(b, Scalar(atol), multiply.build(b, Scalar(rtol), absolute.build(b, b_)))
+    close = logical_and.build(b, less_equal.build(b, difference, bound), isfinite.build(b, b_))
+    result = logical_or.build(b, close, equal.build(b, a, b_))
+    if equal_nan:
+        result = logical_or.build(b, result, logical_and.build(b, isnan.build(b, a), isnan.build(b, b_)))
+    final: Value = result
+    return final

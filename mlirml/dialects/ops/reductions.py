@@ -1,0 +1,280 @@
+"""Reductions: sums, extrema, means, truth and positions along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
+from mlirml.dialects.dtypes import is_float, is_supported, mlir_name, short_name
+from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops.registry import ALL, NUMBERS, operation
+from mlirml.errors import DTypeError, ShapeError
+
+_SINGLE, _DOUBLE, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
+
+
+def normalized_axes(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """Axes as sorted numbers from 0; a `ShapeError` for one out of range or given twice."""
+    rank = len(shape)
+    if axis is None:
+        return tuple(range(rank))
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    result = []
+    for a in axes:
+        try:
+            number = int(a.__index__())
+        except AttributeError:
+            raise ShapeError(f"{name}: an axis must be an integer, got {a!r}") from None
+        if not -rank <= number < rank:
+            raise ShapeError(f"{name}: axis {number} is out of bounds for an array of {rank} dimension(s)")
+        result.append(number % rank)
+    if len(set(result)) != len(result):
+        raise ShapeError(f"{name}: axis {axis} names a dimension twice")
+    return tuple(sorted(result))
+
+
+def as_value(b: Builder, a: Operand) -> Value:
+    """A scalar becomes a 0-d tensor."""
+    return a if isinstance(a, Value) else b.filled((), a.dtype, a.value)
+
+
+def _restored(b: Builder, value: Value, shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> Value:
+    if not keepdims:
+        return value
+    return b.reshape(value, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _accumulate(
+    b: Builder, value: Value, axes: tuple[int, ...], dtype: np.dtype, initial: object, op: str, first: np.dtype | None = None
+) -> Value:
+    """Reduce in `dtype`; 16-bit floats accumulate in f32, as NumPy's pairwise loops do."""
+    wide = _SINGLE if is_float(dtype) and dtype.itemsize == 2 else dtype
+
+    def body(block: Body, x: str, accumulator: str) -> str:
+        x = block.cast(block.cast(x, value.dtype, first or dtype), first or dtype, wide)
+        return block.op(f"{op} {x}, {accumulator}", mlir_name(wide))
+
+    return b.cast(b.reduce(value, axes, wide, initial, body), dtype)
+
+
+def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
+    if dtype is not None:
+        result = np.dtype(dtype)
+    elif a.dtype.kind in "bi" and a.dtype.itemsize < 8:
+        result = np.dtype(np.int64)
+    elif a.dtype.kind == "u" and a.dtype.itemsize < 8:
+        result = np.dtype(np.uint64)
+    else:
+        result = a.dtype
+    if not is_supported(result):
+        raise DTypeError(f"{name}: dtype {result} is not supported")
+    return result
+
+
+@operation("reduction", np.sum, dtypes=ALL, methods=("sum",), aliases=(np.add.reduce,))
+def sum_(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 0) -> Value:
+    """Sum over axes; small integers add up in 64 bits, as in NumPy."""
+    value = as_value(b, a)
+    axes, kind = normalized_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
+    op = {"b": "arith.ori", "f": "arith.addf"}.get(ew.kind_of(kind), "arith.addi")
+    return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
+
+
+@operation("reduction", np.prod, dtypes=ALL, methods=("prod",), aliases=(np.multiply.reduce,), domain=(0.5, 1.5), tolerance=8)  # fmt: skip
+def prod(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 1) -> Value:
+    """Product over axes; small integers multiply in 64 bits, as in NumPy."""
+    value = as_value(b, a)
+    axes, kind = normalized_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
+    op = {"b": "arith.andi", "f": "arith.mulf"}.get(ew.kind_of(kind), "arith.muli")
+    return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
+
+
+def _lowest(dtype: np.dtype) -> object:
+    return -np.inf if is_float(dtype) else False if dtype == _BOOL else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype) -> object:
+    return np.inf if is_float(dtype) else True if dtype == _BOOL else np.iinfo(dtype).max
+
+
+def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
+    if any(value.shape[i] == 0 for i in axes):
+        raise ShapeError(f"{name}: no elements to choose from, {value} is empty along the axis")
+
+
+def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object]) -> Callable[..., Value]:
+    def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any) -> Value:
+        value = as_value(b, a)
+        axes = normalized_axes(name, value.shape, axis)
+        if initial is None:
+            _refuse_empty(name, value, axes)
+            initial = start(value.dtype)
+        op = ops[ew.kind_of(value.dtype)]
+
+        def body(block: Body, x: str, accumulator: str) -> str:
+            return block.op(f"{op} {x}, {accumulator}", mlir_name(value.dtype))
+
+        return _restored(b, b.reduce(value, axes, value.dtype, initial, body), value.shape, axes, keepdims)
+
+    return build
+
+
+_max = _extremum("max", {"b": "arith.ori", "i": "arith.maxsi", "u": "arith.maxui", "f": "arith.maximumf"}, _lowest)
+_min = _extremum("min", {"b": "arith.andi", "i": "arith.minsi", "u": "arith.minui", "f": "arith.minimumf"}, _highest)
+
+
+@operation("reduction", np.max, dtypes=ALL, methods=("max",), aliases=(np.amax, np.maximum.reduce))
+def max_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Value:
+    """Largest element over axes; NaN wins."""
+    return _max(b, a, axis, keepdims, initial)
+
+
+@operation("reduction", np.min, dtypes=ALL, methods=("min",), aliases=(np.amin, np.minimum.reduce))
+def min_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Value:
+    """Smallest element over axes; NaN wins."""
+    return _min(b, a, axis, keepdims, initial)
+
+
+@operation("reduction", np.ptp, dtypes=NUMBERS)
+def ptp(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+    """Largest minus smallest element over axes."""
+    result: Value = ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
+    return result
+
+
+def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtype]:
+    """The dtype to compute in and the dtype of the result."""
+    result = np.dtype(dtype) if dtype is not None else value.dtype if is_float(value.dtype) else _DOUBLE
+    if not is_float(result):
+        raise DTypeError(f"{name}: the result must be a float, not {short_name(result)}")
+    return (_SINGLE if result.itemsize == 2 else result), result
+
+
+def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
+    return int(np.prod([shape[i] for i in axes], dtype=np.int64))
+
+
+def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: float) -> Value:
+    total = _accumulate(b, value, axes, compute, 0, "arith.addf")
+    result: Value = ew.divide.build(b, total, Scalar(float(divisor)))
+    return result
+
+
+@operation("reduction", np.mean, dtypes=ALL, methods=("mean",))
+def mean(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Value:
+    """Mean over axes; integers give f64, f16 and bf16 are summed in f32. The mean of nothing is NaN."""
+    value = as_value(b, a)
+    axes = normalized_axes("mean", value.shape, axis)
+    compute, result = _mean_dtypes("mean", value, dtype)
+    average = b.cast(_mean(b, value, axes, compute, _count(value.shape, axes)), result)
+    return _restored(b, average, value.shape, axes, keepdims)
+
+
+def _variance(
+    b: Builder, a: Operand, axis: Any, dtype: Any, ddof: float, keepdims: bool, name: str, *, root: bool
+) -> Value:
+    value = as_value(b, a)
+    axes = normalized_axes(name, value.shape, axis)
+    compute, result = _mean_dtypes(name, value, dtype)
+    count = _count(value.shape, axes)
+    average = _restored(b, _mean(b, value, axes, compute, count), value.shape, axes, True)
+    centred = ew.subtract.build(b, b.cast(value, compute), average)
+    spread = _mean(b, ew.square.build(b, centred), axes, compute, max(count - ddof, 0))
+    if root:
+        spread = ew.sqrt.build(b, spread)
+    return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)
+
+
+@operation("reduction", np.var, dtypes=ALL, methods=("var",), tolerance=8)
+def var(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Value:
+    """Variance over axes in two passes, the sum of squares divided by n - ddof."""
+    return _variance(b, a, axis, dtype, ddof, keepdims, "var", root=False)
+
+
+@operation("reduction", np.std, dtypes=ALL, methods=("std",), tolerance=8)
+def std(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Value:
+    """Standard deviation over axes, the root of `var`."""
+    return _variance(b, a, axis, dtype, ddof, keepdims, "std", root=True)
+
+
+def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str, start: bool) -> Value:
+    value = as_value(b, a)
+    axes = normalized_axes(name, value.shape, axis)
+
+    def body(block: Body, x: str, accumulator: str) -> str:
+        return block.op(f"{op} {block.cast(x, value.dtype, _BOOL)}, {accumulator}", "i1")
+
+    return _restored(b, b.reduce(value, axes, _BOOL, start, body), value.shape, axes, keepdims)
+
+
+@operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,))
+def any_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+    """True where some element along the axes is not zero."""
+    return _truth(b, a, axis, keepdims, "any", "arith.ori", False)
+
+
+@operation("reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,))
+def all_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+    """True where no element along the axes is zero."""
+    return _truth(b, a, axis, keepdims, "all", "arith.andi", True)
+
+
+@operation("reduction", np.count_nonzero, dtypes=ALL)
+def count_nonzero(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """How many elements along the axes are not zero."""
+    value = as_value(b, a)
+    axes = normalized_axes("count_nonzero", value.shape, axis)
+    return _restored(b, _accumulate(b, value, axes, np.dtype(np.int64), 0, "arith.addi", _BOOL), value.shape, axes, keepdims)
+
+
+def _position(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, better: dict[str, str], worst: Any) -> Value:
+    value = as_value(b, a)
+    shape, index = value.shape, np.dtype(np.int64)
+    if axis is None:
+        value, axes = b.reshape(value, (value.size,)), (0,)
+    else:
+        axes = normalized_axes(name, shape, int(axis))
+    _refuse_empty(name, value, axes)
+    dtype, kind = value.dtype, ew.kind_of(value.dtype)
+    kept = [i for i in range(len(value.shape)) if i not in axes]
+    out_shape = [value.shape[i] for i in kept]
+    outs = b.filled(out_shape, dtype, worst(dtype)), b.filled(out_shape, index, 0)
+
+    def body(block: Body, xs: list[str], accumulators: list[str]) -> tuple[str, str]:
+        best, where = accumulators
+        take = block.op(f"{better[kind]}, {xs[0]}, {best}", mlir_name(dtype))
+        if kind == "f":  # the first NaN wins, as in NumPy
+            is_nan = block.op(f"arith.cmpf uno, {xs[0]}, {xs[0]}", mlir_name(dtype))
+            was_number = block.op(f"arith.cmpf ord, {best}, {best}", mlir_name(dtype))
+            take = block.op(f"arith.ori {take}, {block.op(f'arith.andi {is_nan}, {was_number}', 'i1')}", "i1")
+        here = block.op(f"arith.index_cast {block.op(f'linalg.index {axes[0]}', 'index')}", "index to i64")
+        return (
+            block.op(f"arith.select {take}, {xs[0]}, {best}", mlir_name(dtype)),
+            block.op(f"arith.select {take}, {here}, {where}", "i64"),
+        )
+
+    kinds = ["reduction" if i in axes else "parallel" for i in range(len(value.shape))]
+    result = b.generic2([value], [range(len(value.shape))], outs, kept, kinds, body)[1]
+    if not keepdims:
+        return result
+    gone = range(len(shape)) if axis is None else axes
+    return b.reshape(result, tuple(1 if i in gone else n for i, n in enumerate(shape)))
+
+
+_GREATER = {"b": "arith.cmpi ugt", "i": "arith.cmpi sgt", "u": "arith.cmpi ugt", "f": "arith.cmpf ogt"}
+_LESS = {"b": "arith.cmpi ult", "i": "arith.cmpi slt", "u": "arith.cmpi ult", "f": "arith.cmpf olt"}
+
+
+@operation("reduction", np.argmax, dtypes=ALL, methods=("argmax",))
+def argmax(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """Position of the first largest element (i64); the first NaN wins."""
+    return _position(b, a, axis, keepdims, "argmax", _GREATER, _lowest)
+
+
+@operation("reduction", np.argmin, dtypes=ALL, methods=("argmin",))
+def argmin(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """Position of the first smallest element (i64); the first NaN wins."""
+    return _position(b, a, axis, keepdims, "argmin", _LESS, _highest)

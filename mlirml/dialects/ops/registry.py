@@ -1,0 +1,79 @@
+"""One record per operation: what NumPy function it is, how it is written in MLIR, and how it is tested."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+BOOL = ("bool",)
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("f16", "bf16", "f32", "f64")
+NUMBERS = INTEGERS + FLOATS
+ALL = BOOL + NUMBERS
+
+Sampler = Callable[[np.random.Generator, np.dtype], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """An operation. From the record come the NumPy dispatch, `mlirml.numpy.<name>`, the method, the tests and the docs.
+
+    `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are
+    `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead.
+    """
+
+    name: str
+    kind: str  # "elementwise", "reduction", "contraction", "view", "join" or "creation"
+    reference: Callable[..., Any]
+    build: Callable[..., Any]
+    dtypes: tuple[str, ...]
+    doc: str
+    aliases: tuple[Callable[..., Any], ...] = ()
+    methods: tuple[str, ...] = ()
+    arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
+    domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
+    second_domain: tuple[float, float] | None = None
+    cases: tuple[Sampler, ...] = field(default=(), compare=False)
+    tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
+    gaps: tuple[tuple[str, str], ...] = ()  # (dtype, reason) for each NumPy dtype that is refused
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters after the builder (or, for a view, after the shape)."""
+        parameters = list(inspect.signature(self.build).parameters.values())[1:]
+        if self.kind == "view":
+            parameters.insert(0, inspect.Parameter("a", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+        return inspect.Signature(parameters)
+
+
+OPS: dict[str, OpDef] = {}
+BY_FUNCTION: dict[Any, OpDef] = {}
+BY_METHOD: dict[str, OpDef] = {}
+
+
+def define(record: OpDef) -> OpDef:
+    """Enter a record under its name, its NumPy functions and its methods."""
+    assert record.name not in OPS, record.name
+    OPS[record.name] = record
+    for function in (record.reference, *record.aliases):
+        BY_FUNCTION[function] = record
+    for method in record.methods:
+        BY_METHOD[method] = record
+    return record
+
+
+def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """Decorator: the function below is `build`; its name (without a trailing underscore) and docstring are the record's."""
+
+    def decorate(build: Callable[..., Any]) -> OpDef:
+        doc = inspect.getdoc(build) or ""
+        return define(OpDef(build.__name__.rstrip("_"), kind, reference, build, doc=doc, **options))
+
+    return decorate

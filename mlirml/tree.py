@@ -1,0 +1,127 @@
+"""Pytrees: nested containers of arrays, taken apart into leaves and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_NONE, _LEAF = "none", "leaf"
+
+
+@dataclass(frozen=True)
+class TreeDef:
+    """The structure of a pytree without its leaves; hashable, equal for equal structures.
+
+    Containers are tuple, list, dict (keys in sorted order where they sort), OrderedDict, named tuples, dataclass
+    instances and None. Everything else is a leaf.
+    """
+
+    kind: Any
+    keys: tuple[Any, ...] = ()
+    children: tuple[TreeDef, ...] = ()
+
+    def leaf_count(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind == _LEAF else sum(child.leaf_count() for child in self.children)
+
+    def unflatten(self, leaves: list[Any]) -> Any:
+        """Build the pytree again from its leaves, in the order `flatten` gave them."""
+        rest = iter(leaves)
+        result = self._build(rest)
+        if next(rest, self) is not self:
+            raise ValueError("more leaves than the tree has places")
+        return result
+
+    def _build(self, leaves: Iterator[Any]) -> Any:
+        if self.kind == _LEAF:
+            return next(leaves)
+        if self.kind == _NONE:
+            return None
+        values = [child._build(leaves) for child in self.children]
+        if self.kind in (tuple, list):
+            return self.kind(values)
+        if self.kind in (dict, OrderedDict):
+            return self.kind(zip(self.keys, values))
+        if dataclasses.is_dataclass(self.kind):
+            return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
+        return self.kind(*values)
+
+    def paths(self, prefix: str = "") -> list[str]:
+        """A Python expression for each leaf, such as `params['w1'][0]`."""
+        if self.kind == _LEAF:
+            return [prefix]
+        named = self.kind not in (tuple, list, dict, OrderedDict)
+        steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
+        return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
+
+    def nested(self, numbers: Iterator[int]) -> Any:
+        """The structure with leaf numbers in place of leaves; a ValueError if a container is no plain tuple/list/dict."""
+        if self.kind == _LEAF:
+            return next(numbers)
+        if self.kind == _NONE:
+            return None
+        if self.kind not in (tuple, list, dict):
+            raise ValueError(f"{self.kind.__name__} is no plain container")
+        values = [child.nested(numbers) for child in self.children]
+        return self.kind(zip(self.keys, values)) if self.kind is dict else self.kind(values)
+
+
+def _rebuild_dataclass(cls: type, fields: dict[str, Any]) -> Any:
+    # __init__ may compute or refuse; a copy of the fields is what flatten took apart.
+    result = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(result, name, value)
+    return result
+
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of a pytree in order, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeDef:
+    if tree is None:
+        return TreeDef(_NONE)
+    if is_leaf is None or not is_leaf(tree):
+        items = _items(tree)
+        if items is not None:
+            kind, keys, values = items
+            return TreeDef(kind, tuple(keys), tuple(_flatten(v, leaves, is_leaf) for v in values))
+    leaves.append(tree)
+    return TreeDef(_LEAF)
+
+
+def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
+    kind = type(tree)
+    if kind in (tuple, list):
+        return kind, list(range(len(tree))), list(tree)
+    if kind in (dict, OrderedDict):
+        keys = list(tree)
+        if kind is dict:
+            try:
+                keys.sort()
+            except TypeError:  # keys of several kinds: keep the order in which they were put in
+                pass
+        return kind, keys, [tree[key] for key in keys]
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return kind, list(kind._fields), list(tree)
+    if dataclasses.is_dataclass(kind):
+        keys = [field.name for field in dataclasses.fields(kind)]
+        return kind, keys, [getattr(tree, key) for key in keys]
+    return None
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Apply `function` to the leaves of one or several pytrees of the same structure."""
+    leaves, treedef = flatten(tree)
+    rest = []
+    for other in others:
+        more, same = flatten(other)
+        if same != treedef:
+            raise ValueError("the trees differ in structure")
+        rest.append(more)
+    return treedef.unflatten([function(*group) for group in zip(leaves, *rest)])
