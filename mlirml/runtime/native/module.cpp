@@ -1,2 +1,73 @@
+// The Python module `mlirml.runtime._native`.
+#define MLIRML_IMPORT_NUMPY
+#include "numpy_api.h"
+
 #include <nanobind/nanobind.h>
-NB_MODULE(_native, m) { m.attr("__version__") = 1; }
+#include <nanobind/stl/string.h>
+
+#include "dispatch.h"
+#include "leaves.h"
+#include "loader.h"
+#include "memory.h"
+#include "pool.h"
+#include "program.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+void require(bool done) {
+  if (!done) throw nb::python_error();
+}
+
+void set_threads(int threads) {
+  if (threads < 0) throw nb::value_error("the number of threads is negative");
+  nb::gil_scoped_release release;  // a loop that runs must end first
+  mlirml::pool_set_threads(threads);
+}
+
+void stop_threads() {
+  nb::gil_scoped_release release;
+  mlirml::pool_stop();
+}
+
+void bind_loader(nb::module_ &m) {
+  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const mlirml::BadObject &error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const mlirml::MissingSymbol &error) {
+      PyErr_SetString(PyExc_LookupError, error.what());
+    }
+  });
+  nb::class_<mlirml::Code>(m, "Code", "Machine code in memory; unmapped when the last reference goes.")
+      .def("address", &mlirml::Code::address, "symbol"_a, "The address of a symbol; LookupError if it is not defined.")
+      .def_prop_ro("size", &mlirml::Code::size, "Bytes mapped.");
+  m.def(
+      "load_object", [](nb::bytes object) { return new mlirml::Code({object.c_str(), object.size()}); }, "object"_a,
+      "Place an ELF x86-64 relocatable object in memory; ValueError for a bad one, LookupError for a missing symbol.");
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  if (_import_array() < 0) throw nb::python_error();
+  mlirml::init_leaves();
+  require(mlirml::init_memory());
+  require(mlirml::init_program(m.ptr()));
+  require(mlirml::init_dispatch(m.ptr()));
+  bind_loader(m);
+  m.def("set_threads", &set_threads, "threads"_a, "Cap the threads of parallel loops; 0 for every CPU of this process.");
+  m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");
+  m.def("worker_count", &mlirml::pool_workers, "Worker threads that live now.");
+  m.def("cached_bytes", &mlirml::block_cached_bytes, "Bytes of freed results and workspaces kept for reuse.");
+  m.def("release_cached", &mlirml::block_release_cached, "Give memory kept for reuse back to the system.");
+  m.def(
+      "number_leaves",
+      [](nb::tuple args, nb::dict kwargs) { return nb::steal(mlirml::number_leaves(args.ptr(), kwargs.ptr())); },
+      "args"_a, "kwargs"_a, "(args, kwargs) with each leaf replaced by the number a Dispatcher gives it, or None.");
+  m.attr("parallel_for_address") = reinterpret_cast<uintptr_t>(&mlirml_parallel_for);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&stop_threads));
+}

@@ -1,0 +1,456 @@
+// From a Python call to a compiled program without a Python frame: flatten, compare with the known signatures, run.
+#include "dispatch.h"
+
+#include <nanobind/nanobind.h>
+#include <structmember.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "leaves.h"
+#include "program.h"
+
+namespace nb = nanobind;
+
+namespace mlirml {
+namespace {
+
+// How to build the result: a container, None, or the output with a number.
+struct OutTree {
+  enum Kind { kOutput, kNone, kTuple, kList, kDict } kind = kNone;
+  size_t output = 0;
+  std::vector<OutTree> children;
+  std::vector<nb::object> keys;
+};
+
+struct StaticLeaf {
+  size_t leaf;
+  nb::object value;
+};
+
+struct Entry {
+  size_t users = 1;  // the dispatcher's list and calls that run
+  std::vector<uint64_t> words;
+  std::vector<nb::object> keys;
+  std::vector<StaticLeaf> statics;
+  std::vector<size_t> order;  // leaf number of each input
+  nb::object program;
+  OutTree tree;
+  nb::object builder;  // called with the list of outputs, instead of `tree`
+
+  Program *native() const { return reinterpret_cast<Program *>(program.ptr()); }
+};
+
+struct Dispatcher {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *miss;
+  std::vector<Entry *> entries;  // the most recently used first
+};
+
+void drop(Entry *entry) {
+  if (--entry->users == 0) delete entry;
+}
+
+// A call's share in an entry: `clear` or another thread may drop it from the list meanwhile.
+class EntryUse {
+ public:
+  explicit EntryUse(Entry *entry) : entry_(entry) { entry->users++; }
+  ~EntryUse() { drop(entry_); }
+  EntryUse(const EntryUse &) = delete;
+  EntryUse &operator=(const EntryUse &) = delete;
+
+ private:
+  Entry *entry_;
+};
+
+// Exact types whose comparison runs no Python code are compared by value, floats by their bits; others by identity.
+bool same_static(PyObject *a, PyObject *b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) {
+    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (!PyLong_CheckExact(a) && !PyUnicode_CheckExact(a)) return false;
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal > 0;
+}
+
+bool matches(const Entry &entry, const Flat &flat) {
+  if (entry.words.size() != flat.words.size()) return false;
+  if (std::memcmp(entry.words.data(), flat.words.data(), flat.words.size() * sizeof(uint64_t)) != 0) return false;
+  static_assert(sizeof(nb::object) == sizeof(PyObject *), "an nb::object is one pointer");
+  if (!flat.same_keys(reinterpret_cast<PyObject *const *>(entry.keys.data()))) return false;
+  for (const StaticLeaf &leaf : entry.statics)
+    if (!same_static(leaf.value.ptr(), flat.leaves[leaf.leaf])) return false;
+  return true;
+}
+
+Entry *find(Dispatcher *self, const Flat &flat) {
+  std::vector<Entry *> &entries = self->entries;
+  for (size_t i = 0; i < entries.size(); i++) {
+    if (!matches(*entries[i], flat)) continue;
+    std::rotate(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(i),
+                entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return entries.front();
+  }
+  return nullptr;
+}
+
+PyObject *build(const OutTree &tree, PyObject *const *outputs) {
+  switch (tree.kind) {
+    case OutTree::kOutput:
+      return Py_NewRef(outputs[tree.output]);
+    case OutTree::kNone:
+      return Py_NewRef(Py_None);
+    default:
+      break;
+  }
+  const auto size = static_cast<Py_ssize_t>(tree.children.size());
+  PyObject *result = tree.kind == OutTree::kTuple  ? PyTuple_New(size)
+                     : tree.kind == OutTree::kList ? PyList_New(size)
+                                                   : PyDict_New();
+  for (Py_ssize_t i = 0; result && i < size; i++) {
+    PyObject *child = build(tree.children[static_cast<size_t>(i)], outputs);
+    if (child && tree.kind == OutTree::kTuple) {
+      PyTuple_SET_ITEM(result, i, child);
+    } else if (child && tree.kind == OutTree::kList) {
+      PyList_SET_ITEM(result, i, child);
+    } else {
+      const bool failed = !child || PyDict_SetItem(result, tree.keys[static_cast<size_t>(i)].ptr(), child) < 0;
+      Py_XDECREF(child);
+      if (failed) Py_CLEAR(result);
+    }
+  }
+  return result;
+}
+
+PyObject *call_builder(PyObject *builder, PyObject *const *outputs, size_t count) {
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+  if (!list.is_valid()) return nullptr;
+  for (size_t i = 0; i < count; i++) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(outputs[i]));
+  return PyObject_CallOneArg(builder, list.ptr());
+}
+
+PyObject *run_entry(Entry *entry, const Flat &flat) {
+  EntryUse use(entry);
+  Program *program = entry->native();
+  SmallBuffer<PyObject *, 32> leaves;
+  for (size_t leaf : entry->order) leaves.push(flat.leaves[leaf]);
+  SmallBuffer<PyObject *, 16> buffer;
+  const size_t count = program->outputs.size();
+  buffer.reserve(count);
+  PyObject **outputs = buffer.data();
+  if (!run_program(program, leaves.data(), nullptr, outputs)) return nullptr;
+  if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];
+  PyObject *result = entry->builder.is_valid() ? call_builder(entry->builder.ptr(), outputs, count)
+                                               : build(entry->tree, outputs);
+  for (size_t i = 0; i < count; i++) Py_DECREF(outputs[i]);
+  return result;
+}
+
+PyObject *call_miss(Dispatcher *self, PyObject *const *args, size_t positional, PyObject *names) {
+  if (!self->miss) {
+    PyErr_SetString(PyExc_RuntimeError, "Dispatcher.__init__ was not called");
+    return nullptr;
+  }
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(positional)));
+  nb::object kwargs = nb::steal(PyDict_New());
+  if (!tuple.is_valid() || !kwargs.is_valid()) return nullptr;
+  for (size_t i = 0; i < positional; i++) PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+    if (PyDict_SetItem(kwargs.ptr(), PyTuple_GET_ITEM(names, i), args[positional + static_cast<size_t>(i)]) < 0) return nullptr;
+  nb::object miss = nb::borrow(self->miss);
+  PyObject *arguments[] = {tuple.ptr(), kwargs.ptr()};
+  return PyObject_Vectorcall(miss.ptr(), arguments, 2, nullptr);
+}
+
+PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names) {
+  auto *self = reinterpret_cast<Dispatcher *>(object);
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  try {
+    Flat flat;
+    if (!self->entries.empty() && flat.flatten_call(args, positional, names))
+      if (Entry *entry = find(self, flat)) return run_entry(entry, flat);
+  } catch (const std::bad_alloc &) {
+    return PyErr_NoMemory();
+  }
+  return call_miss(self, args, positional, names);
+}
+
+OutTree parse_tree(nb::handle tree, size_t outputs) {
+  OutTree result;
+  if (tree.is_none()) return result;
+  if (PyLong_CheckExact(tree.ptr())) {
+    const auto index = nb::cast<int64_t>(tree);
+    if (index < 0 || static_cast<size_t>(index) >= outputs) throw nb::value_error("out_tree: no such output");
+    result.kind = OutTree::kOutput;
+    result.output = static_cast<size_t>(index);
+  } else if (PyDict_CheckExact(tree.ptr())) {
+    result.kind = OutTree::kDict;
+    for (auto [key, value] : nb::borrow<nb::dict>(tree)) {
+      result.keys.push_back(nb::borrow(key));
+      result.children.push_back(parse_tree(value, outputs));
+    }
+  } else if (PyTuple_CheckExact(tree.ptr()) || PyList_CheckExact(tree.ptr())) {
+    result.kind = PyTuple_CheckExact(tree.ptr()) ? OutTree::kTuple : OutTree::kList;
+    for (nb::handle child : tree) result.children.push_back(parse_tree(child, outputs));
+  } else {
+    throw nb::type_error("out_tree: not a tuple, list, dict, None, output number or callable");
+  }
+  return result;
+}
+
+std::vector<size_t> parse_leaf_numbers(nb::handle numbers, size_t count, const char *error) {
+  std::vector<size_t> result;
+  for (nb::handle number : numbers) {
+    const auto leaf = nb::cast<int64_t>(number);
+    if (leaf < 0 || static_cast<size_t>(leaf) >= count) throw nb::value_error(error);
+    result.push_back(static_cast<size_t>(leaf));
+  }
+  return result;
+}
+
+// Fills the entry from example arguments; false if a leaf that is not static cannot be recognised again.
+bool fill_entry(Entry &entry, const Flat &flat, nb::handle order, nb::handle statics) {
+  std::vector<bool> is_static(flat.leaves.size());
+  for (size_t leaf : parse_leaf_numbers(statics, flat.leaves.size(), "statics: no such leaf")) {
+    is_static[leaf] = true;
+    entry.statics.push_back({leaf, nb::borrow(flat.leaves[leaf])});
+  }
+  for (size_t i = 0; i < flat.leaves.size(); i++) {
+    const Leaf kind = leaf_kind(flat.leaves[i]);
+    if ((kind == Leaf::kOther || kind == Leaf::kString) && !is_static[i]) return false;
+  }
+  if (order.is_none()) {
+    for (size_t i = 0; i < flat.leaves.size(); i++)
+      if (!is_static[i]) entry.order.push_back(i);
+  } else {
+    entry.order = parse_leaf_numbers(order, flat.leaves.size(), "order: no such leaf");
+  }
+  entry.words.assign(flat.words.begin(), flat.words.end());
+  for (PyObject *key : flat.keys) entry.keys.push_back(nb::borrow(key));
+  return true;
+}
+
+// Throws nb::python_error if the program cannot take the example.
+void check_program(const Entry &entry, const Flat &flat) {
+  const std::vector<Input> &inputs = entry.native()->inputs;
+  if (entry.order.size() != inputs.size()) throw nb::value_error("the program does not take as many inputs as there are leaves");
+  for (size_t i = 0; i < inputs.size(); i++)
+    if (!check_input(inputs[i], flat.leaves[entry.order[i]], i)) throw nb::python_error();
+}
+
+bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle program, nb::handle out_tree,
+               nb::handle order, nb::handle statics) {
+  Flat flat;
+  if (!flat.flatten_call(args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())) return false;
+  auto entry = std::make_unique<Entry>();
+  if (!fill_entry(*entry, flat, order, statics)) return false;
+  entry->program = nb::borrow(program);
+  if (PyCallable_Check(out_tree.ptr()))
+    entry->builder = nb::borrow(out_tree);
+  else
+    entry->tree = parse_tree(out_tree, entry->native()->outputs.size());
+  check_program(*entry, flat);
+  self->entries.insert(self->entries.begin(), entry.get());
+  entry.release();
+  return true;
+}
+
+// Runs `body`, whose C++ exceptions become Python's.
+template <class Body>
+PyObject *guarded(Body body) {
+  try {
+    return body();
+  } catch (nb::python_error &error) {
+    error.restore();
+  } catch (const nb::builtin_exception &error) {
+    PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, error.what());
+  } catch (const std::bad_alloc &) {
+    PyErr_NoMemory();
+  } catch (const std::exception &error) {
+    PyErr_Format(PyExc_TypeError, "Dispatcher: %s", error.what());
+  }
+  return nullptr;
+}
+
+PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
+  static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order", "statics", nullptr};
+  PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OO:add", const_cast<char **>(names), &PyTuple_Type, &example,
+                                   &named, program_type, &program, &out_tree, &order, &statics))
+    return nullptr;
+  if (named != Py_None && !PyDict_CheckExact(named)) {
+    PyErr_SetString(PyExc_TypeError, "example_kwargs is a dict or None");
+    return nullptr;
+  }
+  return guarded([&] {
+    nb::object none = nb::make_tuple();
+    return PyBool_FromLong(add_entry(reinterpret_cast<Dispatcher *>(object), example, named, program, out_tree, order,
+                                     statics ? nb::handle(statics) : nb::handle(none)));
+  });
+}
+
+PyObject *dispatcher_find(PyObject *object, PyObject *args) {
+  PyObject *example, *named = nullptr;
+  if (!PyArg_ParseTuple(args, "O!|O!:find", &PyTuple_Type, &example, &PyDict_Type, &named)) return nullptr;
+  return guarded([&]() -> PyObject * {
+    Flat flat;
+    Entry *entry = nullptr;
+    if (flat.flatten_call(example, named)) entry = find(reinterpret_cast<Dispatcher *>(object), flat);
+    return Py_NewRef(entry ? entry->program.ptr() : Py_None);
+  });
+}
+
+void clear_entries(Dispatcher *self) {
+  std::vector<Entry *> old;
+  old.swap(self->entries);  // dropping may run Python code, which must find a whole list
+  for (Entry *entry : old) drop(entry);
+}
+
+PyObject *dispatcher_clear_entries(PyObject *object, PyObject *) {
+  clear_entries(reinterpret_cast<Dispatcher *>(object));
+  Py_RETURN_NONE;
+}
+
+PyObject *dispatcher_entries(PyObject *object, void *) {
+  return PyLong_FromSize_t(reinterpret_cast<Dispatcher *>(object)->entries.size());
+}
+
+PyObject *dispatcher_new(PyTypeObject *type, PyObject *, PyObject *) {
+  auto *self = reinterpret_cast<Dispatcher *>(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  self->vectorcall = dispatcher_vectorcall;
+  new (&self->entries) std::vector<Entry *>();
+  return reinterpret_cast<PyObject *>(self);
+}
+
+int dispatcher_init(PyObject *object, PyObject *args, PyObject *kwargs) {
+  static const char *names[] = {"miss", nullptr};
+  PyObject *miss;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Dispatcher", const_cast<char **>(names), &miss)) return -1;
+  Py_XSETREF(reinterpret_cast<Dispatcher *>(object)->miss, Py_NewRef(miss));
+  return 0;
+}
+
+int traverse_tree(const OutTree &tree, visitproc visit, void *arg) {
+  for (const nb::object &key : tree.keys) Py_VISIT(key.ptr());
+  for (const OutTree &child : tree.children)
+    if (int stop = traverse_tree(child, visit, arg)) return stop;
+  return 0;
+}
+
+int dispatcher_traverse(PyObject *object, visitproc visit, void *arg) {
+  auto *self = reinterpret_cast<Dispatcher *>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->miss);
+  for (const Entry *entry : self->entries) {
+    // A running call holds its entry's objects too, which the collector would otherwise count as garbage.
+    if (entry->users != 1) continue;
+    Py_VISIT(entry->program.ptr());
+    Py_VISIT(entry->builder.ptr());
+    for (const StaticLeaf &leaf : entry->statics) Py_VISIT(leaf.value.ptr());
+    if (int stop = traverse_tree(entry->tree, visit, arg)) return stop;
+  }
+  return 0;
+}
+
+int dispatcher_gc_clear(PyObject *object) {
+  auto *self = reinterpret_cast<Dispatcher *>(object);
+  Py_CLEAR(self->miss);
+  clear_entries(self);
+  return 0;
+}
+
+void dispatcher_dealloc(PyObject *object) {
+  auto *self = reinterpret_cast<Dispatcher *>(object);
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  dispatcher_gc_clear(object);
+  using Entries = std::vector<Entry *>;
+  self->entries.~Entries();
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {
+    {"add", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatcher_add)), METH_VARARGS | METH_KEYWORDS,
+     "Make calls like the example run the program; False if they cannot be recognised natively."},
+    {"find", dispatcher_find, METH_VARARGS, "The program that these arguments would run, or None."},
+    {"clear", dispatcher_clear_entries, METH_NOARGS, "Forget all programs."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef properties[] = {{"entries", dispatcher_entries, nullptr, "The number of known signatures.", nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatcher, vectorcall), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+PyDoc_STRVAR(dispatcher_doc,
+             "Dispatcher(miss)\n--\n\nA callable that runs the program of a known signature, or `miss(args, kwargs)`.");
+
+PyObject *number(PyObject *value, Py_ssize_t &next);
+
+PyObject *number_items(PyObject *sequence, bool tuple, Py_ssize_t &next) {
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  nb::object result = nb::steal(tuple ? PyTuple_New(size) : PyList_New(size));
+  for (Py_ssize_t i = 0; result.is_valid() && i < size; i++) {
+    PyObject *item = number(PySequence_Fast_GET_ITEM(sequence, i), next);
+    if (!item) return nullptr;
+    if (tuple) PyTuple_SET_ITEM(result.ptr(), i, item);
+    else PyList_SET_ITEM(result.ptr(), i, item);
+  }
+  return result.release().ptr();
+}
+
+PyObject *number(PyObject *value, Py_ssize_t &next) {
+  if (value == Py_None) return Py_NewRef(Py_None);
+  if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return number_items(value, PyTuple_CheckExact(value), next);
+  if (!PyDict_CheckExact(value)) return PyLong_FromSsize_t(next++);
+  nb::object result = nb::steal(PyDict_New());
+  PyObject *key, *item;
+  for (Py_ssize_t position = 0; result.is_valid() && PyDict_Next(value, &position, &key, &item);) {
+    nb::object numbered = nb::steal(number(item, next));
+    if (!numbered.is_valid() || PyDict_SetItem(result.ptr(), key, numbered.ptr()) < 0) return nullptr;
+  }
+  return result.release().ptr();
+}
+
+}  // namespace
+
+PyObject *number_leaves(PyObject *args, PyObject *kwargs) {
+  Flat flat;
+  if (!flat.flatten_call(args, kwargs)) Py_RETURN_NONE;
+  Py_ssize_t next = 0;
+  nb::object numbered_args = nb::steal(number(args, next));
+  if (!numbered_args.is_valid()) return nullptr;
+  nb::object numbered_kwargs = nb::steal(kwargs ? number(kwargs, next) : PyDict_New());
+  if (!numbered_kwargs.is_valid()) return nullptr;
+  return PyTuple_Pack(2, numbered_args.ptr(), numbered_kwargs.ptr());
+}
+
+bool init_dispatch(PyObject *module) {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(dispatcher_new)},
+                                {Py_tp_init, reinterpret_cast<void *>(dispatcher_init)},
+                                {Py_tp_dealloc, reinterpret_cast<void *>(dispatcher_dealloc)},
+                                {Py_tp_traverse, reinterpret_cast<void *>(dispatcher_traverse)},
+                                {Py_tp_clear, reinterpret_cast<void *>(dispatcher_gc_clear)},
+                                {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+                                {Py_tp_methods, methods},
+                                {Py_tp_getset, properties},
+                                {Py_tp_members, members},
+                                {Py_tp_doc, const_cast<char *>(dispatcher_doc)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"mlirml.runtime._native.Dispatcher", sizeof(Dispatcher), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  nb::object type = nb::steal(PyType_FromSpec(&spec));
+  return type.is_valid() && PyModule_AddObjectRef(module, "Dispatcher", type.ptr()) == 0;
+}
+
+}  // namespace mlirml

@@ -1,0 +1,27 @@
+// The thread pool behind parallel loops.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+// Runs body over [lo, hi) in pieces of at least `grain` iterations (the whole range may be one piece) and returns when
+// all are done. Calls from inside a body, and calls while another Python thread uses the pool, run in the caller alone.
+void mlirml_parallel_for(void (*body)(int64_t lo, int64_t hi, void *context), int64_t lo, int64_t hi, int64_t grain,
+                         void *context);
+}
+
+namespace mlirml {
+
+// The number of threads that the next loop may use, the caller's included.
+int pool_threads();
+
+// Caps the number of threads; 0 stands for every CPU this process may run on. Waits for a running loop.
+void pool_set_threads(int threads);
+
+// Workers alive now (without callers); 0 before the first parallel loop.
+int pool_workers();
+
+// Ends the workers. A later loop starts new ones.
+void pool_stop();
+
+}  // namespace mlirml

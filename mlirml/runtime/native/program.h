@@ -1,0 +1,60 @@
+// A compiled program with everything that a call needs: the entry, specs of its arguments, constants, workspace size.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "numpy_api.h"
+
+namespace mlirml {
+
+// A dtype and a shape. `descr` is a counted reference held by the program.
+struct Spec {
+  PyArray_Descr *descr = nullptr;
+  int type = -1;
+  std::vector<npy_intp> dims;
+  npy_intp nbytes = 0;
+};
+
+// The values a Python integer may have without changing when the program narrows it.
+struct IntRange {
+  __int128 min, max;
+  std::string dtype;
+};
+
+struct Input : Spec {
+  bool weak = false;  // takes a Python scalar, in 8 bytes
+  std::vector<IntRange> ranges;
+};
+
+struct Writeback {
+  size_t output, input;
+};
+
+using Entry = void (*)(void **);
+
+struct Program {
+  PyObject_HEAD
+  Entry entry;
+  PyObject *code;
+  std::vector<Input> inputs;
+  std::vector<Spec> outputs;
+  std::vector<PyObject *> constants;
+  std::vector<Writeback> writebacks;
+  size_t workspace_bytes;
+};
+
+extern PyTypeObject *program_type;
+
+// Do dtype, shape and kind of a value fit the input? False with a TypeError set if not.
+bool check_input(const Input &input, PyObject *value, size_t index);
+
+// Runs the program. `leaves` are values that fit the inputs; `outs` is nullptr or holds an array or None for each
+// output. Puts new references to the result arrays into `results`. False with an exception set on failure.
+bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results);
+
+// Adds the type `Program` to the module; false with an exception set on failure.
+bool init_program(PyObject *module);
+
+}  // namespace mlirml
