@@ -1,0 +1,150 @@
+"""Settings of the process: read from the environment once, changed through attributes of `config`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+NATIVE_MODULE = "mlirml.runtime._native"
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"expected True or False, got {value!r}")
+
+
+def _thread_count(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a number of threads or None, got {value!r}")
+    if value < 1:
+        raise ValueError(f"expected at least 1 thread, got {value}")
+    return value
+
+
+def _path(value: Any) -> str | None:
+    if value is None:
+        return None
+    path = os.fspath(value)
+    if not isinstance(path, str) or not path:
+        raise ValueError(f"expected a path or None, got {value!r}")
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise TypeError(f"expected a name, got {value!r}")
+
+
+def _parse_switch(text: str) -> bool:
+    words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError("expected 0 or 1")
+    return words[text.lower()]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    default: Any
+    check: Callable[[Any], Any]
+    variable: str | None = None
+    parse: Callable[[str], Any] = str
+
+    def initial(self) -> Any:
+        text = os.environ.get(self.variable, "") if self.variable else ""
+        if not text:
+            return self.default
+        try:
+            return self.check(self.parse(text))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"environment variable {self.variable}={text!r}: {error}") from None
+
+
+_SETTINGS = {
+    "threads": _Setting(None, _thread_count, "MLIRML_THREADS", int),
+    "cache": _Setting(True, _switch, "MLIRML_CACHE", _parse_switch),
+    "cache_dir": _Setting(None, _path, "MLIRML_CACHE_DIR"),
+    "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
+    "target": _Setting("cpu", _word, "MLIRML_TARGET"),
+    "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
+    "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
+}
+
+
+class Config:
+    """The settings, checked when they are set.
+
+    * `threads`: most threads of a parallel loop; None for every CPU that this process may run on (`MLIRML_THREADS`).
+    * `cache`: keep compiled programs on disk (`MLIRML_CACHE`, 0 switches off).
+    * `cache_dir`: where; None for the user's cache folder (`MLIRML_CACHE_DIR`).
+    * `dump_dir`: write the IR after each stage to this folder; None for no dumps (`MLIRML_DUMP_DIR`).
+    * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
+    * `checks`: verify the IR between stages (`MLIRML_CHECKS`).
+    * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
+
+    The settings belong to the process, not to a thread. A wrong type raises TypeError, a wrong value ValueError, and
+    an unknown name AttributeError.
+
+    >>> with config.override(threads=2):
+    ...     config.threads
+    2
+    """
+
+    threads: int | None
+    cache: bool
+    cache_dir: str | None
+    dump_dir: str | None
+    target: str
+    checks: bool
+    explain: bool
+
+    def __init__(self) -> None:
+        for name, setting in _SETTINGS.items():
+            object.__setattr__(self, name, setting.initial())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._assign(name, _checked(name, value))
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"config.{name} cannot be deleted")
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _SETTINGS)})"
+
+    def _assign(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        native = sys.modules.get(NATIVE_MODULE)
+        if name == "threads" and native is not None:
+            native.set_threads(value or 0)
+
+    @contextmanager
+    def override(self, **settings: Any) -> Iterator[Config]:
+        """Change settings for a `with` block; all are checked before any is changed."""
+        new = {name: _checked(name, value) for name, value in settings.items()}
+        old = {name: getattr(self, name) for name in new}
+        for name, value in new.items():
+            self._assign(name, value)
+        try:
+            yield self
+        finally:
+            for name, value in old.items():
+                self._assign(name, value)
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in _SETTINGS:
+        raise AttributeError(f"config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
+    try:
+        return _SETTINGS[name].check(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"config.{name}: {error}") from None
+
+
+config = Config()

@@ -1,0 +1,59 @@
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+class _HasAddress(Protocol):
+    def address(self, symbol: str, /) -> int: ...
+
+class Code:
+    @property
+    def size(self) -> int: ...
+    def address(self, symbol: str) -> int: ...
+
+class Program:
+    def __init__(
+        self,
+        code: _HasAddress,
+        entry_name: str,
+        inputs: Iterable[tuple[npt.DTypeLike, Sequence[int]]],
+        outputs: Iterable[tuple[npt.DTypeLike, Sequence[int]]],
+        constants: Iterable[npt.NDArray[Any]] = (),
+        workspace_bytes: int = 0,
+        writebacks: Iterable[tuple[int, int]] = (),
+        int_ranges: Iterable[tuple[int, int, int, str]] = (),
+        weak: Iterable[bool] = (),
+    ) -> None: ...
+    def __call__(
+        self,
+        leaves: Iterable[npt.NDArray[Any] | np.generic | bool | int | float],
+        outs: Iterable[npt.NDArray[Any] | None] | None = None,
+    ) -> list[npt.NDArray[Any]]: ...
+
+class Dispatcher:
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def add(
+        self,
+        example_args: tuple[Any, ...],
+        example_kwargs: Mapping[str, Any] | None,
+        program: Program,
+        out_tree: Any,
+        order: Iterable[int] | None = None,
+        statics: Iterable[int] = (),
+    ) -> bool: ...
+    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any] = ..., /) -> Program | None: ...
+    def clear(self) -> None: ...
+    @property
+    def entries(self) -> int: ...
+
+parallel_for_address: int
+
+def load_object(object: bytes) -> Code: ...
+def set_threads(threads: int) -> None: ...
+def get_threads() -> int: ...
+def worker_count() -> int: ...
+def cached_bytes() -> int: ...
+def release_cached() -> None: ...
+def number_leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None: ...
