@@ -16,7 +16,7 @@ from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import is_supported
-from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef, elementwise
+from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
 from mlirml.dialects.ops.views import Broadcast, Transpose, ViewOp
 from mlirml.errors import CaptureError, DTypeError, ShapeError, SourceLocation, UnsupportedSyntaxError
 from mlirml.tree import TreeDef, flatten
@@ -446,7 +446,7 @@ def trace(
         _CURRENT.reset(token)
         state.done = True
     count = len(outputs) - len(written)
-    builder, entry = state.builder, _entry(function)
+    builder, entry = state.builder, definition(function)
     names = [a.name for a in builder.arguments]
     return Captured(
         name,
@@ -490,15 +490,13 @@ class at_function:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, CaptureError) and error.location is None:
-            error.location = _entry(self.function)
+            error.location = definition(self.function)
 
 
-def _entry(function: Any) -> SourceLocation | None:
+def definition(function: Any) -> SourceLocation | None:
+    """The line of a function's `def`, looked for through partials, methods and callable objects."""
     while isinstance(function, partial):
         function = function.func
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
     return function_location(code) if code is not None else None
-
-
-__all__ = ["Captured", "Trace", "current_trace", "elementwise", "filled", "trace"]

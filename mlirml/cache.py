@@ -1,0 +1,161 @@
+"""The disk cache of compiled programs: keyed by named entries, written atomically, checked before it is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mlirml.config import config
+from mlirml.runtime.artifact import Artifact
+
+_MAGIC = b"mlirml-cache-1\n"
+_SUFFIX = ".mlirml"
+MAX_BYTES = 1 << 30
+
+Entries = Sequence[tuple[str, str]]
+
+
+@cache
+def compiler_fingerprint() -> str:
+    """A digest of the compiler's own sources: an edited compiler finds nothing that an older one has made."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def versions() -> tuple[tuple[str, str], ...]:
+    """The versions of what makes the code, as key entries."""
+    names = ("torch-mlir", "llvmlite")
+    found = tuple((f"version.{n}", importlib.metadata.version(n)) for n in names)
+    return (("version.mlirml", compiler_fingerprint()), *found)
+
+
+def key_entries(ir: str, fingerprint: Entries) -> list[tuple[str, str]]:
+    """Everything that a program's code depends on, by name."""
+    return [("ir", hashlib.sha256(ir.encode()).hexdigest()), *fingerprint, *versions()]
+
+
+def key_of(entries: Entries) -> str:
+    """The name of a cache entry."""
+    return hashlib.sha256(json.dumps(list(entries)).encode()).hexdigest()
+
+
+def directory() -> Path:
+    """Where entries lie: `config.cache_dir`, or the user's cache folder for mlirml."""
+    if config.cache_dir is not None:
+        return Path(config.cache_dir)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("mlirml"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the cache."""
+
+    path: Path
+    bytes: int
+    entries: tuple[tuple[str, str], ...]
+    problem: str | None = None
+
+
+def load(entries: Entries) -> Artifact | None:
+    """The artifact of a key, or None. A damaged file is removed, never trusted."""
+    if not config.cache:
+        return None
+    path = directory() / (key_of(entries) + _SUFFIX)
+    try:
+        blob = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        found, artifact = _decode(blob)
+        if found != tuple(map(tuple, entries)):
+            raise ValueError("the file belongs to another key")
+    except ValueError:
+        _remove(path)
+        return None
+    try:
+        os.utime(path)  # the least recently used go first when the cache is full
+    except OSError:
+        pass
+    return artifact
+
+
+def store(entries: Entries, artifact: Artifact) -> None:
+    """Keep an artifact. A cache that cannot be written is no error: the program is there already."""
+    if not config.cache:
+        return
+    body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
+    blob = _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    folder = directory()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(blob)
+            os.replace(name, folder / (key_of(entries) + _SUFFIX))
+        except BaseException:
+            _remove(Path(name))
+            raise
+        _prune(folder)
+    except OSError:
+        pass
+
+
+def _decode(blob: bytes) -> tuple[tuple[tuple[str, str], ...], Artifact]:
+    if not blob.startswith(_MAGIC):
+        raise ValueError("not a cache entry of this version")
+    digest, _, body = blob[len(_MAGIC) :].partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise ValueError("the checksum does not fit")
+    header, _, rest = body.partition(b"\n")
+    return tuple((name, value) for name, value in json.loads(header)), Artifact.from_bytes(rest)
+
+
+def listing() -> Iterator[Entry]:
+    """All entries, the least recently used first; a damaged one says what is wrong with it."""
+    paths = [p for p in directory().glob(f"*{_SUFFIX}") if p.is_file()]
+    for path in sorted(paths, key=lambda p: (p.stat().st_mtime_ns, p.name)):
+        try:
+            entries, _ = _decode(path.read_bytes())
+            problem = None if key_of(entries) == path.stem else "the file belongs to another key"
+            yield Entry(path, path.stat().st_size, entries, problem)
+        except (OSError, ValueError) as error:
+            yield Entry(path, path.stat().st_size, (), str(error))
+
+
+def clear() -> int:
+    """Remove all entries; how many there were."""
+    paths = [*directory().glob(f"*{_SUFFIX}"), *directory().glob(".new-*")]
+    for path in paths:
+        _remove(path)
+    return len(paths)
+
+
+def _prune(folder: Path) -> None:
+    files = [(p, p.stat()) for p in folder.glob(f"*{_SUFFIX}")]
+    total = sum(s.st_size for _, s in files)
+    for path, status in sorted(files, key=lambda f: f[1].st_mtime_ns):
+        if total <= MAX_BYTES:
+            return
+        _remove(path)
+        total -= status.st_size
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        pass

@@ -1,0 +1,47 @@
+"""The targets by name, and what runs their artifacts. Imports neither MLIR nor llvmlite until a target needs them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlirml.errors import TargetError
+from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.executable import Spec, load_artifact
+
+if TYPE_CHECKING:
+    from mlirml.targets.target import Target
+
+_TARGETS = {
+    "cpu": ("mlirml.targets.cpu", "cpu_target"),
+    "reference": ("mlirml.targets.reference", "reference_target"),
+}
+
+
+def target_names() -> tuple[str, ...]:
+    """The names that `compile(target=...)` takes."""
+    return tuple(_TARGETS)
+
+
+def get_target(name: str) -> Target:
+    """The target of a name; raises `TargetError` for one that does not exist."""
+    if name not in _TARGETS:
+        close = difflib.get_close_matches(str(name), _TARGETS, n=1)
+        known = ", ".join(f'"{n}"' for n in _TARGETS)
+        raise TargetError(
+            f"there is no target {name!r}; the targets are {known}",
+            help=f'did you mean target="{close[0]}"?' if close else None,
+        )
+    module, function = _TARGETS[name]
+    target: Target = getattr(importlib.import_module(module), function)()
+    return target
+
+
+def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[Spec], **options: Any) -> Any:
+    """A program that runs the artifact here; the options are those of `load_artifact`."""
+    opener: Callable[..., Any] = load_artifact
+    if artifact.format == "mlir":
+        opener = importlib.import_module("mlirml.targets.reference").load_artifact
+    return opener(artifact, inputs, outputs, **options)
