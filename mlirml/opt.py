@@ -181,7 +181,6 @@ def _pipeline(options: Options, text: str) -> Pipeline:
     from mlirml.passes import parse_flag, parse_pipeline, pipeline_of
     from mlirml.pipelines.stages import load_passes
 
-    load_passes()
     target = options.get("target")
     if target is not None:
         pipeline = _target_pipeline(target)
@@ -191,10 +190,13 @@ def _pipeline(options: Options, text: str) -> Pipeline:
         named = pipeline_of_reproducer(text)
         if named is None:
             raise PipelineError("the input has no `// pipeline:` line to run")
+        load_passes(named)
         pipeline = parse_pipeline(named)
     elif (written := options.get("pass-pipeline")) is not None:
+        load_passes(written)
         pipeline = parse_pipeline(written)
     else:
+        load_passes(" ".join(options.passes))
         pipeline = pipeline_of(step for flag in options.passes for step in parse_flag(flag))
     stop_after = options.get("stop-after")
     return pipeline if stop_after is None else pipeline.until(stop_after)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _EXPECTED = re.compile(
     r"expected-(?P<severity>error|warning|remark|note)(?P<regex>-re)? *"
-    r"(?:@(?P<where>[+-]\d+|above|below|unknown))? *(?P<count>\d+)? *\{\{(?P<text>.*?)\}\}"
+    r"(?:@(?P<where>[+-]\d+|above|below|unknown))? *\{\{(?P<text>.*)\}\}\s*$"
 )
 
 
@@ -45,10 +45,10 @@ def expected_in(text: str) -> list[Expected]:
     lines = text.split("\n")
     found = []
     for number, line in enumerate(lines, 1):
-        for match in _EXPECTED.finditer(line):
+        match = _EXPECTED.search(line)
+        if match is not None:
             target = _target_line(match["where"], number, lines)
-            expected = Expected(match["severity"], target, match["text"], match["regex"] is not None, number)
-            found += [expected] * int(match["count"] or 1)
+            found.append(Expected(match["severity"], target, match["text"], match["regex"] is not None, number))
     return found
 
 
@@ -87,5 +87,5 @@ def _target_line(where: str | None, number: int, lines: list[str]) -> int:
 
 def _as_regex(text: str) -> str:
     """The text of an `-re` expectation: plain, with regular expressions between double braces."""
-    parts = re.split(r"(\{\{.*?\})", text)
-    return "".join(part[2:-1] if part.startswith("{{") else re.escape(part) for part in parts)
+    parts = re.split(r"\{\{(.*?)\}\}", text)
+    return "".join(part if position % 2 else re.escape(part) for position, part in enumerate(parts))

@@ -32,22 +32,20 @@ class Contract:
         return self.removed_by.get(name) or self.removed_by.get(name.partition(".")[0])
 
 
-_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "mlirml", "scf", "tensor"})
-_PARALLEL = frozenset({"mlirml.parallel_for"})
+_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "scf", "tensor"})
 _CONTRACTIONS = (
     "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot", "linalg.matmul",
     "linalg.matvec", "linalg.vecmat",
 )  # fmt: skip
 
 STAGES: Mapping[str, Contract] = {
-    "capture": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
-    "raise": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
-    "transform": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
-    "optimize": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
-    "offload": Contract(_TENSOR_LEVEL, illegal=_PARALLEL),
+    "capture": Contract(_TENSOR_LEVEL),
+    "raise": Contract(_TENSOR_LEVEL),
+    "transform": Contract(_TENSOR_LEVEL),
+    "optimize": Contract(_TENSOR_LEVEL),
+    "offload": Contract(_TENSOR_LEVEL),
     "schedule": Contract(
         frozenset({"arith", "builtin", "cf", "func", "math", "memref", "scf", "ub", "vector"}),
-        ops=_PARALLEL,
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
             **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),
@@ -62,7 +60,6 @@ STAGES: Mapping[str, Contract] = {
         frozenset({"llvm"}),
         ops=frozenset({"builtin.module"}),
         removed_by={
-            "mlirml.parallel_for": "mlirml-lower-parallel",
             "math": "mlirml-expand-math",
             "scf": "convert-scf-to-cf",
             "cf": "convert-cf-to-llvm",

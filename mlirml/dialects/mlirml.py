@@ -1,28 +1,38 @@
-"""The `mlirml` dialect: the operations and attributes that no upstream dialect has, checked by IRDL."""
+"""The `mlirml` dialect: the attributes (and, where upstream has none, the operations) of our own, checked by IRDL."""
 
-# The annotations below are read when the classes are made, so this file keeps them as values, not as strings.
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
 
-from mlirml.ir import ext, mlir
+from mlirml.ir import ext, func, mlir
+
+PARALLEL_FOR = "mlirml.parallel_for"
 
 
 class Mlirml(ext.Dialect, name="mlirml"):
-    """Also the namespace of our discardable attributes: `mlirml.schedule`, `mlirml.grain`."""
+    """Also the namespace of our discardable attributes: `mlirml.schedule`, `mlirml.grain`, `mlirml.parallel_for`."""
 
 
-class ParallelFor(Mlirml.Operation, name="parallel_for"):
-    """Run `callee(lo, hi, captures...)` over chunks of [lower, upper) on the native pool.
+def parallel_for(
+    callee: str, lower: mlir.Value, upper: mlir.Value, captures: Sequence[mlir.Value], *, grain: int
+) -> mlir.Operation:
+    """Build the call of `callee(lo, hi, captures...)` over chunks of [lower, upper) on the native pool.
 
-    `callee` names a private `func.func` whose first two arguments are `index`; `grain` is the least number of
-    iterations worth a chunk.
+        func.call @body(%lower, %upper, %a, %s) {mlirml.parallel_for = 64 : i64}
+            : (index, index, memref<8xf32>, f32) -> ()
 
-        "mlirml.parallel_for"(%lower, %upper, %a, %b) {callee = @body, grain = 64 : i64,
-            operandSegmentSizes = array<i32: 1, 1, 2>} : (index, index, memref<8xf32>, memref<8xf32>) -> ()
+    `callee` is a private `func.func` whose first two arguments are `index`. `grain` is the least number of iterations
+    worth a chunk. The attribute promises that calls over any partition of the range, in any order, do the same as this
+    one, so a pass that ignores it is still right. It is an attribute of a call, and no operation of our dialect,
+    because IRDL gives all values of a variadic operand one type, and captures have many.
     """
+    call: mlir.Operation = func.CallOp([], callee, [lower, upper, *captures]).operation
+    call.attributes[PARALLEL_FOR] = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), grain)
+    return call
 
-    lower: ext.Operand[mlir.IndexType]
-    upper: ext.Operand[mlir.IndexType]
-    captures: Sequence[ext.Operand[Any]]
-    callee: mlir.FlatSymbolRefAttr
-    grain: mlir.IntegerAttr
+
+def parallel_grain(op: mlir.Operation) -> int | None:
+    """The grain of a call that may run in parallel chunks; None for every other operation."""
+    if op.name != "func.call" or PARALLEL_FOR not in op.attributes:
+        return None
+    return int(mlir.IntegerAttr(op.attributes[PARALLEL_FOR]).value)

@@ -91,7 +91,7 @@ def stage(name: str, *steps: Union[Step, str]) -> Stage:
 def parse_pipeline(text: str) -> Pipeline:
     """Parse `str(pipeline)`, or any MLIR pipeline text with or without the `builtin.module(...)` around it.
 
-    Every pass must be imported already (`mlirml.pipelines.stages.load_passes()`). Raises `PipelineError`, which points
+    Every pass must be imported already (`mlirml.pipelines.stages.load_passes(text)`). Raises `PipelineError`, which points
     at the mistake, for an unknown pass, an unknown option or a value that does not fit.
     """
     return pipeline_of(_parse_steps(text))

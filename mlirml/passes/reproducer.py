@@ -13,7 +13,6 @@ from __future__ import annotations
 import platform
 import tempfile
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 from mlirml.passes.base import Step
@@ -50,12 +49,14 @@ def pipeline_of_reproducer(text: str) -> str | None:
 
 def versions() -> str:
     """What made this result: the versions of mlirml, the bindings, llvmlite, Python and the platform."""
-    parts = [f"{name} {_version(name)}" for name in ("mlirml", "torch-mlir", "llvmlite")]
+    from importlib import metadata  # 40 ms, and only failures need it
+
+    def version(distribution: str) -> str:
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            return "(not installed)"
+
+    parts = [f"{name} {version(name)}" for name in ("mlirml", "torch-mlir", "llvmlite")]
     return ", ".join([*parts, f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"])
 
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "(not installed)"

@@ -1,0 +1,27 @@
+"""lit configuration: `python -m lit lit_tests`, with the Python of the environment that mlirml is installed in."""
+
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import lit.formats
+
+HERE = Path(__file__).parent
+
+config.name = "mlirml"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "Output"]
+config.test_source_root = str(HERE)
+config.test_exec_root = str(HERE.parent / "build" / "lit")
+
+python = shlex.quote(sys.executable)
+config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{python} -m mlirml.opt"))
+config.substitutions.append((r"\bfilecheck\b", f"{python} -m filecheck"))
+config.substitutions.append((r"%python", python))
+
+try:
+    metadata.distribution("mlirml")
+except metadata.PackageNotFoundError:
+    config.environment["PYTHONPATH"] = str(HERE.parent)
