@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 OPTIMIZE = "canonicalize,cse"
 SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers"
 LOWER = (
-    "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-llvm,"
-    "convert-math-to-libm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,"
-    "reconcile-unrealized-casts,mlirml-emit-entry"
+    "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
+    "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,mlirml-emit-entry"
 )
-PASSES = ("bufferize", "widen_bools", "lower_loops", "plan_buffers", "emit_entry")
+PASSES = ("bufferize", "widen_bools", "lower_loops", "plan_buffers", "emit_entry", "expand_math")
 
 
 @cache
@@ -28,7 +28,7 @@ def cpu_target() -> Target:
     """The target for this machine. Imports neither MLIR nor llvmlite."""
     return Target(
         name="cpu",
-        stages=(("optimize", OPTIMIZE), ("schedule", SCHEDULE), ("lower", LOWER)),
+        stages=(("optimize", OPTIMIZE), ("schedule", SCHEDULE), ("lower", f"{expand_math()},{LOWER}")),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(host_facts().items()),
@@ -64,6 +64,13 @@ def vector_bits() -> int:
     if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= flags:
         return 512
     return 256 if "avx" in flags else 128
+
+
+def expand_math() -> str:
+    """`mlirml-expand-math` with the options of this processor."""
+    flags = set(host_facts()["cpu.flags"].split())
+    values = {"fma": "fma" in flags, "scalef": vector_bits() == 512, "f16c": "f16c" in flags}
+    return f"mlirml-expand-math{{{' '.join(f'{name}={str(value).lower()}' for name, value in values.items())}}}"
 
 
 def codegen(module: Any) -> Artifact:

@@ -30,10 +30,10 @@ _TRANSLATABLE_DIALECTS = frozenset(["llvm", "nvvm", "rocdl", "omp"])
 _TRANSLATABLE_OPS = frozenset(["builtin.module", "gpu.module", "gpu.binary", "gpu.launch_func"])
 
 _LIBM = [
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc",
-    "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "ldexp", "lgamma",
-    "log", "log10", "log1p", "log2", "modf", "nearbyint", "pow", "remainder", "rint", "round", "roundeven", "sin",
-    "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh",
+    "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod",
+    "frexp", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "modf", "nearbyint", "pow", "remainder",
+    "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
 EXTERNALS = frozenset(
     ["mlirml_parallel_for", "memcpy", "memset", "memmove", "bcmp", "memcmp", *_LIBM, *(f"{name}f" for name in _LIBM)]
@@ -208,7 +208,9 @@ def _internal_error(message: str, error: Exception, text: str) -> InternalError:
 
 
 _DEFINE = re.compile(
-    r"^define (?P<linkage>(?:internal |private )?)(?P<type>[^@\n]*)@\"?(?P<name>[\w.$-]+)\"?\(", re.MULTILINE
+    r"^define (?P<linkage>(?:(?:internal|private|external|linkonce|linkonce_odr|weak|weak_odr) )?)"
+    r"(?P<type>[^@\n]*)@\"?(?P<name>[\w.$-]+)\"?\(",
+    re.MULTILINE,
 )
 _AFTER_ARGUMENTS = re.compile(r"(?: (?:local_)?unnamed_addr)?(?: addrspace\(\d+\))?")
 

@@ -1,0 +1,134 @@
+"""Compute the polynomial coefficients in mlirml/pipelines/polynomials: weighted minimax fits by Lawson's iteration.
+
+    python docs/minimax.py            # all tables, about a minute
+    python docs/minimax.py exp_f32    # one table
+
+Needs mpmath. Each fit minimises max |weight(x) (target(x) - sum c_k x^k)| over an interval by repeated weighted least
+squares on Chebyshev points (Rice and Usow, The Lawson Algorithm and Extensions, 1968). Coefficients are rounded to the
+format one after the other, lowest power first, and the others are fitted again each time, so that the rounding of one
+is made up for by the next.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from mpmath import mp, mpf
+
+mp.prec = 300
+POINTS, ROUNDS = 160, 12
+Function = Callable[[mpf], mpf]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What to approximate, where and how well: `powers` of x stand in the polynomial, `kind` is f32 or f64."""
+
+    target: Function
+    low: str
+    high: str
+    powers: tuple[int, ...]
+    weight: Function
+    kind: str
+
+
+def solve(fit: Fit, fixed: dict[int, mpf]) -> tuple[dict[int, mpf], mpf]:
+    """Coefficients of the powers that are not `fixed`, and the largest weighted error that remains."""
+    low, high = mpf(fit.low), mpf(fit.high)
+    free = [k for k in fit.powers if k not in fixed]
+    grid = [low + (high - low) * (1 - mp.cos(mp.pi * (i + mpf(1) / 2) / POINTS)) / 2 for i in range(POINTS)]
+    weights = [fit.weight(x) for x in grid]
+    wanted = [w * (fit.target(x) - sum((c * x**k for k, c in fixed.items()), mpf(0))) for x, w in zip(grid, weights)]
+    columns = [[w * x**k for x, w in zip(grid, weights)] for k in free]
+    lawson = [mpf(1)] * POINTS
+    best: tuple[dict[int, mpf], mpf] = ({}, max(abs(v) for v in wanted))
+    for _ in range(ROUNDS if free else 0):
+        scaled = [[v * u for v, u in zip(column, lawson)] for column in columns]
+        system = mp.matrix([[mp.fdot(left, column) for column in columns] for left in scaled])
+        right = mp.matrix([mp.fdot(left, wanted) for left in scaled])
+        solution = list(mp.lu_solve(system, right))
+        errors = [abs(v - mp.fdot(solution, row)) for v, row in zip(wanted, zip(*columns))]
+        worst = max(errors)
+        if worst < best[1]:
+            best = dict(zip(free, solution)), worst
+        mean = mp.fdot(lawson, errors) / POINTS
+        lawson = [u * e / mean for u, e in zip(lawson, errors)]
+    return best
+
+
+def rounded(value: mpf, kind: str) -> mpf:
+    """The nearest f32 or f64."""
+    return mpf(float(np.float32(float(value)))) if kind == "f32" else mpf(float(value))
+
+
+def run(fit: Fit) -> tuple[list[float], float]:
+    """Rounded coefficients, highest power first (as Horner's rule reads them), and log2 of the weighted error."""
+    fixed: dict[int, mpf] = {}
+    for power in fit.powers:
+        coefficients, _ = solve(fit, fixed)
+        fixed[power] = rounded(coefficients[power], fit.kind)
+    _, error = solve(fit, fixed)
+    return [float(fixed[k]) for k in reversed(fit.powers)], float(mp.log(error, 2))
+
+
+def series(f: Function, x: mpf, near: Function) -> mpf:
+    """`f(x)`, or its limit form `near(x)` where f would divide by zero."""
+    return near(x) if abs(x) < mpf(10) ** -30 else f(x)
+
+
+HALF_LN2 = "0.34658"  # ln(2)/2 and a little
+FITS: dict[str, Fit] = {
+    # exp(r) = 1 + r + r^2 P(r)
+    "exp_f32": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(5)), lambda r: r**2, "f32"
+    ),
+    "exp_f64": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(10)), lambda r: r**2, "f64"
+    ),
+    # expm1(r) = r + r^2 P(r), relative
+    "expm1_f32": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(6)), lambda r: abs(r), "f32"
+    ),
+    "expm1_f64": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(11)), lambda r: abs(r), "f64"
+    ),
+}
+
+SQRT_HALF, SQRT_TWO = "-0.292895", "0.414216"  # sqrt(1/2) - 1, sqrt(2) - 1
+FITS |= {
+    # log(1 + f) = f - f^2/2 + f^3 P(f)
+    "log_f32": Fit(
+        lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, SQRT_HALF, SQRT_TWO, tuple(range(8)),
+        lambda f: abs(f**3 / mp.log1p(f)), "f32",
+    ),
+    # log2(1 + f) = f P(f), log10 alike
+    "log2_f32": Fit(
+        lambda f: mp.log1p(f) / mp.ln(2) / f, SQRT_HALF, SQRT_TWO, tuple(range(10)), lambda f: f / mp.log1p(f), "f32"
+    ),
+    "log10_f32": Fit(
+        lambda f: mp.log1p(f) / mp.ln(10) / f, SQRT_HALF, SQRT_TWO, tuple(range(10)), lambda f: f / mp.log1p(f), "f32"
+    ),
+    # 2 atanh(s) = 2 s + s z P(z), z = s^2, s = f/(2 + f)
+    "log_f64": Fit(
+        lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, "0", "0.029438", tuple(range(7)), lambda z: z, "f64"
+    ),
+    # 2^r = 1 + r P(r)
+    "exp2_f32": Fit(lambda r: mp.expm1(r * mp.ln(2)) / r, "-0.5", "0.5", tuple(range(6)), lambda r: r / 2**r, "f32"),
+    "exp2_f64": Fit(lambda r: mp.expm1(r * mp.ln(2)) / r, "-0.5", "0.5", tuple(range(11)), lambda r: r / 2**r, "f64"),
+}  # fmt: skip
+
+
+def main() -> None:
+    for name in sys.argv[1:] or FITS:
+        coefficients, error = run(FITS[name])
+        print(f"{name.upper()} = (  # 2^{error:.1f}")
+        for c in coefficients:
+            print(f"    {c!r},")
+        print(")")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Expand math: elementary functions, and all arithmetic on f16 and bf16, become calls of small inlined functions.
+
+Before:
+    %y = math.exp %x : f32
+    %z = arith.addf %a, %b : bf16
+After:
+    %y = func.call @mlirml.exp.f32(%x) : (f32) -> f32
+    %z = func.call @mlirml.addf.bf16(%a, %b) : (bf16, bf16) -> bf16
+    ...
+    func.func private @mlirml.exp.f32(%x0: f32) -> f32 attributes {passthrough = ["alwaysinline"], ...} {
+      %c0 = arith.constant 0x42B20000 : f32
+      %0 = arith.cmpf ogt, %x0, %c0 : f32
+      ...
+    }
+
+The functions are straight lines of arithmetic, fma, select and shifts on scalars or vectors, one for each function
+and type in the module. LLVM inlines all of them before it vectorises loops. `polynomials/` holds their bodies; a math
+op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, mlir
+from mlirml.passes import Pass, register
+from mlirml.pipelines.polynomials import EXPANSIONS, Builder, Features, Value
+from mlirml.pipelines.polynomials.small_floats import SMALL, extend, truncate
+
+PREFIX = "mlirml."
+ATTRIBUTES = ' attributes {llvm.linkage = #llvm.linkage<internal>, passthrough = ["alwaysinline"]}'
+CONTAINERS = ("builtin.module", "gpu.module")
+PROMOTED = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf", "extf",
+        "truncf", "sitofp", "uitofp", "fptosi", "fptoui",
+    )
+)  # fmt: skip
+
+
+@register
+@dataclass(frozen=True)
+class ExpandMathPass(Pass):
+    """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 that is rounded each time.
+
+    `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
+    conversions between f16 and f32.
+    """
+
+    name = "mlirml-expand-math"
+    fma: bool = True
+    scalef: bool = False
+    f16c: bool = True
+
+    def run(self, module: mlir.Operation) -> None:
+        features = Features(self.fma, self.scalef, self.f16c)
+        body = block_ops(module.regions[0].blocks[0])
+        for container in (module, *(op for op in body if op.name == "gpu.module")):
+            expand(container, features)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a library function computes: an op on kinds of operands. `shape` is empty, or `4x16x` for vectors."""
+
+    op: str
+    operands: tuple[str, ...]
+    result: str
+    shape: str = ""
+    predicate: int = -1
+
+    @property
+    def symbol(self) -> str:
+        """`mlirml.exp.f32`, `mlirml.cmpf.2.v16xbf16`, `mlirml.truncf.f64.f16`."""
+        kinds = list(dict.fromkeys(self.operands))
+        if self.result not in (*kinds, "i1"):
+            kinds.append(self.result)
+        name = self.op.partition(".")[2] + (f".{self.predicate}" if self.predicate >= 0 else "")
+        return PREFIX + ".".join([name, *(f"v{self.shape}{kind}" if self.shape else kind for kind in kinds)])
+
+
+def expand(container: mlir.Operation, features: Features) -> None:
+    """Expand the ops of one module; the functions go to its end."""
+    symbols: dict[str, Function] = {}
+    kinds: dict[mlir.Type, tuple[str, str]] = {}
+    for op in candidates(container):
+        function = match_function(op, kinds, features)
+        if function is not None:
+            symbols[function.symbol] = function
+            replace_by_call(op, function.symbol)
+    block = container.regions[0].blocks[0]
+    present = {op.attributes["sym_name"].value for op in block_ops(block) if "sym_name" in op.attributes}
+    for symbol, function in symbols.items():
+        if symbol not in present:
+            text = function_text(function, features)
+            block.append(mlir.Operation.parse(text, source_name=symbol, context=container.context))
+
+
+def candidates(container: mlir.Operation) -> list[mlir.Operation]:
+    """The ops of a module that may be expandable, by name only."""
+    found: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        name = op.name
+        if name in PROMOTED or name.startswith("math."):
+            found.append(op)
+        return mlir.WalkResult.SKIP if name == "gpu.module" and op != container else mlir.WalkResult.ADVANCE
+
+    container.walk(visit, mlir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
+    """The function that stands for `op`, or None where LLVM or libm does it well."""
+    if len(op.results) != 1:
+        return None
+    operands = [shaped_kind(v.type, kinds) for v in op.operands]
+    shape, result = shaped_kind(op.results[0].type, kinds)
+    names = tuple(kind for _, kind in operands)
+    if any(other != shape for other, _ in operands):
+        return None
+    if not (set(SMALL) & {*names, result}) and (op.name.partition(".")[2], names[0]) not in EXPANSIONS:
+        return None
+    if features.f16c and converts_in_one_instruction(op.name, names[0], result):
+        return None
+    predicate = op.attributes["predicate"].value if op.name == "arith.cmpf" else -1
+    return Function(op.name, names, result, shape, predicate)
+
+
+def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
+    """Conversions between f16 and f32 that F16C does as they are."""
+    return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
+
+
+def shaped_kind(kind: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
+    """`vector<4x16xf32>` -> (`4x16x`, `f32`); a scalar has an empty shape."""
+    if kind not in known:
+        text = str(kind)
+        if text.startswith("vector<") and "[" not in text:
+            shape, _, scalar = text[7:-1].rpartition("x")
+            known[kind] = (f"{shape}x", scalar)
+        else:
+            known[kind] = ("", text)
+    return known[kind]
+
+
+def replace_by_call(op: mlir.Operation, symbol: str) -> None:
+    """Put a call of `symbol` in the place of `op`."""
+    with op.location, mlir.InsertionPoint(op):
+        callee = mlir.FlatSymbolRefAttr.get(symbol)
+        result = emit.value("func.call", list(op.operands), op.results[0].type, callee=callee)
+    op.results[0].replace_all_uses_with(result)
+    op.erase()
+
+
+@lru_cache(maxsize=1024)
+def function_text(function: Function, features: Features) -> str:
+    """The `func.func` that computes `function`."""
+    b = Builder(function.shape, features)
+    arguments = [b.argument(kind) for kind in function.operands]
+    return b.function(function.symbol, build(b, function, arguments), ATTRIBUTES)
+
+
+def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
+    """The result of `function` on `arguments`; small floats are computed in f32 and rounded once."""
+    operands = [extend(b, x) if x.kind in SMALL else x for x in arguments]
+    wide = "f32" if function.result in SMALL else function.result
+    if function.op == "arith.extf":
+        result = operands[0] if wide == "f32" else b.cast("arith.extf", operands[0], wide)
+    elif function.op == "arith.truncf":
+        result = operands[0]
+    elif (recipe := EXPANSIONS.get((function.op.partition(".")[2], operands[0].kind))) is not None:
+        result = recipe(b, *operands)
+    else:
+        attributes = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
+        result = b.apply(function.op, operands, wide, attributes)
+    return truncate(b, result, function.result) if function.result in SMALL else result
