@@ -1,0 +1,58 @@
+# Each target works on a machine that has Python 3.10 to 3.13, make and a C++17 compiler; the rest comes from PyPI.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
+
+.DEFAULT_GOAL := test
+.PHONY: demo test lint bench fuzz develop constraints clean
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/digits.py
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks/run.py
+
+fuzz: $(VENV)/installed
+	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz
+
+# Rebuilds the native runtime after a change; everything else in the package is used from the tree as it is.
+develop: $(VENV)/installed
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "mlirml needs Python 3.10 to 3.13, and $(PYTHON) is %d.%d: set PYTHON=" % v)'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/requirements: $(VENV)/created pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt scikit-build-core nanobind numpy cmake ninja
+	touch $@
+
+$(VENV)/installed: $(VENV)/requirements CMakeLists.txt $(NATIVE)
+	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test]'
+	touch $@
+
+$(VENV)/bench: $(VENV)/installed
+	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test,bench]'
+	touch $@
+
+# Needs uv, which is no part of the other targets.
+constraints:
+	(head -1 constraints.txt; uv pip compile pyproject.toml --extra test --extra build --universal --python-version 3.10 \
+	  --no-annotate --no-header --quiet | sed -e "/sys_platform == 'win32'/d" -e "s/ ; platform_python_implementation.*//") \
+	  > constraints.new
+	mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis mlirml/runtime/*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
