@@ -204,9 +204,9 @@ def _pipeline(options: Options, text: str) -> Pipeline:
 
 def _target_pipeline(name: str) -> Pipeline:
     from mlirml.pipelines.stages import default_pipeline
-    from mlirml.targets.target import find_target
+    from mlirml.targets.registry import get_target
 
-    return default_pipeline(find_target(name))
+    return default_pipeline(get_target(name))
 
 
 def _list_passes() -> str:
@@ -246,9 +246,7 @@ def _emit(module: Any, options: Options) -> str:
     if kind == "mlir":
         from mlirml.ir import to_text
 
-        return to_text(
-            module, locations="mlir-print-debuginfo" in options, generic="mlir-print-op-generic" in options
-        )
+        return to_text(module, locations="mlir-print-debuginfo" in options, generic="mlir-print-op-generic" in options)
     emission = _EMISSIONS[kind]
     if importlib.util.find_spec(emission.module) is None:
         raise TargetError(f"--emit={kind} needs the target {emission.target}, which is not there yet")

@@ -1,4 +1,4 @@
-"""Check errors and remarks against `// expected-error@+1 {{text}}` comments, as `mlir-opt --verify-diagnostics` does."""
+"""Check errors and remarks against comments `// expected-error@+1 {{text}}`, as mlir-opt does."""
 
 from __future__ import annotations
 

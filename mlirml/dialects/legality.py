@@ -34,8 +34,8 @@ class Contract:
 
 _TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "scf", "tensor"})
 _CONTRACTIONS = (
-    "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot", "linalg.matmul",
-    "linalg.matvec", "linalg.vecmat",
+    "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
+    "linalg.matmul", "linalg.matvec", "linalg.vecmat",
 )  # fmt: skip
 
 STAGES: Mapping[str, Contract] = {

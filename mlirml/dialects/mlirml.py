@@ -9,7 +9,7 @@ from mlirml.ir import ext, func, mlir
 PARALLEL_FOR = "mlirml.parallel_for"
 
 
-class Mlirml(ext.Dialect, name="mlirml"):
+class Mlirml(ext.Dialect, name="mlirml"):  # type: ignore[misc, call-arg]
     """Also the namespace of our discardable attributes: `mlirml.schedule`, `mlirml.grain`, `mlirml.parallel_for`."""
 
 

@@ -8,7 +8,7 @@ from mlirml.passes.pipeline import Pipeline, Stage, parse_flag, parse_pipeline, 
 from mlirml.passes.report import Instrumentation, Remark, Timing, remark
 
 __all__ = [
-    "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "RewritePattern", "Stage", "Step",
-    "Timing", "Upstream", "apply_patterns", "parse_flag", "parse_pipeline", "pass_options", "pattern", "pipeline_of", "register", "remark",
-    "stage",
+    "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "RewritePattern", "Stage",
+    "Step", "Timing", "Upstream", "apply_patterns", "parse_flag", "parse_pipeline", "pass_options", "pattern",
+    "pipeline_of", "register", "remark", "stage",
 ]  # fmt: skip

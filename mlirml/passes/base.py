@@ -6,7 +6,7 @@ import dataclasses
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar
 
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir
@@ -65,7 +65,7 @@ class Upstream:
         return self.text
 
 
-Step = Union[Pass, Upstream]
+Step = Pass | Upstream
 
 REGISTRY: dict[str, type[Pass]] = {}
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from mlirml.ir import mlir, rewrite
 from mlirml.passes.base import NoMatch
 from mlirml.passes.report import remark
 
-Replacement = Union[Sequence[Any], Any, None]
-PatternFunction = Callable[[Any, Any], Replacement]
+PatternFunction = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -22,18 +21,18 @@ class RewritePattern:
     function: PatternFunction
     benefit: int = 1
 
-    def __call__(self, op: Any, rewriter: Any) -> Replacement:
+    def __call__(self, op: Any, rewriter: Any) -> Any:
         return self.function(op, rewriter)
 
 
-def pattern(root: str | type, *, benefit: int = 1) -> Callable[[PatternFunction], RewritePattern]:
+def pattern(root: Any, *, benefit: int = 1) -> Callable[[PatternFunction], RewritePattern]:
     """Make `function(op, rewriter)` a pattern for ops of class or name `root`.
 
     The function builds at the op and under its location, and returns the values (or one value) that replace the op's
     results, `()` for an op without results, or None when it changed the op in place. It raises `NoMatch(reason)`,
     before it builds anything, where the pattern does not apply.
     """
-    name = root if isinstance(root, str) else str(getattr(root, "OPERATION_NAME"))
+    name: str = root if isinstance(root, str) else root.OPERATION_NAME
     return lambda function: RewritePattern(name, function, benefit)
 
 

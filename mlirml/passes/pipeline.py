@@ -11,14 +11,14 @@ import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Union
+from typing import Any
 
 from mlirml.errors import PipelineError
 from mlirml.ir import make_context, mlir
-from mlirml.passes.base import REGISTRY, Pass, Step, Upstream, pass_options
+from mlirml.passes.base import REGISTRY, Pass, PassOption, Step, Upstream, pass_options
 from mlirml.passes.report import Instrumentation
 from mlirml.passes.run import run_stages, upstream_manager
-from mlirml.passes.syntax import Element, parse_elements
+from mlirml.passes.syntax import Element, Option, parse_elements
 from mlirml.passes.verify_stage import VerifyStagePass
 
 _ANCHOR = "builtin.module"
@@ -80,19 +80,22 @@ class Pipeline:
         return instrumentation
 
 
-def stage(name: str, *steps: Union[Step, str]) -> Stage:
-    """A stage of passes; a string is pipeline text and may hold several passes."""
+def stage(name: str, *steps: Step | str) -> Stage:
+    """A stage of passes; a string is pipeline text and may hold several passes.
+
+    Whether MLIR knows the upstream passes in a string shows only when they run.
+    """
     flat: list[Step] = []
     for step in steps:
-        flat += _parse_steps(step) if isinstance(step, str) else [step]
+        flat += _parse_steps(step, check_upstream=False) if isinstance(step, str) else [step]
     return Stage(name, tuple(flat))
 
 
 def parse_pipeline(text: str) -> Pipeline:
     """Parse `str(pipeline)`, or any MLIR pipeline text with or without the `builtin.module(...)` around it.
 
-    Every pass must be imported already (`mlirml.pipelines.stages.load_passes(text)`). Raises `PipelineError`, which points
-    at the mistake, for an unknown pass, an unknown option or a value that does not fit.
+    Every pass must be imported already (`mlirml.pipelines.stages.load_passes(text)`). Raises `PipelineError`, which
+    points at the mistake, for an unknown pass, an unknown option or a value that does not fit.
     """
     return pipeline_of(_parse_steps(text))
 
@@ -122,14 +125,14 @@ def pipeline_of(steps: Iterable[Step]) -> Pipeline:
     return Pipeline(tuple(stages))
 
 
-def _parse_steps(text: str) -> list[Step]:
+def _parse_steps(text: str, *, check_upstream: bool = True) -> list[Step]:
     elements = parse_elements(text)
     if len(elements) == 1 and elements[0].name == _ANCHOR and elements[0].children is not None:
         elements = elements[0].children
-    return [_parse_step(element, text) for element in elements]
+    return [_parse_step(element, text, check_upstream) for element in elements]
 
 
-def _parse_step(element: Element, text: str) -> Step:
+def _parse_step(element: Element, text: str, check_upstream: bool) -> Step:
     if element.children is None and element.name in REGISTRY:
         return _make_pass(REGISTRY[element.name], element, text)
     for inner in _leaves(element):
@@ -143,7 +146,8 @@ def _parse_step(element: Element, text: str) -> Step:
         if inner.name.startswith("mlirml-"):
             raise _unknown_pass(inner, text)
     step = Upstream(str(element))
-    _check_upstream(step, element, text)
+    if check_upstream:
+        _check_upstream(step, element, text)
     return step
 
 
@@ -156,30 +160,41 @@ def _leaves(element: Element) -> Iterator[Element]:
 
 def _make_pass(cls: type[Pass], element: Element, text: str) -> Pass:
     options = pass_options(cls)
-    values: dict[str, Any] = {}
+    values = {options[o.key].field: _read_option(cls, options, o, text) for o in _known(cls, options, element, text)}
+    missing = [flag for flag, option in options.items() if option.required and option.field not in values]
+    if missing:
+        what = f"{cls.name} needs the option `{missing[0]}` ({options[missing[0]].expects})"
+        raise PipelineError(what, text=text, position=element.position, length=len(element.name))
+    try:
+        return cls(**values)
+    except PipelineError as error:
+        error.text, error.position, error.length = text, element.position, len(element.name)
+        raise
+
+
+def _known(cls: type[Pass], options: dict[str, PassOption], element: Element, text: str) -> tuple[Option, ...]:
+    """The options of the element, which the pass must all have."""
     for given in element.options:
-        at = {"text": text, "position": given.position, "length": len(str(given))}
         if given.key not in options:
             known = ", ".join(f"{flag} ({option.expects})" for flag, option in options.items())
             raise PipelineError(
                 f"{cls.name} has no option `{given.key}`",
+                text=text,
+                position=given.position,
+                length=len(str(given)),
                 help=_did_you_mean(given.key, list(options)) or (f"it has {known}" if known else "it has no options"),
-                **at,
             )
-        option = options[given.key]
-        try:
-            values[option.field] = option.read(given.value)
-        except ValueError:
-            shown = "no value" if given.value is None else f"`{given.value}`"
-            raise PipelineError(f"{given.key} takes {option.expects}, not {shown}", **at) from None
-    at = {"text": text, "position": element.position, "length": len(element.name)}
-    for flag, option in options.items():
-        if option.required and option.field not in values:
-            raise PipelineError(f"{cls.name} needs the option `{flag}` ({option.expects})", **at)
+    return element.options
+
+
+def _read_option(cls: type[Pass], options: dict[str, PassOption], given: Option, text: str) -> Any:
+    option = options[given.key]
     try:
-        return cls(**values)
-    except PipelineError as error:
-        raise PipelineError(error.message, help=error.help, notes=error.notes, **at) from None
+        return option.read(given.value)
+    except ValueError:
+        shown = "no value" if given.value is None else f"`{given.value}`"
+        what = f"{cls.name}: {given.key} takes {option.expects}, not {shown}"
+        raise PipelineError(what, text=text, position=given.position, length=len(str(given))) from None
 
 
 @lru_cache(maxsize=1)
@@ -225,7 +240,8 @@ COMMON_UPSTREAM = (
     "convert-cf-to-llvm", "convert-func-to-llvm", "convert-index-to-llvm", "convert-linalg-to-affine-loops",
     "convert-linalg-to-loops", "convert-linalg-to-parallel-loops", "convert-math-to-llvm", "convert-scf-to-cf",
     "convert-to-llvm", "convert-ub-to-llvm", "convert-vector-to-llvm", "convert-vector-to-scf", "cse",
-    "drop-equivalent-buffer-results", "eliminate-empty-tensors", "empty-tensor-to-alloc-tensor", "expand-strided-metadata",
+    "drop-equivalent-buffer-results", "eliminate-empty-tensors", "empty-tensor-to-alloc-tensor",
+    "expand-strided-metadata",
     "finalize-memref-to-llvm", "fold-memref-alias-ops", "inline", "linalg-fold-unit-extent-dims",
     "linalg-fuse-elementwise-ops", "linalg-generalize-named-ops", "loop-invariant-code-motion", "lower-affine",
     "math-expand-ops", "math-uplift-to-fma", "one-shot-bufferize", "promote-buffers-to-stack",

@@ -131,7 +131,7 @@ def active(instrumentation: Instrumentation) -> Iterator[None]:
 
 
 def remark(op: Any, text: str) -> None:
-    """Say something about `op` at the user's line; shown by `mlirml-opt --remarks`. Outside a pipeline it is dropped."""
+    """Say something about `op` at the user's line, for `mlirml-opt --remarks`; dropped outside a pipeline."""
     instrumentation = _ACTIVE.get()
     if instrumentation is None:
         return

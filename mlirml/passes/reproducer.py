@@ -1,5 +1,7 @@
 """Files that show a failed pass again: the module before it, the pass, the versions.
 
+A file reads
+
     // mlirml reproducer: 'arith.addi' op expected 2 operands
     // pipeline: builtin.module(mlirml-fuse)
     // stage: optimize
@@ -59,4 +61,3 @@ def versions() -> str:
 
     parts = [f"{name} {version(name)}" for name in ("mlirml", "torch-mlir", "llvmlite")]
     return ", ".join([*parts, f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"])
-

@@ -1,4 +1,4 @@
-"""Run steps over a module; turn any failure into an error that names the pass, the op, the user's line, a reproducer."""
+"""Run steps over a module; a failure becomes an error with the pass, the op, the user's line and a reproducer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
+from mlirml.config import config
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError
 from mlirml.ir import mlir, passmanager
 from mlirml.location import location_in_text, source_location
@@ -29,7 +31,7 @@ class StageLike(Protocol):
 
 
 def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentation: Instrumentation) -> None:
-    """Run the stages in order, in place, verifying the module after every step."""
+    """Run the stages in order, in place. The module is verified after every step unless `config.checks` is off."""
     instrumentation.start(module)
     with active(instrumentation), _diagnostics(module.context, instrumentation):
         for stage in stages:
@@ -40,6 +42,7 @@ def upstream_manager(step: Upstream, context: mlir.Context) -> Any:
     """The pass manager of an upstream step; raises `PipelineError` when MLIR does not know it or its options."""
     with context:
         manager = passmanager.PassManager("builtin.module")
+        manager.enable_verifier(config.checks)
         try:
             manager.add(step.text)
         except ValueError as error:
@@ -72,7 +75,8 @@ def _run_step(step: Step, module: mlir.Operation) -> None:
         return
     with module.context, mlir.Location.unknown():
         step.run(module)
-    module.verify()
+    if config.checks:
+        module.verify()
 
 
 def _module_before(clone: mlir.Operation, steps: Sequence[Step], failed: int) -> tuple[str, Sequence[Step]]:
@@ -99,7 +103,8 @@ def _failure(
     error = _as_error(cause, step)
     error = _annotated(error, stage, step)
     if getattr(error, "reproducer", None) is None:
-        path = write_reproducer(text, remaining, stage, error.message, instrumentation.reproducer_dir)
+        folder = instrumentation.reproducer_dir or (Path(config.dump_dir) if config.dump_dir else None)
+        path = write_reproducer(text, remaining, stage, error.message, folder)
         error.notes += (f"reproducer: mlirml-opt --run-reproducer {path}",)
         if isinstance(error, LoweringError):
             error.reproducer = str(path)

@@ -122,7 +122,7 @@ class _Parser:
     def options(self) -> tuple[Option, ...]:
         opening = self.position
         self.position += 1
-        found = []
+        found: list[Option] = []
         while True:
             self.skip_space()
             if self.at_end():

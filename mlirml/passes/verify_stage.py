@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlirml.config import config
 from mlirml.dialects.legality import STAGES, verify_stage
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir
@@ -20,7 +21,10 @@ from mlirml.passes.base import Pass, register
 @register
 @dataclass(frozen=True)
 class VerifyStagePass(Pass):
-    """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage."""
+    """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage.
+
+    `config.checks = False` makes it do nothing.
+    """
 
     name = "mlirml-verify-stage"
     stage: str
@@ -30,4 +34,5 @@ class VerifyStagePass(Pass):
             raise PipelineError(f"there is no stage `{self.stage}`", help=f"the stages are {', '.join(STAGES)}")
 
     def run(self, module: mlir.Operation) -> None:
-        verify_stage(module, self.stage)
+        if config.checks:
+            verify_stage(module, self.stage)

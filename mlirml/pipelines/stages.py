@@ -36,9 +36,9 @@ def load_passes(text: str | None = None) -> None:
             importlib.import_module(module)
         return
     for name in re.findall(r"\bmlirml-[\w-]+", text):
-        module = modules.get(name.removeprefix("mlirml-").replace("-", "_"))
-        if module is not None:
-            importlib.import_module(module)
+        named = modules.get(name.removeprefix("mlirml-").replace("-", "_"))
+        if named is not None:
+            importlib.import_module(named)
         if name not in REGISTRY:
             load_passes()
 
