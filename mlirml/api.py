@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml import cache
 from mlirml.config import config
 from mlirml.errors import ArgumentError, CaptureError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
@@ -233,6 +232,8 @@ class Compiled(Dispatcher):
     def _compile(self, call: _Call, reason: str) -> _Build:
         if call.abstract:
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
+        from mlirml import cache
+
         start = time.perf_counter()
         captured = self._capture(call)
         seconds = {"capture": time.perf_counter() - start}
@@ -445,6 +446,8 @@ def _definition(fn: Any) -> Any:
 
 
 def _report(number: int, build: _Build) -> list[str]:
+    from mlirml.cache import key_of
+
     source = "loaded from the disk cache" if build.from_disk else "compiled"
     total = sum(build.seconds.values())
     times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in build.seconds.items())
@@ -454,7 +457,7 @@ def _report(number: int, build: _Build) -> list[str]:
         f"{number}. ({inputs}) -> ({outputs})",
         f"   because {build.reason}",
         f"   {source} in {1e3 * total:.1f} ms ({times})",
-        f"   cache entry {cache.key_of(build.entries)[:16]}: "
+        f"   cache entry {key_of(build.entries)[:16]}: "
         + ", ".join(f"{name} {value[:16]}" for name, value in build.entries if not name.startswith(("pipeline", "cpu.flags"))),
     ]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
+import importlib.util
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,9 +34,17 @@ def compiler_fingerprint() -> str:
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
     """The versions of what makes the code, as key entries."""
-    names = ("torch-mlir", "llvmlite")
-    found = tuple((f"version.{n}", importlib.metadata.version(n)) for n in names)
+    found = tuple((f"version.{package}", _installed_version(package)) for package in ("torch_mlir", "llvmlite"))
     return (("version.mlirml", compiler_fingerprint()), *found)
+
+
+def _installed_version(package: str) -> str:
+    # importlib.metadata says the same, but importing it takes longer than all else here together.
+    spec = importlib.util.find_spec(package)
+    for place in (spec.submodule_search_locations or []) if spec is not None else []:
+        for folder in Path(place).parent.glob(f"{package}-*.dist-info"):
+            return folder.name.removeprefix(f"{package}-").removesuffix(".dist-info")
+    return "unknown"
 
 
 def key_entries(ir: str, fingerprint: Entries) -> list[tuple[str, str]]:
@@ -99,6 +106,8 @@ def store(entries: Entries, artifact: Artifact) -> None:
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
     blob = _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
     folder = directory()
+    import tempfile
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")

@@ -21,7 +21,8 @@ from mlirml.errors import UnsupportedSyntaxError
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
 
-_COMPUTED = ("arange", "eye", "identity", "linspace", "logspace", "geomspace", "tri", "indices", "bartlett", "hanning", "hamming")  # fmt: skip
+# Creation functions whose contents NumPy computes at once.
+COMPUTED = ("arange", "eye", "identity", "linspace", "logspace", "geomspace", "tri", "indices", "bartlett", "hanning", "hamming")  # fmt: skip
 
 
 class Namespace:
@@ -34,7 +35,7 @@ class Namespace:
         value = getattr(np, name)
         if name == "random":
             return _Random()
-        if name in _COMPUTED:
+        if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return value
 

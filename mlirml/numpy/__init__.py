@@ -1,0 +1,73 @@
+"""NumPy's functions under their array-API names, for traced and real arrays alike.
+
+Compiled functions may be written with `numpy` itself; this namespace adds the array-API spellings (`acos`, `concat`,
+`permute_dims`, `astype`, ...) and works where a function is reached through `from mlirml.numpy import zeros`.
+On real arrays outside of a trace every function is NumPy's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.array import Traced
+from mlirml.capture.namespace import COMPUTED, Namespace
+from mlirml.capture.trace import current_trace
+from mlirml.dialects.ops import OPS
+
+# Array-API names of functions that NumPy 2.0 knows by another name or not at all.
+_ALIASES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "pow": "power", "concat": "concatenate", "permute_dims": "transpose", "abs": "absolute",
+    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "bitwise_invert": "invert",
+}  # fmt: skip
+_CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
+_OTHER = (
+    "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
+    "broadcast_arrays", "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
+)  # fmt: skip
+_CONSTANTS = (
+    "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)  # fmt: skip
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    """`x.astype(dtype)`."""
+    return x.astype(dtype, copy=copy)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two dimensions exchanged."""
+    return x.mT if isinstance(x, Traced) else np.swapaxes(x, -1, -2)
+
+
+def _numpy_name(name: str) -> str:
+    return _ALIASES.get(name, name)
+
+
+def _dispatcher(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if trace is not None and name in _CREATION:
+            return getattr(Namespace(trace), name)(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    record = OPS.get(name)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = record.doc if record is not None else function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def _build() -> dict[str, Any]:
+    names = {*OPS, *_ALIASES, *_CREATION, *_OTHER}
+    functions = {n: _dispatcher(n, getattr(np, _numpy_name(n))) for n in sorted(names) if hasattr(np, _numpy_name(n))}
+    return functions | {n: getattr(np, n) for n in _CONSTANTS if hasattr(np, n)}
+
+
+_NAMES = _build()
+globals().update(_NAMES)
+__all__ = sorted([*_NAMES, "astype", "matrix_transpose"])
