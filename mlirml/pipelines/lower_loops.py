@@ -1,17 +1,24 @@
-"""Lower loops: linalg operations and copies on memrefs become loop nests.
+"""Lower loops: linalg operations and copies on memrefs become loop nests made for LLVM's vectoriser.
 
 Before:
-    linalg.generic {maps = [(i) -> (i), (i) -> (i)], ["parallel"]} ins(%x) outs(%y) {
+    linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j)], ["parallel", "parallel"]}
+        ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) {
     ^bb0(%a: f32, %out: f32):
       %n = arith.negf %a : f32
       linalg.yield %n : f32
     }
 After:
-    scf.for %i = %c0 to %c8 step %c1 {
-      %a = memref.load %x[%i] : memref<8xf32>
+    %flat_x = memref.collapse_shape %x [[0, 1]] : memref<4x8xf32> into memref<32xf32>
+    %flat_y = memref.collapse_shape %y [[0, 1]] : memref<4x8xf32> into memref<32xf32>
+    scf.for %i = %c0 to %c32 step %c1 {
+      %a = memref.load %flat_x[%i] : memref<32xf32>
       %n = arith.negf %a : f32
-      memref.store %n, %y[%i] : memref<8xf32>
+      memref.store %n, %flat_y[%i] : memref<32xf32>
     }
+
+Loops are ordered by stride, neighbours that all operands walk as one are merged, and an outermost parallel loop with
+enough work becomes `scf.parallel` with the attribute `mlirml.grain`. How reductions are cut is told in
+`schedules/reduction.py`. A fill of an out in front of a reduction is folded into it.
 """
 
 from __future__ import annotations
@@ -19,8 +26,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, linalg, mlir, operations
-from mlirml.passes import Pass, register
+from mlirml.ir import defining_op, mlir, operations
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.schedules.elementwise import lower_elementwise
+from mlirml.pipelines.schedules.frame import Frame
+from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
+from mlirml.pipelines.schedules.reducers import match_reducers
+from mlirml.pipelines.schedules.reduction import lower_reduction
+from mlirml.pipelines.schedules.sequential import lower_sequential
 
 
 @register
@@ -31,54 +44,73 @@ class LowerLoopsPass(Pass):
     name = "mlirml-lower-loops"
 
     def run(self, module: mlir.Operation) -> None:
-        for op in list(operations(module)):
-            if op.name == "memref.copy" or (op.name.startswith("linalg.") and op.regions):
-                with op.location, mlir.InsertionPoint(op):
-                    lower(op)
-                op.erase()
+        for copy in [op for op in operations(module) if op.name == "memref.copy"]:
+            as_generic(copy)
+        structured = [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]
+        for op in structured:
+            if op.name != "linalg.fill":
+                replace_by_loops(op)
+        for op in [op for op in operations(module) if op.name == "linalg.fill"]:
+            replace_by_loops(op)
+
+
+def replace_by_loops(op: mlir.Operation) -> None:
+    with op.location, mlir.InsertionPoint(op):
+        lower(op)
+    op.erase()
+
+
+def as_generic(copy: mlir.Operation) -> None:
+    """A copy as a structured operation."""
+    source, target = copy.operands
+    with copy.location, mlir.InsertionPoint(copy):
+        identity = mlir.AffineMap.get_identity(source.type.rank)
+        emit.generic([source], [target], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
+    copy.erase()
 
 
 def lower(op: mlir.Operation) -> None:
-    operands = list(op.operands)
-    if op.name == "memref.copy":
-        rank = operands[0].type.rank
-        maps = [mlir.AffineMap.get_identity(rank)] * 2
-    else:
-        maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
-    sizes: dict[int, int] = {}
-    for operand, map_ in zip(operands, maps):
-        if isinstance(operand.type, mlir.MemRefType):
-            for expression, size in zip(map_.results, operand.type.shape):
-                sizes[mlir.AffineDimExpr(expression).position] = size
-    rank = maps[0].n_dims
-    zero, one = emit.index(0), emit.index(1)
-
-    def nest(dim: int, places: list[mlir.Value]) -> None:
-        if dim < rank:
-            emit.for_loop(zero, emit.index(sizes[dim]), one, lambda i, _: nest(dim + 1, [*places, i]))
-            return
-        at = [[places[mlir.AffineDimExpr(e).position] for e in m.results] for m in maps]
-        if op.name == "memref.copy":
-            emit.create("memref.store", [load(operands[0], at[0]), operands[1], *at[1]])
-            return
-        block = op.regions[0].blocks[0]
-        environment = {}
-        for argument, operand, indices in zip(block.arguments, operands, at):
-            environment[argument] = load(operand, indices)
-        for inner in block_ops(block):
-            if inner.name == "linalg.yield":
-                outs = len(operands) - len(inner.operands)
-                for value, out, indices in zip(inner.operands, operands[outs:], at[outs:]):
-                    emit.create("memref.store", [environment.get(value, value), out, *indices])
-            elif inner.name == "linalg.index":
-                environment[inner.results[0]] = places[inner.attributes["dim"].value]
-            else:
-                emit.body_op(inner, environment)
-
-    nest(0, [])
+    """Build the loops of one operation in front of it."""
+    body = read_body(op)
+    nest = match_nest(op, body)
+    frame = Frame(op)
+    reduced = [size for size, reduction in zip(nest.sizes, nest.reduction, strict=True) if reduction and size != 1]
+    if not reduced:
+        lower_elementwise(frame, nest, body, fold_fills(op, nest, body))
+        return
+    try:
+        reducers = match_reducers(nest, body)
+    except NoMatch:
+        lower_sequential(frame, nest, body)
+        return
+    lower_reduction(frame, nest, body, reducers, fold_fills(op, nest, body))
 
 
-def load(operand: mlir.Value, indices: list[mlir.Value]) -> mlir.Value:
-    if not isinstance(operand.type, mlir.MemRefType):
-        return operand
-    return emit.value("memref.load", [operand, *indices], operand.type.element_type)
+def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, mlir.Value]:
+    """The scalars that outs were filled with just before; those fills are gone."""
+    folded = {}
+    for number in range(nest.outs):
+        position = len(op.operands) - nest.outs + number
+        argument = body.arguments[position]
+        if not body.reads(argument):
+            continue
+        fill = last_fill(op, op.operands[position])
+        if fill is not None:
+            folded[argument] = fill.operands[0]
+            fill.erase()
+    return folded
+
+
+def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
+    """The fill of `out` in front of `op`, when nothing can touch the memory in between."""
+    owner = defining_op(out)
+    if owner is not None and owner.name != "memref.alloc":
+        return None
+    last = None
+    for use in out.uses:
+        user = use.owner.operation
+        if user.block != op.block or any(isinstance(r.type, mlir.MemRefType) for r in user.results):
+            return None
+        if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
+            last = user
+    return last if last is not None and last.name == "linalg.fill" else None

@@ -1,0 +1,179 @@
+"""Emit the inside of a loop nest: constants, flat views, element addresses, and the scalar body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+from mlirml.pipelines.schedules.nest import Access, Body, Nest
+
+_DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
+
+
+class Frame:
+    """What the loops of one operation share; it is built in front of the loops."""
+
+    def __init__(self, op: mlir.Operation) -> None:
+        self.op = op
+        with mlir.InsertionPoint(op):
+            zero = emit.index(0)
+        self.front = mlir.InsertionPoint(zero.owner.operation)
+        self._constants: dict[int, mlir.Value] = {0: zero}
+        self._flat: dict[mlir.Value, mlir.Value] = {}
+        self.nsw = mlir.Attribute.parse("#arith.overflow<nsw>")
+
+    def index(self, number: int) -> mlir.Value:
+        """A constant of index type."""
+        value = self._constants.get(number)
+        if value is None:
+            with self.front:
+                value = self._constants[number] = emit.index(number)
+        return value
+
+    def flat(self, operand: mlir.Value) -> mlir.Value:
+        """The memref as one dimension with stride 1, starting at its first element."""
+        view = self._flat.get(operand)
+        if view is None:
+            with self.front:
+                view = self._flat[operand] = flatten(operand)
+        return view
+
+    def add(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+        return emit.value("arith.addi", [a, b], a.type, overflowFlags=self.nsw)
+
+    def multiply(self, a: mlir.Value, factor: int) -> mlir.Value:
+        return a if factor == 1 else emit.value("arith.muli", [a, self.index(factor)], a.type, overflowFlags=self.nsw)
+
+
+def flatten(operand: mlir.Value) -> mlir.Value:
+    """A one-dimensional view of a memref."""
+    kind = operand.type
+    shape = kind.shape
+    strides, offset = kind.get_strides_and_offset()
+    identity = isinstance(kind.layout, mlir.AffineMapAttr)
+    if identity and len(shape) == 1:
+        return operand
+    if identity:
+        size = 1
+        for extent in shape:
+            size *= extent
+        flat = mlir.MemRefType.get([size], kind.element_type, memory_space=kind.memory_space)
+        if shape:
+            groups = mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(d) for d in range(len(shape))])])
+            return emit.value("memref.collapse_shape", [operand], flat, reassociation=groups)
+        static = mlir.DenseI64ArrayAttr.get([1])
+        return emit.value(
+            "memref.expand_shape", [operand], flat, reassociation=mlir.ArrayAttr.get([]), static_output_shape=static
+        )
+    size = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    flat = mlir.MemRefType.get([size], kind.element_type, mlir.StridedLayoutAttr.get(offset, [1]), kind.memory_space)
+    offsets = []
+    if offset == _DYNAMIC:
+        operand, start = split_offset(operand)
+        offsets = [start]
+    return emit.create(
+        "memref.reinterpret_cast",
+        [operand, *offsets],
+        [flat],
+        {
+            "operandSegmentSizes": emit.segments(1, len(offsets), 0, 0),
+            "static_offsets": mlir.DenseI64ArrayAttr.get([offset]),
+            "static_sizes": mlir.DenseI64ArrayAttr.get([size]),
+            "static_strides": mlir.DenseI64ArrayAttr.get([1]),
+        },
+    ).results[0]
+
+
+def split_offset(operand: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+    """The base buffer of a memref and its offset, which is known only at run time."""
+    kind, index = operand.type, mlir.IndexType.get()
+    base = mlir.MemRefType.get([], kind.element_type, memory_space=kind.memory_space)
+    results = [base, index, *[index] * (2 * kind.rank)]
+    parts = emit.create("memref.extract_strided_metadata", [operand], results).results
+    return parts[0], parts[1]
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A point of the iteration space: the loop variables entered so far, and where each access stands."""
+
+    frame: Frame
+    nest: Nest
+    keys: tuple[tuple[int, tuple[int, ...]], ...]
+    offsets: tuple[mlir.Value | None, ...]
+    variables: tuple[tuple[int, mlir.Value], ...] = ()
+
+    @staticmethod
+    def start(frame: Frame, nest: Nest) -> Cursor:
+        """In front of all loops."""
+        keys = tuple(dict.fromkeys((a.offset, a.strides) for a in nest.memory))
+        offsets = tuple(frame.index(offset) if offset else None for offset, _ in keys)
+        return Cursor(frame, nest, keys, offsets)
+
+    def enter(self, d: int, variable: mlir.Value) -> Cursor:
+        """Inside loop `d`."""
+        products: dict[int, mlir.Value] = {}
+        sums: dict[tuple[mlir.Value | None, int], mlir.Value] = {}
+        offsets = []
+        for (_, strides), before in zip(self.keys, self.offsets, strict=True):
+            stride = strides[d]
+            if not stride:
+                offsets.append(before)
+                continue
+            if (before, stride) not in sums:
+                if stride not in products:
+                    products[stride] = self.frame.multiply(variable, stride)
+                term = products[stride]
+                sums[before, stride] = term if before is None else self.frame.add(before, term)
+            offsets.append(sums[before, stride])
+        variables = (*self.variables, (self.nest.origin[d], variable))
+        return Cursor(self.frame, self.nest, self.keys, tuple(offsets), variables)
+
+    def shifted(self, d: int, steps: int) -> Cursor:
+        """`steps` iterations of loop `d` further on. The body may not read that loop's variable."""
+        offsets = list(self.offsets)
+        for position, (_, strides) in enumerate(self.keys):
+            if steps * strides[d]:
+                step, before = self.frame.index(steps * strides[d]), offsets[position]
+                offsets[position] = step if before is None else self.frame.add(before, step)
+        return Cursor(self.frame, self.nest, self.keys, tuple(offsets), self.variables)
+
+    def address(self, access: Access) -> mlir.Value:
+        """The flat index of an access."""
+        offset = self.offsets[self.keys.index((access.offset, access.strides))]
+        return self.frame.index(0) if offset is None else offset
+
+    def load(self, access: Access) -> mlir.Value:
+        flat = self.frame.flat(access.operand)
+        return emit.value("memref.load", [flat, self.address(access)], flat.type.element_type)
+
+    def store(self, value: mlir.Value, access: Access) -> None:
+        emit.create("memref.store", [value, self.frame.flat(access.operand), self.address(access)])
+
+    def variable(self, dimension: int) -> mlir.Value:
+        """The loop variable of a dimension of the operation; 0 where it has no loop."""
+        return dict(self.variables).get(dimension) or self.frame.index(0)
+
+    def arguments(self, body: Body, given: dict[mlir.Value, mlir.Value]) -> dict[mlir.Value, mlir.Value]:
+        """Load what the body reads, except the arguments that are `given`."""
+        environment = dict(given)
+        for argument, access, operand in zip(body.arguments, self.nest.accesses, self.frame.op.operands, strict=True):
+            if argument in environment or not body.reads(argument):
+                continue
+            environment[argument] = operand if access is None else self.load(access)
+        return environment
+
+    def run(
+        self, body: Body, environment: dict[mlir.Value, mlir.Value], skip: Sequence[mlir.Operation] = ()
+    ) -> dict[mlir.Value, mlir.Value]:
+        """Build the operations of the body; the result maps its values to the new ones."""
+        for op in body.ops:
+            if op in skip:
+                continue
+            if op.name == "linalg.index":
+                environment[op.results[0]] = self.variable(op.attributes["dim"].value)
+            else:
+                emit.body_op(op, environment)
+        return environment
