@@ -208,9 +208,7 @@ class Compiled(Dispatcher):
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(
-                f"{self._name}{signature}: {error}", location=_definition(self.fn), help=None
-            ) from None
+            raise ArgumentError(f"{self._name}{signature}: {error}", location=_definition(self.fn), help=None) from None
 
     def _build(self, call: _Call) -> _Build:
         key = call.key()
@@ -306,7 +304,7 @@ class Compiled(Dispatcher):
         return self._build(self._call(args, kwargs)).program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
-        """The MLIR text after a stage: "capture", "raise", "transform", "optimize", "offload", "schedule" or "lower"."""
+        """The MLIR text after a stage: capture, raise, transform, optimize, offload, schedule or lower."""
         return self._run_until(stage, args, kwargs).as_text()
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
@@ -326,10 +324,10 @@ class Compiled(Dispatcher):
             lines += _report(number, build)
         if args or kwargs:
             call = self._call(args, kwargs)
-            build = self._builds.get(call.key())
-            changed = build.changed_guard() if build is not None else None
-            if build is not None and changed is None:
-                lines.append(f"this call: runs signature {self._log.index(build) + 1}")
+            known = self._builds.get(call.key())
+            changed = known.changed_guard() if known is not None else None
+            if known is not None and changed is None:
+                lines.append(f"this call: runs signature {self._log.index(known) + 1}")
             else:
                 why = self._why(call) if changed is None else f"{changed} changed"
                 lines.append(f"this call: would compile, because {why}")
@@ -424,9 +422,7 @@ def _argument_names(
         parameters = []
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    names = [
-        positional[i].name if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))
-    ]
+    names = [positional[i].name if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
     return [n for i, n in enumerate(names) if i not in statics]
 
 
@@ -458,7 +454,9 @@ def _report(number: int, build: _Build) -> list[str]:
         f"   because {build.reason}",
         f"   {source} in {1e3 * total:.1f} ms ({times})",
         f"   cache entry {key_of(build.entries)[:16]}: "
-        + ", ".join(f"{name} {value[:16]}" for name, value in build.entries if not name.startswith(("pipeline", "cpu.flags"))),
+        + ", ".join(
+            f"{name} {value[:16]}" for name, value in build.entries if not name.startswith(("pipeline", "cpu.flags"))
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,10 +93,8 @@ def load(entries: Entries) -> Artifact | None:
     except ValueError:
         _remove(path)
         return None
-    try:
+    with suppress(OSError):
         os.utime(path)  # the least recently used go first when the cache is full
-    except OSError:
-        pass
     return artifact
 
 
@@ -164,7 +163,5 @@ def _prune(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with suppress(OSError):
         path.unlink()
-    except OSError:
-        pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ class TreeDef:
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
 
     def nested(self, numbers: Iterator[int]) -> Any:
-        """The structure with leaf numbers in place of leaves; a ValueError if a container is no plain tuple/list/dict."""
+        """The structure with leaf numbers for leaves; a ValueError for a container other than tuple, list and dict."""
         if self.kind == _LEAF:
             return next(numbers)
         if self.kind == _NONE:
@@ -102,10 +103,8 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
     if kind in (dict, OrderedDict):
         keys = list(tree)
         if kind is dict:
-            try:
+            with suppress(TypeError):  # keys of several kinds: keep the order in which they were put in
                 keys.sort()
-            except TypeError:  # keys of several kinds: keep the order in which they were put in
-                pass
         return kind, keys, [tree[key] for key in keys]
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return kind, list(kind._fields), list(tree)

@@ -315,7 +315,9 @@ class Traced:
 
     # Methods that have no op record.
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Traced:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Traced:
         """A copy with another element type."""
         with at_user_line():
             wanted = np.dtype(dtype)
@@ -379,7 +381,9 @@ class Traced:
             with at_user_line():
                 raise TracedBoolError(
                     f"{what} needs the value of {self._describe()}, which is known only when the program runs",
-                    help=_CONVERSION_HELP.get(what, "compute with the array itself, or pass the value by `static_argnums`"),
+                    help=_CONVERSION_HELP.get(
+                        what, "compute with the array itself, or pass the value by `static_argnums`"
+                    ),
                 )
         return known
 

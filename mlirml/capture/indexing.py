@@ -66,4 +66,3 @@ def _position(item: Any, size: int, axis: int) -> int:
     if not -size <= number < size:
         raise ShapeError(f"index {number} is out of bounds for axis {axis} with size {size}")
     return number % size
-

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
 
 # Creation functions whose contents NumPy computes at once.
-COMPUTED = ("arange", "eye", "identity", "linspace", "logspace", "geomspace", "tri", "indices", "bartlett", "hanning", "hamming")  # fmt: skip
+COMPUTED = (
+    "arange",
+    "eye",
+    "identity",
+    "linspace",
+    "logspace",
+    "geomspace",
+    "tri",
+    "indices",
+    "bartlett",
+    "hanning",
+    "hamming",
+)
 
 
 class Namespace:
@@ -43,7 +55,9 @@ class Namespace:
         with at_user_line():
             return self._trace.known(function(*args, **kwargs))
 
-    def zeros(self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+    def zeros(
+        self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
         """`np.zeros`."""
         return self._filled(shape, 0, dtype)
 
@@ -51,7 +65,9 @@ class Namespace:
         """`np.ones`."""
         return self._filled(shape, 1, dtype or float)
 
-    def empty(self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+    def empty(
+        self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
         """`np.empty`; filled with zeros, so that programs stay deterministic."""
         return self._filled(shape, 0, dtype)
 
@@ -67,13 +83,17 @@ class Namespace:
         with at_user_line():
             return filled(self._trace, _sizes(shape), value, dtype)
 
-    def array(self, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0) -> Traced:  # fmt: skip
+    def array(
+        self, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
+    ) -> Traced:
         """`np.array`."""
         with at_user_line():
             result = self._trace.array(object, dtype, copy=bool(copy))
             return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
 
-    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Traced:  # fmt: skip
+    def asarray(
+        self, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+    ) -> Traced:
         """`np.asarray`."""
         with at_user_line():
             return self._trace.array(a, dtype, copy=bool(copy))
@@ -85,7 +105,9 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     with at_user_line():
         if isinstance(shape, Traced):
             shape = tuple(shape) if shape.ndim else int(shape)
-        return tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)
+        return (
+            tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)
+        )
 
 
 class _Random:
@@ -135,7 +157,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
         return function if _is_library(function) else _retarget_function(function, trace, memo)
-    call = getattr(type(function), "__call__", None)
+    call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     if isinstance(call, types.FunctionType) and not _is_library(call):
         return types.MethodType(_retarget_function(call, trace, memo), function)
     return function
@@ -181,7 +203,7 @@ def _refuse_global_stores(function: types.FunctionType) -> None:
             from mlirml.capture.frames import function_location
 
             raise UnsupportedSyntaxError(
-                f"`{function.__name__}` assigns to the global `{instruction.argval}`, which a compiled function cannot do",
+                f"`{function.__name__}` assigns to the global `{instruction.argval}`, which compiled code cannot do",
                 location=function_location(function.__code__),
                 help="return the new value",
             )

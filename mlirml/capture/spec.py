@@ -51,7 +51,9 @@ def as_array(leaf: Any, path: str) -> np.ndarray:
             help="pass `np.asarray(x)`, for a masked array `x.filled(value)` and the mask",
         )
     if isinstance(leaf, complex):
-        raise DTypeError(f"argument `{path}` is complex, which mlirml does not support yet", help="pass real and imaginary parts")
+        raise DTypeError(
+            f"argument `{path}` is complex, which mlirml does not support yet", help="pass real and imaginary parts"
+        )
     arrayish = isinstance(leaf, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(leaf, "__array__")
     if not arrayish and not hasattr(leaf, "__array_interface__") and not _has_buffer(leaf):
         raise ArgumentError(

@@ -122,6 +122,8 @@ class Trace:
             special = _SPECIAL.get(function)
             if special is not None:
                 return special(self, *args, **kwargs)
+            if function not in BY_FUNCTION and function not in _MUTATORS and self._foldable(args, kwargs):
+                return self._fold(function, args, kwargs)
             kwargs = dict(kwargs)
             out = kwargs.pop("out", None)
             result = self._apply(self._record(function, name), args, kwargs)
@@ -160,7 +162,7 @@ class Trace:
         if record.kind == "view":
             return self._view(record, args, kwargs)
         if self._foldable(args, kwargs):
-            return self._fold(record, args, kwargs)
+            return self._fold(record.reference, args, kwargs)
         lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
         options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
         c_order = all(map(_keeps_c_order, _arrays(args)))
@@ -192,16 +194,22 @@ class Trace:
             and all(isinstance(x._cell.value, np.ndarray) and x.size <= FOLD_ELEMENTS for x in traced)
         )
 
-    def _fold(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _fold(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Let NumPy compute what depends on known arrays only."""
         real_args, real_kwargs = _replace_known((list(args), dict(kwargs)))
         try:
             with np.errstate(all="ignore"):
-                result = record.reference(*real_args, **real_kwargs)
+                result = function(*real_args, **real_kwargs)
         except (ValueError, TypeError) as error:
             kind = DTypeError if isinstance(error, TypeError) else ShapeError
             raise kind(str(error)) from None
+        return self._known_result(result)
+
+    def _known_result(self, result: Any) -> Any:
         if isinstance(result, (list, tuple)):
-            return type(result)(self.known(np.asarray(r)) for r in result)
+            return [self._known_result(r) for r in result]
+        if not isinstance(result, (np.ndarray, np.generic)):
+            return result
         return self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
 
     def _store_out(self, out: Any, result: Traced) -> Traced:
@@ -315,10 +323,15 @@ def _nearest(name: str) -> str | None:
     return f"compiled functions with a similar name: {', '.join(close)}" if close else None
 
 
+# NumPy functions that store into an argument, which must not happen to a copy of it.
+_MUTATORS = (np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
+
 # NumPy functions that are no operation of their own.
 
 
-def _like(trace: Trace, function: Callable[..., Any], a: Any, dtype: Any = None, shape: Any = None, **fill: Any) -> Traced:
+def _like(
+    trace: Trace, function: Callable[..., Any], a: Any, dtype: Any = None, shape: Any = None, **fill: Any
+) -> Traced:
     shape = np.shape(a) if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
     value = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.get(function.__name__)
@@ -425,7 +438,7 @@ class Captured:
 def trace(
     function: Callable[..., Any], in_tree: TreeDef, specs: Sequence[TensorSpec], name: str, statics: dict[int, Any]
 ) -> Captured:
-    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) with the static ones taken out."""
+    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones."""
     from mlirml.capture.namespace import retarget
 
     state = Trace(name)
@@ -475,7 +488,9 @@ def _results(state: Trace, result: Any) -> tuple[list[Value], TreeDef]:
                     operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
                 )
         except DTypeError as error:
-            raise DTypeError(f"{path} cannot be returned from compiled code: {error.message}", help=error.help) from None
+            raise DTypeError(
+                f"{path} cannot be returned from compiled code: {error.message}", help=error.help
+            ) from None
     return values, tree
 
 
@@ -498,5 +513,5 @@ def definition(function: Any) -> SourceLocation | None:
     while isinstance(function, partial):
         function = function.func
     function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
     return function_location(code) if code is not None else None

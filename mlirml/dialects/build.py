@@ -189,9 +189,8 @@ class Builder:
         if not live:
             flat = array.reshape(-1)[:1]
             uniform = array.size > 0 and (max(map(abs, array.strides), default=0) == 0 or bool((array == flat).all()))
-            if uniform and not (is_float(array.dtype) and np.isnan(flat[0].astype(np.float64))):
-                if not np.signbit(flat[0].astype(np.float64)) or flat[0] != 0:  # -0.0 equals 0.0
-                    return self.filled(array.shape, array.dtype, flat[0])
+            if uniform and _is_plain(flat[0]):
+                return self.filled(array.shape, array.dtype, flat[0])
             if array.nbytes <= SMALL_CONSTANT_BYTES:
                 return self._dense(array)
         known = self._constant_values.get(id(array))
@@ -380,7 +379,12 @@ class Builder:
         )
 
     def extract_slice(
-        self, value: Value, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int], drop: Sequence[int] = ()
+        self,
+        value: Value,
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        drop: Sequence[int] = (),
     ) -> Value:
         """A slice with positive strides; the dimensions in `drop` (of size 1) are left out of the result."""
         shape = tuple(n for i, n in enumerate(sizes) if i not in drop)
@@ -403,9 +407,7 @@ class Builder:
             into.dtype,
         )
 
-    def gather(
-        self, value: Value, shape: tuple[int, ...], index: Callable[[Body, list[str]], list[str]]
-    ) -> Value:
+    def gather(self, value: Value, shape: tuple[int, ...], index: Callable[[Body, list[str]], list[str]]) -> Value:
         """`out[i...] = value[index(i...)]`, with static index arithmetic written by `index`."""
         out = self.empty(shape, value.dtype)
 
@@ -438,6 +440,12 @@ class Builder:
         lines.append(f"return {names}{' : ' if results else ''}{types}{entry_place}\n}}{entry_place}\n}}{entry_place}")
         lines += [f"{alias} = {_location_text(at)}" for at, alias in table.items()]
         return "\n".join(lines) + "\n"
+
+
+def _is_plain(number: np.generic) -> bool:
+    """Whether equality with this number means the same bits: no NaN, no zero that may be negative."""
+    value = number.astype(np.float64)
+    return not np.isnan(value) and not (value == 0 and np.signbit(value))
 
 
 def _location_text(location: SourceLocation | None) -> str:
@@ -496,4 +504,3 @@ def _common_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[lis
         elif groups:  # units are left over on one side
             groups[-1] = (groups[-1][0] + left, groups[-1][1] + right)
     return groups
-

@@ -29,8 +29,8 @@ _OTHER = (
     "broadcast_arrays", "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
 )  # fmt: skip
 _CONSTANTS = (
-    "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64",
+    "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 
 
@@ -70,4 +70,4 @@ def _build() -> dict[str, Any]:
 
 _NAMES = _build()
 globals().update(_NAMES)
-__all__ = sorted([*_NAMES, "astype", "matrix_transpose"])
+__all__ = [*_NAMES, "astype", "matrix_transpose"]  # noqa: PLE0605

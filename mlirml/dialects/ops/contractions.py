@@ -42,7 +42,9 @@ def _named(b: Builder, name: str, x: Value, y: Value, shape: Sequence[int], dtyp
     )
 
 
-def contract(b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype) -> Value:
+def contract(
+    b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype
+) -> Value:
     """Sum of products; each map names the loops of an operand's dimensions, as in einsum."""
     x_map, y_map, out_map = maps
     shape = tuple(sizes[c] for c in out_map)
@@ -104,7 +106,12 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         raise ShapeError(f"matmul: batch dimensions do not broadcast, {x1} @ {x2}") from None
     (x, y), accumulate, result = _prepared(b, (x1, x2))
     if dtype is not None:
-        x, y, accumulate, result = b.cast(x, np.dtype(dtype)), b.cast(y, np.dtype(dtype)), np.dtype(dtype), np.dtype(dtype)
+        x, y, accumulate, result = (
+            b.cast(x, np.dtype(dtype)),
+            b.cast(y, np.dtype(dtype)),
+            np.dtype(dtype),
+            np.dtype(dtype),
+        )
     letters = "abcdefghlmnop"[: len(batch)]
     x, x_map = _batch_map(b, x, batch, letters, "ik" if len(x.shape) > 1 else "k")
     y, y_map = _batch_map(b, y, batch, letters, "kj" if len(y.shape) > 1 else "k")
@@ -183,7 +190,7 @@ def _parse(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str
             count = len(operand.shape) - len(term.replace("...", ""))
             widest = max(widest, count)
             term = term.replace("...", "".join(spare[-count:]) if count > 0 else "")
-        if len(term) != len(operand.shape) or not term.isalpha() and term:
+        if len(term) != len(operand.shape) or (not term.isalpha() and term):
             raise ShapeError(f"einsum: subscript {term!r} in {subscripts!r} does not fit {operand}")
         full.append(term)
     dots = "".join(spare[-widest:]) if widest else ""
@@ -194,7 +201,9 @@ def _parse(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str
         out = dots + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in dots))
     missing = [c for c in out if c not in "".join(full)]
     if missing or len(set(out)) != len(out):
-        raise ShapeError(f"einsum: the output {out!r} of {subscripts!r} names a letter twice or one that no operand has")
+        raise ShapeError(
+            f"einsum: the output {out!r} of {subscripts!r} names a letter twice or one that no operand has"
+        )
     return full, out
 
 

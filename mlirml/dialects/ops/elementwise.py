@@ -85,7 +85,9 @@ def _write(
     return b.elementwise(operands, loop, out, shape, lambda block, xs: body(block, xs, loop[0]))
 
 
-def elementwise(name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str, **options: Any) -> OpDef:
+def elementwise(
+    name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str, **options: Any
+) -> OpDef:
     """Define a ufunc; shapes broadcast and dtypes promote exactly as NumPy's."""
     build: Callable[..., Value]
     if ufunc.nin == 1:
@@ -101,7 +103,7 @@ def elementwise(name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str,
 
 
 def by_kind(**ops: str) -> ScalarBody:
-    """One MLIR op for each kind of dtype: `b`ool, signed `i`nt, `u`nsigned, `f`loat; `iu` and `biu` mean both or all."""
+    """One MLIR op for each kind of dtype: `b`ool, signed `i`nt, `u`nsigned, `f`loat; `iu` means both."""
     table = {letter: op for letters, op in ops.items() for letter in letters}
 
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -124,9 +126,7 @@ def _compare(signed: str, unsigned: str, ordered: str) -> ScalarBody:
         kind = kind_of(dtype)
         if kind == "f":
             return block.op(f"arith.cmpf {ordered}, {xs[0]}, {xs[1]}", mlir_name(dtype))
-        return block.op(
-            f"arith.cmpi {signed if kind == 'i' else unsigned}, {xs[0]}, {xs[1]}", mlir_name(dtype)
-        )
+        return block.op(f"arith.cmpi {signed if kind == 'i' else unsigned}, {xs[0]}, {xs[1]}", mlir_name(dtype))
 
     return body
 
@@ -175,8 +175,11 @@ def _safe_divisor(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
     if dtype.kind == "i":
         lowest = block.constant(np.iinfo(dtype).min, dtype)
         minus = block.constant(-1, dtype)
-        overflow = block.op(f"arith.andi {block.op(f'arith.cmpi eq, {a}, {lowest}', kind)}, "
-                            f"{block.op(f'arith.cmpi eq, {b}, {minus}', kind)}", "i1")  # fmt: skip
+        overflow = block.op(
+            f"arith.andi {block.op(f'arith.cmpi eq, {a}, {lowest}', kind)}, "
+            f"{block.op(f'arith.cmpi eq, {b}, {minus}', kind)}",
+            "i1",
+        )
         unsafe = block.op(f"arith.ori {is_zero}, {overflow}", "i1")
     return _select(block, unsafe, one, b, dtype), is_zero
 
@@ -369,15 +372,31 @@ def _logaddexp(block: Body, xs: list[str], dtype: np.dtype) -> str:
 _POSITIVE = (0.05, 4.0)
 
 add = elementwise("add", np.add, by_kind(b="arith.ori", iu="arith.addi", f="arith.addf"), ALL, "Sum of two arrays.")
-subtract = elementwise("subtract", np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays.")  # fmt: skip
-multiply = elementwise("multiply", np.multiply, by_kind(b="arith.andi", iu="arith.muli", f="arith.mulf"), ALL, "Product of two arrays.")  # fmt: skip
-divide = elementwise("divide", np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0))  # fmt: skip
-floor_divide = elementwise("floor_divide", np.floor_divide, _floor_divide, NUMBERS, "Quotient rounded towards minus infinity; an integer divided by 0 is 0.")  # fmt: skip
-remainder = elementwise("remainder", np.remainder, _remainder, NUMBERS, "Remainder with the sign of the divisor; 0 for an integer modulo 0.")  # fmt: skip
+subtract = elementwise(
+    "subtract", np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays."
+)
+multiply = elementwise(
+    "multiply", np.multiply, by_kind(b="arith.andi", iu="arith.muli", f="arith.mulf"), ALL, "Product of two arrays."
+)
+divide = elementwise(
+    "divide", np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0)
+)
+floor_divide = elementwise(
+    "floor_divide",
+    np.floor_divide,
+    _floor_divide,
+    NUMBERS,
+    "Quotient rounded towards minus infinity; an integer divided by 0 is 0.",
+)
+remainder = elementwise(
+    "remainder", np.remainder, _remainder, NUMBERS, "Remainder with the sign of the divisor; 0 for an integer modulo 0."
+)
 fmod = elementwise("fmod", np.fmod, _fmod, NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
 negative = elementwise("negative", np.negative, _negative, NUMBERS, "The negated array.")
 positive = elementwise("positive", np.positive, _same, NUMBERS, "A copy of the array.")
-absolute = elementwise("absolute", np.absolute, _absolute, ALL, "Magnitude; the lowest signed integer stays what it is.")
+absolute = elementwise(
+    "absolute", np.absolute, _absolute, ALL, "Magnitude; the lowest signed integer stays what it is."
+)
 fabs = elementwise("fabs", np.fabs, _math("math.absf"), FLOATS, "Magnitude of a float.")
 sign = elementwise("sign", np.sign, _sign, NUMBERS, "-1, 0 or 1; NaN stays NaN.")
 square = elementwise("square", np.square, _square, NUMBERS, "The array times itself.")
@@ -389,48 +408,120 @@ exp2 = elementwise("exp2", np.exp2, _math("math.exp2"), FLOATS, "2 to the power 
 expm1 = elementwise("expm1", np.expm1, _math("math.expm1"), FLOATS, "exp(x) - 1, exact near 0.", tolerance=4)
 log = elementwise("log", np.log, _math("math.log"), ALL, "Natural logarithm.", domain=_POSITIVE, tolerance=3)
 log2 = elementwise("log2", np.log2, _math("math.log2"), FLOATS, "Logarithm to base 2.", domain=_POSITIVE, tolerance=4)
-log10 = elementwise("log10", np.log10, _math("math.log10"), FLOATS, "Logarithm to base 10.", domain=_POSITIVE, tolerance=4)  # fmt: skip
-log1p = elementwise("log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4)  # fmt: skip
-logaddexp = elementwise("logaddexp", np.logaddexp, _logaddexp, ("f32", "f64"), "log(exp(x1) + exp(x2)) without overflow.", tolerance=6)  # fmt: skip
+log10 = elementwise(
+    "log10", np.log10, _math("math.log10"), FLOATS, "Logarithm to base 10.", domain=_POSITIVE, tolerance=4
+)
+log1p = elementwise(
+    "log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4
+)
+logaddexp = elementwise(
+    "logaddexp", np.logaddexp, _logaddexp, ("f32", "f64"), "log(exp(x1) + exp(x2)) without overflow.", tolerance=6
+)
 sin = elementwise("sin", np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
 cos = elementwise("cos", np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
 tan = elementwise("tan", np.tan, _math("math.tan"), ALL, "Tangent of radians.", domain=(-1.5, 1.5), tolerance=4)
-arcsin = elementwise("arcsin", np.arcsin, _math("math.asin"), FLOATS, "Inverse sine, radians.", domain=(-1.0, 1.0), tolerance=4)  # fmt: skip
-arccos = elementwise("arccos", np.arccos, _math("math.acos"), FLOATS, "Inverse cosine, radians.", domain=(-1.0, 1.0), tolerance=4)  # fmt: skip
+arcsin = elementwise(
+    "arcsin", np.arcsin, _math("math.asin"), FLOATS, "Inverse sine, radians.", domain=(-1.0, 1.0), tolerance=4
+)
+arccos = elementwise(
+    "arccos", np.arccos, _math("math.acos"), FLOATS, "Inverse cosine, radians.", domain=(-1.0, 1.0), tolerance=4
+)
 arctan = elementwise("arctan", np.arctan, _math("math.atan"), FLOATS, "Inverse tangent, radians.", tolerance=4)
-arctan2 = elementwise("arctan2", np.arctan2, _math("math.atan2"), FLOATS, "Angle of the point (x2, x1), radians.", tolerance=4)  # fmt: skip
+arctan2 = elementwise(
+    "arctan2", np.arctan2, _math("math.atan2"), FLOATS, "Angle of the point (x2, x1), radians.", tolerance=4
+)
 sinh = elementwise("sinh", np.sinh, _math("math.sinh"), FLOATS, "Hyperbolic sine.", tolerance=4)
 cosh = elementwise("cosh", np.cosh, _math("math.cosh"), FLOATS, "Hyperbolic cosine.", tolerance=4)
 tanh = elementwise("tanh", np.tanh, _math("math.tanh"), ALL, "Hyperbolic tangent.", tolerance=3)
 arcsinh = elementwise("arcsinh", np.arcsinh, _math("math.asinh"), FLOATS, "Inverse hyperbolic sine.", tolerance=4)
-arccosh = elementwise("arccosh", np.arccosh, _math("math.acosh"), FLOATS, "Inverse hyperbolic cosine.", domain=(1.0, 6.0), tolerance=4)  # fmt: skip
-arctanh = elementwise("arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4)  # fmt: skip
+arccosh = elementwise(
+    "arccosh", np.arccosh, _math("math.acosh"), FLOATS, "Inverse hyperbolic cosine.", domain=(1.0, 6.0), tolerance=4
+)
+arctanh = elementwise(
+    "arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4
+)
 hypot = elementwise("hypot", np.hypot, _hypot, ("f32", "f64"), "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
-deg2rad = elementwise("deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,))  # fmt: skip
-rad2deg = elementwise("rad2deg", np.rad2deg, _scaled(180 / np.pi), ("f32", "f64"), "Radians to degrees.", aliases=(np.degrees,))  # fmt: skip
-floor = elementwise("floor", np.floor, lambda b, x, d: b.op(f"math.floor {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round down.")  # fmt: skip
-ceil = elementwise("ceil", np.ceil, lambda b, x, d: b.op(f"math.ceil {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round up.")  # fmt: skip
-trunc = elementwise("trunc", np.trunc, lambda b, x, d: b.op(f"math.trunc {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round towards zero.")  # fmt: skip
+deg2rad = elementwise(
+    "deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,)
+)
+rad2deg = elementwise(
+    "rad2deg", np.rad2deg, _scaled(180 / np.pi), ("f32", "f64"), "Radians to degrees.", aliases=(np.degrees,)
+)
+floor = elementwise(
+    "floor",
+    np.floor,
+    lambda b, x, d: b.op(f"math.floor {x[0]}", mlir_name(d)) if is_float(d) else x[0],
+    ALL,
+    "Round down.",
+)
+ceil = elementwise(
+    "ceil", np.ceil, lambda b, x, d: b.op(f"math.ceil {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round up."
+)
+trunc = elementwise(
+    "trunc",
+    np.trunc,
+    lambda b, x, d: b.op(f"math.trunc {x[0]}", mlir_name(d)) if is_float(d) else x[0],
+    ALL,
+    "Round towards zero.",
+)
 rint = elementwise("rint", np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
-maximum = elementwise("maximum", np.maximum, by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf"), ALL, "The larger element; NaN wins.")  # fmt: skip
-minimum = elementwise("minimum", np.minimum, by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf"), ALL, "The smaller element; NaN wins.")  # fmt: skip
-fmax = elementwise("fmax", np.fmax, by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maxnumf"), ALL, "The larger element; NaN loses.")  # fmt: skip
-fmin = elementwise("fmin", np.fmin, by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minnumf"), ALL, "The smaller element; NaN loses.")  # fmt: skip
+maximum = elementwise(
+    "maximum",
+    np.maximum,
+    by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf"),
+    ALL,
+    "The larger element; NaN wins.",
+)
+minimum = elementwise(
+    "minimum",
+    np.minimum,
+    by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf"),
+    ALL,
+    "The smaller element; NaN wins.",
+)
+fmax = elementwise(
+    "fmax",
+    np.fmax,
+    by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maxnumf"),
+    ALL,
+    "The larger element; NaN loses.",
+)
+fmin = elementwise(
+    "fmin",
+    np.fmin,
+    by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minnumf"),
+    ALL,
+    "The smaller element; NaN loses.",
+)
 copysign = elementwise("copysign", np.copysign, _math("math.copysign"), FLOATS, "Magnitude of x1 with the sign of x2.")
 isnan = elementwise("isnan", np.isnan, _isnan, ALL, "True where the element is NaN.")
 isinf = elementwise("isinf", np.isinf, _against_infinity("oeq", False), ALL, "True where the element is infinite.")
-isfinite = elementwise("isfinite", np.isfinite, _against_infinity("olt", True), ALL, "True where the element is neither infinite nor NaN.")  # fmt: skip
+isfinite = elementwise(
+    "isfinite", np.isfinite, _against_infinity("olt", True), ALL, "True where the element is neither infinite nor NaN."
+)
 signbit = elementwise("signbit", np.signbit, _signbit, FLOATS, "True where the sign bit is set, -0.0 included.")
 logical_and = elementwise("logical_and", np.logical_and, _logical("arith.andi"), ALL, "Both true (not zero).")
 logical_or = elementwise("logical_or", np.logical_or, _logical("arith.ori"), ALL, "At least one true (not zero).")
 logical_xor = elementwise("logical_xor", np.logical_xor, _logical("arith.xori"), ALL, "Exactly one true (not zero).")
 logical_not = elementwise("logical_not", np.logical_not, _logical_not, ALL, "True where the element is zero.")
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, by_kind(biu="arith.andi"), BOOL + INTEGERS, "Bits set in both.")
+bitwise_and = elementwise(
+    "bitwise_and", np.bitwise_and, by_kind(biu="arith.andi"), BOOL + INTEGERS, "Bits set in both."
+)
 bitwise_or = elementwise("bitwise_or", np.bitwise_or, by_kind(biu="arith.ori"), BOOL + INTEGERS, "Bits set in either.")
-bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, by_kind(biu="arith.xori"), BOOL + INTEGERS, "Bits that differ.")
+bitwise_xor = elementwise(
+    "bitwise_xor", np.bitwise_xor, by_kind(biu="arith.xori"), BOOL + INTEGERS, "Bits that differ."
+)
 bitwise_invert = elementwise("bitwise_invert", np.invert, _invert, BOOL + INTEGERS, "Every bit flipped.")
-left_shift = elementwise("left_shift", np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits.")  # fmt: skip
-right_shift = elementwise("right_shift", np.right_shift, _shift("arith.shrsi", "arith.shrui"), INTEGERS, "x1 shifted right by x2 bits, keeping the sign.")  # fmt: skip
+left_shift = elementwise(
+    "left_shift", np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits."
+)
+right_shift = elementwise(
+    "right_shift",
+    np.right_shift,
+    _shift("arith.shrsi", "arith.shrui"),
+    INTEGERS,
+    "x1 shifted right by x2 bits, keeping the sign.",
+)
 equal = _comparison("equal", np.equal, "eq", "eq", "oeq", "x1 == x2.")
 not_equal = _comparison("not_equal", np.not_equal, "ne", "ne", "une", "x1 != x2.")
 less = _comparison("less", np.less, "slt", "ult", "olt", "x1 < x2.")
@@ -456,13 +547,15 @@ def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
             )
         special = {2: square, 1: positive, 0.5: sqrt, -1: reciprocal}.get(value)  # type: ignore[arg-type]
         floating = is_float(x1.dtype) and not x1.weak
-        if special is not None and (floating or value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu"):
+        if special is not None and (floating or (value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu")):
             result: Value = special.build(b, x1, dtype)
             return result
     return _write("power", np.power, _power_body, b, (x1, x2), dtype)
 
 
-@operation("elementwise", np.float_power, dtypes=("f64",), arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4)  # fmt: skip
+@operation(
+    "elementwise", np.float_power, dtypes=("f64",), arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4
+)
 def float_power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     """x1 to the power of x2 in f64."""
     return _write("float_power", np.float_power, _power_body, b, (x1, x2), dtype)
@@ -487,7 +580,13 @@ def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand |
 
 @operation("elementwise", np.clip, dtypes=NUMBERS, arrays=3, methods=("clip",))
 def clip(
-    b: Builder, a: Operand, a_min: Operand | None = None, a_max: Operand | None = None, *, min: Any = None, max: Any = None
+    b: Builder,
+    a: Operand,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    *,
+    min: Any = None,
+    max: Any = None,
 ) -> Value:
     """Limit the elements to [a_min, a_max]; either may be None. NaN stays NaN."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
@@ -512,9 +611,7 @@ def clip(
 
 def _rounded(b: Builder, a: Operand, decimals: int = 0) -> Value:
     if decimals != 0:
-        raise DTypeError(
-            "round: only decimals=0 is compiled", help="scale first: `np.rint(x * 10**d) / 10**d`"
-        )
+        raise DTypeError("round: only decimals=0 is compiled", help="scale first: `np.rint(x * 10**d) / 10**d`")
     if not is_float(a.dtype):
         result: Value = positive.build(b, a)
         return result
@@ -529,7 +626,9 @@ def round_(b: Builder, a: Operand, decimals: int = 0) -> Value:
 
 
 @operation("elementwise", np.isclose, dtypes=NUMBERS, arrays=2)
-def isclose(b: Builder, a: Operand, b_: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Value:
+def isclose(
+    b: Builder, a: Operand, b_: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Value:
     """True where |a - b| <= atol + rtol * |b|, or both are the same infinity."""
     difference = absolute.build(b, subtract.build(b, a, b_))
     bound = add.build(b, Scalar(atol), multiply.build(b, Scalar(rtol), absolute.build(b, b_)))

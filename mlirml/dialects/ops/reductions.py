@@ -48,7 +48,13 @@ def _restored(b: Builder, value: Value, shape: tuple[int, ...], axes: Sequence[i
 
 
 def _accumulate(
-    b: Builder, value: Value, axes: tuple[int, ...], dtype: np.dtype, initial: object, op: str, first: np.dtype | None = None
+    b: Builder,
+    value: Value,
+    axes: tuple[int, ...],
+    dtype: np.dtype,
+    initial: object,
+    op: str,
+    first: np.dtype | None = None,
 ) -> Value:
     """Reduce in `dtype`; 16-bit floats accumulate in f32, as NumPy's pairwise loops do."""
     wide = _SINGLE if is_float(dtype) and dtype.itemsize == 2 else dtype
@@ -75,7 +81,9 @@ def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
 
 
 @operation("reduction", np.sum, dtypes=ALL, methods=("sum",), aliases=(np.add.reduce,))
-def sum_(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 0) -> Value:
+def sum_(
+    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 0
+) -> Value:
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = normalized_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
@@ -83,8 +91,12 @@ def sum_(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: 
     return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.prod, dtypes=ALL, methods=("prod",), aliases=(np.multiply.reduce,), domain=(0.5, 1.5), tolerance=8)  # fmt: skip
-def prod(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 1) -> Value:
+@operation(
+    "reduction", np.prod, dtypes=ALL, methods=("prod",), aliases=(np.multiply.reduce,), domain=(0.5, 1.5), tolerance=8
+)
+def prod(
+    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 1
+) -> Value:
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = normalized_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
@@ -227,10 +239,14 @@ def count_nonzero(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = 
     """How many elements along the axes are not zero."""
     value = as_value(b, a)
     axes = normalized_axes("count_nonzero", value.shape, axis)
-    return _restored(b, _accumulate(b, value, axes, np.dtype(np.int64), 0, "arith.addi", _BOOL), value.shape, axes, keepdims)
+    return _restored(
+        b, _accumulate(b, value, axes, np.dtype(np.int64), 0, "arith.addi", _BOOL), value.shape, axes, keepdims
+    )
 
 
-def _position(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, better: dict[str, str], worst: Any) -> Value:
+def _position(
+    b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, better: dict[str, str], worst: Any
+) -> Value:
     value = as_value(b, a)
     shape, index = value.shape, np.dtype(np.int64)
     if axis is None:

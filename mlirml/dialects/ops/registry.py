@@ -70,7 +70,7 @@ def define(record: OpDef) -> OpDef:
 
 
 def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
-    """Decorator: the function below is `build`; its name (without a trailing underscore) and docstring are the record's."""
+    """Decorator: the function is `build`; its name (less a trailing underscore) and docstring are the record's."""
 
     def decorate(build: Callable[..., Any]) -> OpDef:
         doc = inspect.getdoc(build) or ""

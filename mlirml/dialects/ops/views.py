@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,9 @@ class Slice(ViewOp):
         index = []
         for i, (start, size, step) in enumerate(zip(self.starts, self.sizes, self.steps)):
             stop: int | None = start + size * step
-            index.append(start if i in self.drop else slice(start, None if stop is not None and stop < 0 else stop, step))
+            index.append(
+                start if i in self.drop else slice(start, None if stop is not None and stop < 0 else stop, step)
+            )
         return array[(*index, ...)]  # the ellipsis keeps a 0-d result an array
 
     def _ascending(self) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
@@ -167,7 +170,9 @@ def resolved_shape(name: str, old: Shape, new: Any) -> Shape:
 
 
 @operation("view", np.reshape, dtypes=ALL, methods=("reshape",))
-def reshape(shape: Shape, new: Any = None, order: str = "C", *more: Any, copy: Any = None, newshape: Any = None) -> ViewOp:
+def reshape(
+    shape: Shape, new: Any = None, order: str = "C", *more: Any, copy: Any = None, newshape: Any = None
+) -> ViewOp:
     """The same elements in another shape; one size may be -1."""
     if order != "C":
         raise ShapeError(f"reshape: only order='C' is compiled, not {order!r}")
@@ -262,12 +267,12 @@ def _sections(shape: Shape, indices_or_sections: Any, axis: int, *, equal: bool)
         edges = [0, *(slice(None, i).indices(n)[1] for i in indices_or_sections), n]
     else:
         count = int(indices_or_sections)
-        if count <= 0 or equal and n % count:
+        if count <= 0 or (equal and n % count):
             raise ShapeError(f"split: {n} elements along axis {axis} do not divide into {count} equal parts")
         size, extra = divmod(n, count)
         edges = [i * size + min(i, extra) for i in range(count + 1)]
     result: list[ViewOp] = []
-    for start, stop in zip(edges, edges[1:]):
+    for start, stop in pairwise(edges):
         sizes = tuple(max(stop - start, 0) if i == place else m for i, m in enumerate(shape))
         starts = tuple(min(start, n) if i == place else 0 for i in range(len(shape)))
         result.append(Slice(sizes, starts, sizes, (1,) * len(shape), ()))
