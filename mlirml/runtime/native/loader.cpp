@@ -141,14 +141,19 @@ class Loader {
                                          : reader_.slice(section.sh_offset, section.sh_size, "a section");
   }
 
+  static bool runs_at_load(const Section &section) {
+    const uint32_t type = section.header.sh_type;
+    return type == SHT_INIT_ARRAY || type == SHT_FINI_ARRAY || type == SHT_PREINIT_ARRAY ||
+           section.name.rfind(".ctors", 0) == 0 || section.name.rfind(".dtors", 0) == 0;
+  }
+
   static void classify(Section &section) {
     const Elf64_Shdr &header = section.header;
     // Unwinding tables are left out: nothing is thrown through compiled code.
     if (!(header.sh_flags & SHF_ALLOC) || header.sh_type == SHT_X86_64_UNWIND || section.name == ".eh_frame") return;
     if (header.sh_flags & SHF_TLS) fail("section " + section.name + " is thread-local, which is not supported");
     if (header.sh_flags & SHF_COMPRESSED) fail("section " + section.name + " is compressed");
-    if ((header.sh_type == SHT_INIT_ARRAY || header.sh_type == SHT_FINI_ARRAY || header.sh_type == SHT_PREINIT_ARRAY) &&
-        header.sh_size)
+    if (header.sh_size && runs_at_load(section))
       fail("section " + section.name + ": static constructors are not supported");
     if (header.sh_addralign > kPage || (header.sh_addralign & (header.sh_addralign - 1)))
       fail("section " + section.name + " has a bad alignment");
