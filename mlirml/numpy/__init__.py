@@ -70,4 +70,4 @@ def _build() -> dict[str, Any]:
 
 _NAMES = _build()
 globals().update(_NAMES)
-__all__ = [*_NAMES, "astype", "matrix_transpose"]  # noqa: PLE0605
+__all__ = [*_NAMES, "astype", "matrix_transpose"]  # noqa: PLE0604
