@@ -1,0 +1,214 @@
+"""Rules of the reference interpreter for `func`, `scf`, `cf` and `mlirml.parallel_for`.
+
+Iterations of parallel loops run last to first, and the chunks of `mlirml.parallel_for` too: a loop that is not parallel
+gives a wrong answer here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from mlirml.ir import block_ops, mlir
+from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
+from mlirml.targets.reference_tensor import insert_into
+from mlirml.targets.reference_values import Trap, Value, integers, mixed, segments
+
+PARALLEL_CHUNKS = 4
+"""How many chunks `mlirml.parallel_for` makes at most, so that a wrong bound of a chunk shows."""
+
+
+def _slots(function: Function, values: Iterable[mlir.Value]) -> list[int]:
+    return [function.slot(value) for value in values]
+
+
+def _assign(environment: Environment, slots: Sequence[int], values: Sequence[Value]) -> None:
+    for slot, value in zip(slots, values, strict=True):
+        environment[slot] = value
+
+
+@evaluates("func.call")
+def call_rule(op: mlir.Operation, function: Function) -> Kernel:
+    """Run another function of the module."""
+    program, callee = function.program, mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    if len(op.results) == 1:
+        return lambda *operands: program.function(callee)(operands)[0]
+    return lambda *operands: program.function(callee)(operands)
+
+
+@evaluates("mlirml.parallel_for")
+def parallel_for_rule(op: mlir.Operation, function: Function) -> Kernel:
+    """Call the body on a few chunks, the last one first."""
+    program, callee = function.program, mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    grain = max(1, op.attributes["grain"].value)
+
+    def kernel(lower: Value, upper: Value, *captures: Value) -> None:
+        size = max(grain, -(-int(upper - lower) // PARALLEL_CHUNKS))
+        for start in reversed(range(int(lower), int(upper), size)):
+            program.function(callee)([np.int64(start), np.int64(min(start + size, int(upper))), *captures])
+
+    return kernel
+
+
+@evaluates("cf.assert")
+def assert_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Trap when the condition is false."""
+    message = mlir.StringAttr(op.attributes["msg"]).value
+
+    def kernel(condition: Value) -> None:
+        if not np.all(condition):
+            raise Trap(message)
+
+    return kernel
+
+
+@controls("scf.for")
+def for_rule(op: mlir.Operation, function: Function) -> Step:
+    """A counted loop with carried values."""
+    lower, upper, step, *initial = _slots(function, op.operands)
+    body = function.block(op.regions[0].blocks[0])
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        values = [environment[slot] for slot in initial]
+        stride = int(environment[step])
+        if stride <= 0:
+            raise Trap(f"the step {stride} is not positive")
+        kind = environment[lower].dtype.type
+        for index in range(int(environment[lower]), int(environment[upper]), stride):
+            values = body.run(environment, [kind(index), *values])
+        _assign(environment, results, values)
+
+    return run
+
+
+@controls("scf.if")
+def if_rule(op: mlir.Operation, function: Function) -> Step:
+    """One of two regions."""
+    condition = function.slot(op.operands[0])
+    branches = [[function.block(block) for block in region.blocks] for region in op.regions]
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        for branch in branches[0 if environment[condition] else 1]:
+            _assign(environment, results, branch.run(environment))
+
+    return run
+
+
+@controls("scf.while")
+def while_rule(op: mlir.Operation, function: Function) -> Step:
+    """Run the first region, then, while it says so, the second and the first again."""
+    initial = _slots(function, op.operands)
+    before, after = (function.block(region.blocks[0]) for region in op.regions)
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        proceed, *values = before.run(environment, [environment[slot] for slot in initial])
+        while proceed:
+            proceed, *values = before.run(environment, after.run(environment, values))
+        _assign(environment, results, values)
+
+    return run
+
+
+@controls("scf.execute_region", "memref.alloca_scope")
+def region_rule(op: mlir.Operation, function: Function) -> Step:
+    """A region of one block."""
+    if len(op.regions[0].blocks) != 1:
+        raise unsupported(op, "a region of several blocks")
+    body = function.block(op.regions[0].blocks[0])
+    results = _slots(function, op.results)
+    return lambda environment: _assign(environment, results, body.run(environment))
+
+
+@controls("scf.index_switch")
+def switch_rule(op: mlir.Operation, function: Function) -> Step:
+    """The region of the matching case, else the first region."""
+    argument = function.slot(op.operands[0])
+    default, *regions = (function.block(region.blocks[0]) for region in op.regions)
+    cases = dict(zip(integers(op, "cases"), regions))
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        chosen = cases.get(int(environment[argument]), default)
+        _assign(environment, results, chosen.run(environment))
+
+    return run
+
+
+def _points_last_first(bounds: Iterable[tuple[int, int, int]]) -> list[tuple[np.int64, ...]]:
+    ranges = [[np.int64(index) for index in range(low, high, step)] for low, high, step in bounds]
+    return list(itertools.product(*ranges))[::-1]
+
+
+@controls("scf.parallel")
+def parallel_rule(op: mlir.Operation, function: Function) -> Step:
+    """A nest of loops in reverse order; each reduction folds its value in."""
+    groups = [_slots(function, list(op.operands)[group]) for group in segments(op)]
+    lower, upper, step, initial = groups
+    body = function.block(op.regions[0].blocks[0])
+    if body.terminator is None:
+        raise unsupported(op, "no scf.reduce")
+    reductions = [function.block(region.blocks[0]) for region in body.terminator.regions]
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        totals = [environment[slot] for slot in initial]
+        bounds = [[int(environment[slot]) for slot in group] for group in (lower, upper, step)]
+        for point in _points_last_first(zip(*bounds)):
+            values = body.run(environment, point)
+            totals = [fold.run(environment, pair)[0] for fold, *pair in zip(reductions, totals, values)]
+        _assign(environment, results, totals)
+
+    return run
+
+
+@controls("scf.forall")
+def forall_rule(op: mlir.Operation, function: Function) -> Step:
+    """A nest of loops in reverse order; on tensors each iteration inserts its slices into the shared results."""
+    dynamic, outputs = segments(op)[:3], _slots(function, list(op.operands)[segments(op)[3]])
+    readers = [mixed(integers(op, name)) for name in ("staticLowerBound", "staticUpperBound", "staticStep")]
+    slots = _slots(function, op.operands)
+    body = function.block(op.regions[0].blocks[0])
+    if body.terminator is None:
+        raise unsupported(op, "no scf.forall.in_parallel")
+    shared = body.arguments[len(body.arguments) - len(outputs) :]
+    inserts = [_shared_insert(insert, function, shared) for insert in _inserts(body.terminator)]
+    results = _slots(function, op.results)
+
+    def run(environment: Environment) -> None:
+        operands = [environment[slot] for slot in slots]
+        initial = [environment[slot] for slot in outputs]
+        totals = [np.array(value) for value in initial]
+        bounds = [read(operands[group]) for read, group in zip(readers, dynamic)]
+        for point in _points_last_first(zip(*bounds)):
+            body.run(environment, [*point, *initial])
+            for insert in inserts:
+                insert(environment, totals)
+        _assign(environment, results, totals)
+
+    return run
+
+
+def _inserts(terminator: mlir.Operation) -> list[mlir.Operation]:
+    return [op for region in terminator.regions for block in region.blocks for op in block_ops(block)]
+
+
+def _shared_insert(
+    op: mlir.Operation, function: Function, shared: list[int]
+) -> Callable[[Environment, list[Value]], None]:
+    """A `tensor.parallel_insert_slice` into one of the shared results."""
+    if op.name != "tensor.parallel_insert_slice":
+        raise unsupported(op, "inside scf.forall.in_parallel")
+    source, target, *rest = _slots(function, op.operands)
+    position = shared.index(target)
+    insert = insert_into(op)
+
+    def run(environment: Environment, totals: list[Value]) -> None:
+        values = [environment[slot] for slot in (source, target, *rest)]
+        insert(totals[position], *values)
+
+    return run
