@@ -84,6 +84,8 @@ def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) 
     for allocation in allocations:
         if any(True for _ in allocation.operands):
             raise InternalError(f"a buffer of dynamic size: {allocation}")
+        if is_in_parallel(allocation):
+            raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
         places = [position[top_level(op, body)] for op in users(allocation)]
         own = position[top_level(allocation, body)]
         lifetimes.append(Lifetime(min(places, default=own), max(places, default=own), byte_size(allocation.results[0].type)))
@@ -108,12 +110,18 @@ def users(op: mlir.Operation) -> list[mlir.Operation]:
     return found
 
 
+def is_in_parallel(op: mlir.Operation) -> bool:
+    """Whether several threads may run an operation at once."""
+    parent = op.parent
+    while parent is not None and parent.name != "scf.parallel":
+        parent = parent.operation.parent
+    return parent is not None
+
+
 def top_level(op: mlir.Operation, body: mlir.Block) -> mlir.Operation:
     """The operation of `body` that contains `op`."""
     while op.block != body:
         op = op.parent.operation
-        if op.name == "scf.parallel":
-            raise InternalError("a buffer is allocated inside a parallel loop")
     return op
 
 

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from mlirml.ir import mlir
 
 OPTIMIZE = "canonicalize,cse"
-SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers"
+SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,mlirml-emit-entry"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,mlirml-lower-parallel,"
+    "mlirml-emit-entry"
 )
-PASSES = ("bufferize", "widen_bools", "lower_loops", "plan_buffers", "emit_entry", "expand_math")
+PASSES = (
+    "bufferize", "widen_bools", "lower_loops", "plan_buffers", "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
+)  # fmt: skip
 
 
 @cache

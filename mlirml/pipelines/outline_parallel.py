@@ -1,0 +1,230 @@
+"""Outline parallel loops: the body of an `scf.parallel` becomes a function that is called over a range.
+
+Before:
+    func.func @main(%x: memref<4096xf32>) {
+      scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
+        memref.store %cst, %x[%i] : memref<4096xf32>
+        scf.reduce
+      } {mlirml.grain = 1024 : i64}
+    }
+After:
+    func.func private @main.parallel0(%lo: index, %hi: index, %x: memref<4096xf32> {llvm.noalias}) {
+      scf.for %i = %lo to %hi step %c1 {
+        memref.store %cst, %x[%i] : memref<4096xf32>
+      }
+    }
+    func.func @main(%x: memref<4096xf32>) {
+      call @main.parallel0(%c0, %c4096, %x) {mlirml.parallel_for = 1024 : i64}
+    }
+
+Constants and views are built again inside, so that only buffers and loop variables are captured. Buffers from different
+roots (arguments of @main, slices of the workspace) do not overlap, which `llvm.noalias` tells LLVM. Parallel loops
+inside of parallel loops become `scf.for`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import parallel_for
+from mlirml.errors import InternalError
+from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.passes import Pass, register
+
+_VIEWS = (
+    "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview", "memref.cast",
+    "memref.extract_strided_metadata",
+)  # fmt: skip
+_REBUILT = ("arith.constant", "memref.get_global", *_VIEWS)
+_ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
+
+
+@register
+@dataclass(frozen=True)
+class OutlineParallelPass(Pass):
+    """Turn parallel loops into calls that the native pool can split."""
+
+    name = "mlirml-outline-parallel"
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in [op for op in operations(module) if op.name == "scf.parallel" and is_nested(op)]:
+            serialize(op)
+        for function in block_ops(module.regions[0].blocks[0]):
+            if function.name == "func.func":
+                loops = [op for op in operations(function) if op.name == "scf.parallel"]
+                for number, op in enumerate(loops):
+                    outline(op, function, number)
+
+
+def is_nested(op: mlir.Operation) -> bool:
+    """Whether a parallel loop stands inside another."""
+    parent = op.parent
+    while parent is not None:
+        if parent.name == "scf.parallel":
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def bounds(op: mlir.Operation) -> list[mlir.Value]:
+    """Lower bound, upper bound and step of a one-dimensional loop."""
+    operands = list(op.operands)
+    if len(operands) != 3 or len(op.results):
+        raise InternalError(f"a parallel loop must have one dimension and no results: {op.location}")
+    return operands
+
+
+def serialize(op: mlir.Operation) -> mlir.Operation:
+    """Make a sequential loop of it."""
+    with op.location, mlir.InsertionPoint(op):
+        lower, upper, step = bounds(op)
+        loop = build_for(lower, upper, step)
+    move_body(op, loop)
+    op.erase()
+    return loop
+
+
+def build_for(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Operation:
+    """An empty `scf.for`."""
+    loop = emit.create("scf.for", [lower, upper, step], regions=1)
+    with mlir.InsertionPoint(emit.block(loop, [mlir.IndexType.get()])):
+        emit.create("scf.yield")
+    return loop
+
+
+def move_body(source: mlir.Operation, loop: mlir.Operation) -> None:
+    """Move the operations of a parallel loop into a sequential one."""
+    old, new = source.regions[0].blocks[0], loop.regions[0].blocks[0]
+    old.arguments[0].replace_all_uses_with(new.arguments[0])
+    terminator = block_ops(new)[0]
+    for inner in block_ops(old)[:-1]:
+        inner.move_before(terminator)
+
+
+def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
+    """Replace a parallel loop by a call of a new function in front of `function`."""
+    name = f"{mlir.StringAttr(function.attributes['sym_name']).value}.parallel{number}"
+    lower, upper, step = bounds(op)
+    grain = mlir.IntegerAttr(op.attributes["mlirml.grain"]).value if "mlirml.grain" in op.attributes else 1
+    captures = Captures(op)
+    captured = list(captures.values)
+    with op.location:
+        body = build_function(name, function, [v.type for v in captured], noalias(captured, function))
+        with mlir.InsertionPoint(body):
+            environment = captures.rebuild(list(body.arguments)[2:])
+            lo, hi = body.arguments[:2]
+            first, stride = environment.get(lower, lower), environment.get(step, step)
+            unit = constant_of(step) == 1
+            loop = build_for(lo, hi, stride if unit else emit.index(1))
+            emit.create("func.return")
+        variable = loop.regions[0].blocks[0].arguments[0]
+        move_body(op, loop)
+        if not unit:
+            with mlir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]):
+                offset = emit.same_type("arith.muli", variable, stride)
+                place = emit.same_type("arith.addi", first, offset)
+            variable.replace_all_uses_except(place, offset.owner.operation)
+        replace_operands(loop, environment)
+        with mlir.InsertionPoint(op):
+            if not unit:
+                span = emit.same_type("arith.subi", upper, lower)
+                lower, upper = emit.index(0), emit.same_type("arith.ceildivsi", span, step)
+            parallel_for(name, lower, upper, captured, grain=grain)
+    op.erase()
+
+
+def constant_of(value: mlir.Value) -> int | None:
+    """The value of an integer or index constant."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    return int(mlir.IntegerAttr(op.attributes["value"]).value)
+
+
+class Captures:
+    """What a parallel loop uses from outside: `values` are passed, `rebuilt` operations are built again inside."""
+
+    def __init__(self, op: mlir.Operation) -> None:
+        self.values: dict[mlir.Value, None] = {}
+        self.rebuilt: dict[mlir.Operation, None] = {}
+        inside: set[mlir.Value] = set()
+        for inner in operations(op):
+            inside.update(inner.results)
+            for region in inner.regions:
+                for block in region.blocks:
+                    inside.update(block.arguments)
+            if inner != op:
+                for operand in inner.operands:
+                    if operand not in inside:
+                        self.add(operand)
+        lower, _, step = op.operands
+        if constant_of(step) != 1:
+            self.add(lower)
+        self.add(step)
+
+    def add(self, value: mlir.Value) -> None:
+        owner = defining_op(value)
+        if owner is None or owner.name not in _REBUILT:
+            self.values[value] = None
+        elif owner not in self.rebuilt:
+            for operand in owner.operands:
+                self.add(operand)
+            self.rebuilt[owner] = None
+
+    def rebuild(self, arguments: list[mlir.Value]) -> dict[mlir.Value, mlir.Value]:
+        """Build constants and views at the insertion point; gives what stands for each outer value."""
+        environment = dict(zip(self.values, arguments, strict=True))
+        for op in self.rebuilt:
+            copy = op.clone().operation
+            for position, operand in enumerate(op.operands):
+                copy.operands[position] = environment[operand]
+            environment.update(zip(op.results, copy.results, strict=True))
+        return environment
+
+
+def replace_operands(op: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> None:
+    """Use the inner values everywhere inside `op`."""
+    for inner in operations(op):
+        for position, operand in enumerate(inner.operands):
+            if operand in environment:
+                inner.operands[position] = environment[operand]
+
+
+def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:
+    """Which captured buffers overlap with no other captured one."""
+    is_main = mlir.StringAttr(function.attributes["sym_name"]).value == "main"
+    flags = []
+    for value in captured:
+        owner = defining_op(value)
+        if owner is not None:
+            separate = owner.name in _ROOTS
+        else:
+            separate = is_main and value.owner == function.regions[0].blocks[0]
+        flags.append(separate and isinstance(value.type, mlir.MemRefType))
+    workspace = any(owner is not None and owner.name == "memref.view" for owner in map(defining_op, captured))
+    for position, value in enumerate(captured):
+        if workspace and defining_op(value) is None and is_workspace(value):
+            flags[position] = False
+    return flags
+
+
+def is_workspace(argument: mlir.Value) -> bool:
+    """Whether views are taken of an argument."""
+    return any(use.owner.operation.name == "memref.view" for use in argument.uses)
+
+
+def build_function(name: str, before: mlir.Operation, kinds: list[mlir.Type], separate: list[bool]) -> mlir.Block:
+    """A private function `(index, index, captures...)`; returns its entry block."""
+    index = mlir.IndexType.get()
+    arguments = [index, index, *kinds]
+    flag, none = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()}), mlir.DictAttr.get({})
+    attributes = {
+        "sym_name": mlir.StringAttr.get(name),
+        "sym_visibility": mlir.StringAttr.get("private"),
+        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(arguments, [])),
+        "arg_attrs": mlir.ArrayAttr.get([none, none, *(flag if alone else none for alone in separate)]),
+    }
+    with mlir.InsertionPoint(before):
+        function = emit.create("func.func", (), (), attributes, regions=1)
+    return emit.block(function, arguments)
