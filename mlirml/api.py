@@ -222,6 +222,8 @@ class Compiled(Dispatcher):
         with _COMPILER:
             build = self._builds.get(key)
             if build is None or build.changed_guard() is not None:
+                if reason is not None:
+                    self.clear()  # programs for the old value of a variable would pile up
                 build = self._compile(call, reason or self._why(call))
                 self._builds[key] = build
                 self._log.append(build)
@@ -286,7 +288,7 @@ class Compiled(Dispatcher):
         except ValueError:
             count = tree.leaf_count()
             result = lambda outputs: tree.unflatten(outputs[:count])  # noqa: E731
-        self.add(call.args, call.kwargs, build.program, result, order, static)
+        self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards)
 
     # Stages.
 

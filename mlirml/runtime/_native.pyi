@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CellType
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,7 @@ class Dispatcher:
         out_tree: Any,
         order: Iterable[int] | None = None,
         statics: Iterable[int] = (),
+        guards: Iterable[tuple[dict[str, Any] | CellType, str | None, Any]] = (),
     ) -> bool: ...
     def find(self, args: tuple[Any, ...], kwargs: dict[str, Any] = ..., /) -> Program | None: ...
     def clear(self) -> None: ...

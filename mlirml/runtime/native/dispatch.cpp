@@ -2,6 +2,7 @@
 #include "dispatch.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
 #include <structmember.h>
 
 #include <algorithm>
@@ -31,11 +32,26 @@ struct StaticLeaf {
   nb::object value;
 };
 
+// A variable that the program was compiled for: a name in a dict of globals, or a closure cell.
+struct Guard {
+  nb::object holder;
+  nb::object name;  // None for a cell
+  nb::object value;
+
+  bool holds() const {
+    if (PyCell_Check(holder.ptr())) return PyCell_GET(holder.ptr()) == value.ptr();
+    PyObject *now = PyDict_GetItemWithError(holder.ptr(), name.ptr());
+    if (!now) PyErr_Clear();
+    return now == value.ptr();
+  }
+};
+
 struct Entry {
   size_t users = 1;  // the dispatcher's list and calls that run
   std::vector<uint64_t> words;
   std::vector<nb::object> keys;
   std::vector<StaticLeaf> statics;
+  std::vector<Guard> guards;
   std::vector<size_t> order;  // leaf number of each input
   nb::object program;
   OutTree tree;
@@ -88,6 +104,8 @@ bool matches(const Entry &entry, const Flat &flat) {
   if (!flat.same_keys(reinterpret_cast<PyObject *const *>(entry.keys.data()))) return false;
   for (const StaticLeaf &leaf : entry.statics)
     if (!same_static(leaf.value.ptr(), flat.leaves[leaf.leaf])) return false;
+  for (const Guard &guard : entry.guards)
+    if (!guard.holds()) return false;
   return true;
 }
 
@@ -246,12 +264,24 @@ void check_program(const Entry &entry, const Flat &flat) {
     if (!check_input(inputs[i], flat.leaves[entry.order[i]], i)) throw nb::python_error();
 }
 
+std::vector<Guard> parse_guards(nb::handle guards) {
+  std::vector<Guard> result;
+  for (nb::handle item : guards) {
+    auto [holder, name, value] = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(item);
+    if (!PyCell_Check(holder.ptr()) && !PyDict_CheckExact(holder.ptr()))
+      throw nb::type_error("guards: a holder is a dict or a closure cell");
+    result.push_back({holder, name, value});
+  }
+  return result;
+}
+
 bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle program, nb::handle out_tree,
-               nb::handle order, nb::handle statics) {
+               nb::handle order, nb::handle statics, nb::handle guards) {
   Flat flat;
   if (!flat.flatten_call(args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())) return false;
   auto entry = std::make_unique<Entry>();
   if (!fill_entry(*entry, flat, order, statics)) return false;
+  entry->guards = parse_guards(guards);
   entry->program = nb::borrow(program);
   if (PyCallable_Check(out_tree.ptr()))
     entry->builder = nb::borrow(out_tree);
@@ -281,10 +311,10 @@ PyObject *guarded(Body body) {
 }
 
 PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
-  static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order", "statics", nullptr};
-  PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OO:add", const_cast<char **>(names), &PyTuple_Type, &example,
-                                   &named, program_type, &program, &out_tree, &order, &statics))
+  static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order", "statics", "guards", nullptr};
+  PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr, *guards = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OOO:add", const_cast<char **>(names), &PyTuple_Type, &example,
+                                   &named, program_type, &program, &out_tree, &order, &statics, &guards))
     return nullptr;
   if (named != Py_None && !PyDict_CheckExact(named)) {
     PyErr_SetString(PyExc_TypeError, "example_kwargs is a dict or None");
@@ -293,7 +323,8 @@ PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
   return guarded([&] {
     nb::object none = nb::make_tuple();
     return PyBool_FromLong(add_entry(reinterpret_cast<Dispatcher *>(object), example, named, program, out_tree, order,
-                                     statics ? nb::handle(statics) : nb::handle(none)));
+                                     statics ? nb::handle(statics) : nb::handle(none),
+                                     guards ? nb::handle(guards) : nb::handle(none)));
   });
 }
 
@@ -356,6 +387,11 @@ int dispatcher_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(entry->program.ptr());
     Py_VISIT(entry->builder.ptr());
     for (const StaticLeaf &leaf : entry->statics) Py_VISIT(leaf.value.ptr());
+    for (const Guard &guard : entry->guards) {
+      Py_VISIT(guard.holder.ptr());
+      Py_VISIT(guard.name.ptr());
+      Py_VISIT(guard.value.ptr());
+    }
     if (int stop = traverse_tree(entry->tree, visit, arg)) return stop;
   }
   return 0;
