@@ -11,7 +11,14 @@ import pytest
 
 from mlirml.runtime import Code, Program, _native, load_object
 
-LLVM_NAMES = {"float32": "float", "float64": "double", "int64": "i64", "int8": "i8", "int16": "i16", "complex128": "i128"}
+LLVM_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "int64": "i64",
+    "int8": "i8",
+    "int16": "i16",
+    "complex128": "i128",
+}
 
 
 def emit_object(text: str, *, reloc: str = "pic", code_model: str = "default", level: int = 2) -> bytes:

@@ -204,7 +204,9 @@ def test_threads_may_change_while_loops_run(loops: Code, all_threads: int) -> No
     toggler = threading.Thread(target=toggle)
     toggler.start()
     try:
-        in_threads(3, lambda: [Marks(loops, 300).run(1).hits.sum() == 300 or pytest.fail() for _ in range(300)] and None)
+        in_threads(
+            3, lambda: [Marks(loops, 300).run(1).hits.sum() == 300 or pytest.fail() for _ in range(300)] and None
+        )
     finally:
         stop.set()
         toggler.join()
