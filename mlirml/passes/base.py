@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir
-from mlirml.passes.syntax import parse_elements, quote, unquote
+from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
 
 
 class NoMatch(Exception):
@@ -106,10 +106,9 @@ class PassOption:
             if self.kind is bool and not self.many:
                 return True
             raise ValueError("no value")
-        inner = unquote(text)
         if not self.many:
-            return _READ[self.kind](inner)
-        return tuple(_READ[self.kind](unquote(item.strip())) for item in inner.split(",")) if inner.strip() else ()
+            return _READ[self.kind](unquote(text))
+        return tuple(_READ[self.kind](unquote(item)) for item in split_list(_unbraced(text)))
 
 
 def pass_options(cls: type[Pass]) -> dict[str, PassOption]:
@@ -125,6 +124,10 @@ def pass_options(cls: type[Pass]) -> dict[str, PassOption]:
         required = default is dataclasses.MISSING
         options[field.name.replace("_", "-")] = PassOption(field.name, kind, many, required, default)
     return options
+
+
+def _unbraced(text: str) -> str:
+    return text[1:-1] if text.startswith("{") and text.endswith("}") else text
 
 
 def _read_bool(text: str) -> bool:

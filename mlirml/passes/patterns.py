@@ -43,13 +43,13 @@ def apply_patterns(module: Any, patterns: Sequence[RewritePattern], *, greedy: b
     the patterns and upstream folding run until nothing changes. What misses becomes a remark.
     """
     driver = _Driver()
-    patterns_of_mlir = rewrite.RewritePatternSet()
-    for each in patterns:
-        patterns_of_mlir.add(each.root, driver.callback(each), each.benefit)
     operation = getattr(module, "operation", module)
     apply = rewrite.apply_patterns_and_fold_greedily if greedy else rewrite.walk_and_apply_patterns
     with operation.context:
-        apply(operation, patterns_of_mlir.freeze())
+        pattern_set = rewrite.RewritePatternSet()
+        for each in patterns:
+            pattern_set.add(each.root, driver.callback(each), each.benefit)
+        apply(operation, pattern_set.freeze())
     if driver.failure is not None:
         raise driver.failure
     return driver.matches

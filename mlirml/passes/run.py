@@ -17,7 +17,7 @@ from mlirml.passes.base import Pass, Step, Upstream
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
 from mlirml.passes.reproducer import write_reproducer
 
-_OP_IN_MESSAGE = re.compile(r"'([a-z_]\w*\.[\w.]+)' op\b")
+_OP_IN_MESSAGE = re.compile(r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation: .*?"(?P<shown>[\w.]+)"\(""")
 
 
 class StageLike(Protocol):
@@ -138,8 +138,8 @@ def error_from_diagnostics(cause: mlir.MLIRError, fallback: str) -> LoweringErro
     first = diagnostics[0]
     notes = [note.message for note in first.notes] + [_as_note(other) for other in diagnostics[1:]]
     error = LoweringError(first.message, location=source_location(first.location), notes=tuple(map(_one_line, notes)))
-    match = _OP_IN_MESSAGE.search(first.message)
-    error.op = match.group(1) if match else None
+    matches = filter(None, map(_OP_IN_MESSAGE.search, [first.message, *notes]))
+    error.op = next((match["named"] or match["shown"] for match in matches), None)
     return error
 
 

@@ -60,10 +60,19 @@ def unquote(value: str) -> str:
 
 
 def quote(value: str) -> str:
-    """Print a string so that the grammar reads it back as one value."""
-    if value and re.fullmatch(r"[^\s{}()\[\]<>'\"]+", value):
+    """Print a string so that the grammar reads it back as one value; raises ValueError if it holds both quotes."""
+    if re.fullmatch(r"[^\s{}()\[\]<>,'\"]+", value):
         return value
+    if "'" in value and '"' in value:
+        raise ValueError(f"pipeline text cannot hold a string with both kinds of quotes: {value}")
     return f"'{value}'" if '"' in value else f'"{value}"'
+
+
+def split_list(value: str) -> list[str]:
+    """The items of `1,2` or `"a,b",c`; commas in quotes do not count."""
+    if not value.strip():
+        return []
+    return [item.strip() for item in re.split(r""",(?=(?:[^"']|"[^"]*"|'[^']*')*$)""", value)]
 
 
 class _Parser:
