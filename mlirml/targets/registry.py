@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TARGETS = {
     "cpu": ("mlirml.targets.cpu", "cpu_target"),
-    "reference": ("mlirml.targets.reference", "reference_target"),
+    "reference": ("mlirml.targets.reference_target", "reference_target"),
 }
 
 
@@ -43,5 +43,5 @@ def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[
     """A program that runs the artifact here; the options are those of `load_artifact`."""
     opener: Callable[..., Any] = load_artifact
     if artifact.format == "mlir":
-        opener = importlib.import_module("mlirml.targets.reference").load_artifact
+        opener = importlib.import_module("mlirml.targets.reference_target").load_artifact
     return opener(artifact, inputs, outputs, **options)

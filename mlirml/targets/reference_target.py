@@ -1,0 +1,117 @@
+"""The target `reference` as `compile(target="reference")` sees it: the captured module, run by the interpreter."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlirml.errors import LaunchError
+from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.targets.target import Target
+
+Spec = tuple[npt.DTypeLike, Sequence[int]]
+# The interpreter keeps one MLIR context a program, and contexts are not made for several threads at once.
+_LOCK = threading.RLock()
+
+
+@cache
+def reference_target() -> Target:
+    """No passes at all run: what is interpreted is what was captured, so that no pass can hide a fault."""
+    return Target(
+        name="reference",
+        stages=(("raise", ""), ("transform", ""), ("optimize", "")),
+        load_passes=lambda: None,
+        codegen=codegen,
+    )
+
+
+def codegen(module: Any) -> Artifact:
+    """The module's text is the artifact."""
+    from mlirml.ir import main_function, mlir, to_text
+
+    operation = getattr(module, "operation", module)
+    kind = mlir.FunctionType(mlir.TypeAttr(main_function(operation).attributes["function_type"]).value)
+    return Artifact(
+        object=to_text(operation).encode(),
+        entry="main",
+        inputs=tuple(map(_buffer, kind.inputs)),
+        outputs=tuple(map(_buffer, kind.results)),
+        format="mlir",
+    )
+
+
+def _buffer(kind: Any) -> Buffer:
+    name = str(kind.element_type)
+    return Buffer("bool" if name == "i1" else name, tuple(kind.shape))
+
+
+class InterpretedProgram:
+    """A program that the interpreter runs; called as the native `Program` is."""
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        inputs: Sequence[Spec],
+        outputs: Sequence[Spec],
+        constants: Sequence[npt.NDArray[Any]],
+        writebacks: Sequence[tuple[int, int]],
+        int_ranges: Sequence[tuple[int, int, int, str]],
+    ) -> None:
+        from mlirml.ir import parse
+
+        with _LOCK:
+            self._module = parse(artifact.object.decode())
+        self._inputs, self._outputs, self._constants = inputs, outputs, constants
+        self._writebacks, self._int_ranges = writebacks, int_ranges
+
+    def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
+        """Run on arrays and numbers; the results, in `outs` where given."""
+        from mlirml.targets.reference import interpret
+
+        values = list(leaves)
+        for place, low, high, name in self._int_ranges:
+            if not low <= values[place] <= high:
+                raise OverflowError(f"Python integer {values[place]} out of bounds for {name}")
+        for _, place in self._writebacks:
+            if not values[place].flags.writeable:
+                raise ValueError(f"assignment destination is read-only: argument {place}")
+            if any(i != place and np.may_share_memory(values[place], v) for i, v in enumerate(values)):
+                raise ValueError(f"argument {place} is stored into and overlaps another argument")
+        arguments = [np.ascontiguousarray(v, d).reshape(s) for v, (d, s) in zip(values, self._inputs)]
+        with _LOCK:
+            raw = interpret(self._module, [*arguments, *map(np.ascontiguousarray, self._constants)])
+        # Integers come back signed.
+        results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
+        for output, place in self._writebacks:
+            values[place][...] = results[output]
+        return [_given(out, result) for out, result in zip(outs, results)] if outs is not None else results
+
+
+def _given(out: Any, result: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if out is None:
+        return result
+    if not out.flags.writeable:
+        raise ValueError("output array is read-only")
+    out[...] = result
+    return out  # type: ignore[no-any-return]
+
+
+def load_artifact(
+    artifact: Artifact,
+    inputs: Sequence[Spec],
+    outputs: Sequence[Spec],
+    *,
+    constants: Sequence[npt.NDArray[Any]] = (),
+    writebacks: Iterable[tuple[int, int]] = (),
+    int_ranges: Iterable[tuple[int, int, int, str]] = (),
+    weak: Iterable[bool] = (),
+) -> InterpretedProgram:
+    """A program from an artifact of this target; the arguments are those of `mlirml.runtime.load_artifact`."""
+    if artifact.format != "mlir":
+        raise LaunchError(f"the reference target runs MLIR modules, not {artifact.format!r}")
+    return InterpretedProgram(artifact, inputs, outputs, constants, tuple(writebacks), tuple(int_ranges))
