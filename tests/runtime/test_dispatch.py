@@ -260,6 +260,52 @@ def test_other_static_objects_compare_by_identity(add_program: Add) -> None:
         call(X, [Opaque()], Y)
 
 
+def test_guards_compare_globals_and_cells_by_identity(add_program: Add) -> None:
+    scale = [1]
+
+    def closure() -> list[int]:
+        return scale
+
+    assert closure.__closure__ is not None
+    cell, names = closure.__closure__[0], {"size": 7, "other": None}
+    call = dispatcher(X, Y, program=add_program(8), guards=[(names, "size", 7), (cell, None, scale)])
+    assert np.array_equal(call(X, Y), X + Y)
+    names["unrelated"] = 1
+    assert np.array_equal(call(X, Y), X + Y)
+    for change in [lambda: names.update(size=8), lambda: names.pop("size")]:
+        change()
+        with pytest.raises(Missed):
+            call(X, Y)
+        names["size"] = 7
+        assert np.array_equal(call(X, Y), X + Y)
+    scale = [1]
+    with pytest.raises(Missed):
+        call(X, Y)
+
+
+@pytest.mark.parametrize("guard", [([], "x", 1), ({}, 3, 1), ({}, None, 1), ({}, "x"), 5])
+def test_bad_guards_are_refused(add_program: Add, guard: Any) -> None:
+    with pytest.raises(TypeError):
+        Dispatcher(miss).add((X, Y), {}, add_program(8), 0, guards=[guard])
+
+
+def test_a_guard_whose_lookup_clears_the_dispatcher(add_program: Add) -> None:
+    class Colliding:
+        def __hash__(self) -> int:
+            return hash("size")
+
+        def __eq__(self, other: object) -> bool:
+            call.clear()
+            return False
+
+    call = Dispatcher(miss)
+    names: dict[Any, Any] = {Colliding(): 0, "size": 7}
+    assert call.add((X, Y), {}, add_program(8), 0, guards=[(names, "size", 7)])
+    with pytest.raises(Missed):
+        call(X, Y)
+    assert call.entries == 0
+
+
 def test_order_says_which_leaf_is_which_input() -> None:
     text = elementwise(8, "float32", ["a", "b", "out"], "%y = fsub float %x0, %x1")
     program = Program(load_object(emit_object(text)), "entry", [("f4", (8,))] * 2, [("f4", (8,))])
@@ -359,8 +405,11 @@ def test_cycles_through_a_dispatcher_are_collected(add_program: Add) -> None:
         def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return None
 
+        def build(self, outputs: list[Any]) -> Any:
+            return self
+
     compiled = Compiled()
-    compiled.add((X, compiled, Y), {}, add_program(8), lambda outputs: compiled, statics=[1])
+    compiled.add((X, compiled, Y), {}, add_program(8), compiled.build, statics=[1])
     assert compiled(X, compiled, Y) is compiled
     gone = weakref.ref(compiled)
     del compiled

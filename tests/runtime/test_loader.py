@@ -98,7 +98,8 @@ define internal i32 @leaf(i32 %x) noinline {
 define void @vector(ptr %p) {
   %x = load <8 x float>, ptr %p, align 4
   %y = fmul <8 x float> %x, <float 1.0, float 2.0, float 3.0, float 4.0, float 5.0, float 6.0, float 7.0, float 8.0>
-  %z = shufflevector <8 x float> %y, <8 x float> poison, <8 x i32> <i32 7, i32 2, i32 5, i32 0, i32 1, i32 6, i32 3, i32 4>
+  %z = shufflevector <8 x float> %y, <8 x float> poison,
+       <8 x i32> <i32 7, i32 2, i32 5, i32 0, i32 1, i32 6, i32 3, i32 4>
   store <8 x float> %z, ptr %p, align 4
   ret void
 }

@@ -112,10 +112,15 @@ bool matches(const Entry &entry, const Flat &flat) {
 Entry *find(Dispatcher *self, const Flat &flat) {
   std::vector<Entry *> &entries = self->entries;
   for (size_t i = 0; i < entries.size(); i++) {
-    if (!matches(*entries[i], flat)) continue;
-    std::rotate(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(i),
-                entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return entries.front();
+    Entry *entry = entries[i];
+    EntryUse use(entry);  // looking up a guard's name may run Python code, and that may change the list
+    if (!matches(*entry, flat)) continue;
+    if (i >= entries.size() || entries[i] != entry) return nullptr;
+    if (i > 0) {
+      const auto place = entries.begin() + static_cast<std::ptrdiff_t>(i);
+      std::rotate(entries.begin(), place, place + 1);
+    }
+    return entry;
   }
   return nullptr;
 }
@@ -270,6 +275,8 @@ std::vector<Guard> parse_guards(nb::handle guards) {
     auto [holder, name, value] = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(item);
     if (!PyCell_Check(holder.ptr()) && !PyDict_CheckExact(holder.ptr()))
       throw nb::type_error("guards: a holder is a dict or a closure cell");
+    if (PyDict_CheckExact(holder.ptr()) && !PyUnicode_CheckExact(name.ptr()))
+      throw nb::type_error("guards: the name of a global is a str");
     result.push_back({holder, name, value});
   }
   return result;
