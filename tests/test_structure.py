@@ -1,0 +1,176 @@
+"""The shape of the code base: import order, light import, names, sizes, a lit test for every pass."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlirml.passes import REGISTRY, Pass
+from mlirml.pipelines.stages import load_passes
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "mlirml"
+
+TIERS = [
+    {"errors", "config", "tree"},
+    {"runtime"},
+    {"ir", "location"},
+    {"passes", "dialects"},
+    {"raising", "autodiff", "offload", "pipelines"},
+    {"targets"},
+    {"pipelines.stages"},
+    {"cache", "capture", "importers", "numpy"},
+    {"nn", "optim", "random"},
+    {"api"},
+    {"opt", "opt_flags", "verify_diagnostics", "cli"},
+]
+"""Parts of the package, lowest first: a part imports from its own tier and from those above it in this list."""
+
+SIBLINGS = {"raising", "autodiff", "offload", "pipelines"}
+"""Parts that do not import each other."""
+
+ONLY = {"runtime": {"runtime", "errors", "config"}}
+"""Parts that may import nothing but these."""
+
+EXCEPTIONS = {("ir", "dialects")}
+"""`make_context` loads our dialect into each new context."""
+
+HEAVY = (
+    "torch_mlir",
+    "llvmlite",
+    "torch",
+    "jax",
+    "rich",
+    "networkx",
+    "triton",
+    "cuda",
+    "wgpu",
+    "iree",
+    "onnx",
+    "numba",
+)
+
+
+def python_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(module: str) -> str:
+    """`mlirml.pipelines.fuse` -> `pipelines`; the longest name in `TIERS` wins."""
+    path = module.split(".")[1:]
+    known = set().union(*TIERS)
+    for length in (2, 1):
+        if ".".join(path[:length]) in known:
+            return ".".join(path[:length])
+    return path[0] if path else ""
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """The modules that a file imports when it runs, at its top or in a function; not those for type checking only."""
+    for node in run_time_nodes(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: write the full name of the module"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def run_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from run_time_nodes(child)
+
+
+def tier_of(part: str) -> int:
+    return next(position for position, tier in enumerate(TIERS) if part in tier)
+
+
+@pytest.mark.parametrize("file", python_files(), ids=module_of)
+def test_imports_go_one_way(file: Path) -> None:
+    importer = part_of(module_of(file))
+    wrong = []
+    for name in imports_of(file):
+        imported = part_of(name) if name.startswith("mlirml.") else ""
+        if imported in ("", importer) or importer == "" or (importer, imported) in EXCEPTIONS:
+            continue
+        allowed = tier_of(imported) <= tier_of(importer) and not {importer, imported} <= SIBLINGS
+        if not allowed or imported not in ONLY.get(importer, {imported}):
+            wrong.append(name)
+    assert wrong == [], f"{importer} may not import these"
+
+
+def test_every_part_has_its_place() -> None:
+    known = set().union(*TIERS)
+    assert {part_of(module_of(file)) for file in python_files()} - {""} <= known
+
+
+def test_only_ir_imports_the_bindings() -> None:
+    importers = [module_of(f) for f in python_files() if any(n.split(".")[0] == "torch_mlir" for n in imports_of(f))]
+    assert importers == ["mlirml.ir"]
+
+
+def test_importing_is_light() -> None:
+    program = "import sys, mlirml; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert set(loaded.stdout.split()) & set(HEAVY) == set()
+
+
+def test_importing_loads_neither_the_pipeline_nor_the_bindings() -> None:
+    program = "import sys, mlirml; print(*[name for name in sys.modules if name.startswith('mlirml.')])"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    parts = {part_of(name) for name in loaded.stdout.split()}
+    assert parts & {"ir", "location", "passes", "pipelines", "pipelines.stages", "opt", "cli"} == set()
+
+
+def test_no_file_is_too_long() -> None:
+    sources = [p for folder in ("mlirml", "tests", "benchmarks", "examples") for p in (ROOT / folder).rglob("*")]
+    long = [p for p in sources if p.suffix in (".py", ".cpp", ".h") and len(p.read_text().splitlines()) > 800]
+    assert long == []
+
+
+def test_no_file_is_a_catch_all() -> None:
+    assert [p for p in python_files() if p.stem in ("util", "utils", "helpers", "common", "misc")] == []
+
+
+@pytest.mark.parametrize("file", [f for f in python_files() if f.read_text().strip()], ids=module_of)
+def test_a_file_opens_with_its_purpose(file: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+    assert docstring.split("\n")[0].endswith("."), "the first line of the docstring is one sentence"
+
+
+load_passes()
+PASSES = sorted(REGISTRY.values(), key=lambda cls: cls.name)
+
+
+@pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
+def test_flag_file_and_class_have_one_name(cls: type[Pass]) -> None:
+    words = cls.name.removeprefix("mlirml-").split("-")
+    assert cls.name.startswith("mlirml-")
+    assert cls.__name__ == "".join(map(str.capitalize, words)) + "Pass"
+    assert cls.__module__.rpartition(".")[2] == "_".join(words)
+
+
+@pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
+def test_every_pass_has_a_lit_file_that_runs_it(cls: type[Pass]) -> None:
+    path = ROOT.joinpath("lit_tests", *cls.__module__.split(".")[1:]).with_suffix(".mlir")
+    assert path.exists()
+    runs = [line for line in path.read_text().splitlines() if "RUN:" in line]
+    assert any(cls.name in line for line in runs)
+
+
+@pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
+def test_a_pass_says_what_it_does(cls: type[Pass]) -> None:
+    assert (cls.__doc__ or "").strip().split("\n")[0].endswith(".")
+    assert not (cls.__doc__ or "").startswith(f"{cls.__name__}("), "the docstring is the dataclass's own"
