@@ -121,6 +121,74 @@ FITS |= {
 }  # fmt: skip
 
 
+def erfcx(a: mpf) -> mpf:
+    return mp.erfc(a) * mp.exp(a * a)
+
+
+def unmap(t: mpf, k: int) -> mpf:
+    """a of t = (a - k)/(a + k)."""
+    return k * (1 + t) / (1 - t)
+
+
+def odd(f: Function, z: mpf) -> mpf:
+    """(f(x)/x - 1)/z with x = sqrt(z)."""
+    return (f(mp.sqrt(z)) / mp.sqrt(z) - 1) / z
+
+
+FITS |= {
+    # erf(x) = x + x P(x^2) for x < 1; erf(x) = 1 - 2^-Q(x - 1) above
+    "erf_small_f32": Fit(
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, "0", "1", tuple(range(7)),
+        lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), "f32",
+    ),
+    "erf_small_f64": Fit(
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, "0", "1", tuple(range(14)),
+        lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), "f64",
+    ),
+    "erf_large_f32": Fit(
+        lambda u: mp.log(mp.erfc(u + 1), 2), "0", "3", tuple(range(7)), lambda u: mp.erfc(u + 1), "f32"
+    ),
+    "erf_large_f64": Fit(
+        lambda u: mp.log(mp.erfc(u + 1), 2), "0", "5", tuple(range(18)), lambda u: mp.erfc(u + 1), "f64"
+    ),
+    # (1 + 2 a) exp(a^2) erfc(a) = P((a - 4)/(a + 4)), or 2 for 4
+    "erfc_wide": Fit(
+        lambda t: (1 + 2 * unmap(t, 2)) * erfcx(unmap(t, 2)), "-1", "0.70", tuple(range(14)), lambda t: mpf(1), "f64"
+    ),
+    "erfc_f64": Fit(
+        lambda t: (1 + 2 * unmap(t, 4)) * erfcx(unmap(t, 4)), "-1", "0.75", tuple(range(25)), lambda t: mpf(1), "f64"
+    ),
+    # sin(r) = r + r z P(z), cos(r) = 1 - z/2 + z^2 P(z), |r| <= pi/4
+    "sin_wide": Fit(lambda z: odd(mp.sin, z), "0", "0.6175", tuple(range(4)), lambda z: z, "f64"),
+    "cos_wide": Fit(
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, "0", "0.6175", tuple(range(3)), lambda z: z**2, "f64"
+    ),
+    "sin_f64": Fit(lambda z: odd(mp.sin, z), "0", "0.6175", tuple(range(6)), lambda z: z, "f64"),
+    "cos_f64": Fit(
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, "0", "0.6175", tuple(range(6)), lambda z: z**2, "f64"
+    ),
+    "sin_f32": Fit(lambda z: odd(mp.sin, z), "0", "0.6175", tuple(range(3)), lambda z: z, "f32"),
+    "cos_f32": Fit(
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, "0", "0.6175", tuple(range(3)), lambda z: z**2, "f32"
+    ),
+    # atan(t) = t + t z P(z), |t| <= tan(pi/8); asin(s) alike, s <= 1/2
+    "atan_wide": Fit(lambda z: odd(mp.atan, z), "0", "0.17158", tuple(range(6)), lambda z: z, "f64"),
+    "atan_f64": Fit(lambda z: odd(mp.atan, z), "0", "0.17158", tuple(range(12)), lambda z: z, "f64"),
+    "asin_wide": Fit(lambda z: odd(mp.asin, z), "0", "0.25", tuple(range(7)), lambda z: z, "f64"),
+    "asin_f64": Fit(lambda z: odd(mp.asin, z), "0", "0.25", tuple(range(13)), lambda z: z, "f64"),
+    # the polynomials above with the accuracy that f32 results need
+    "expm1_wide": Fit(
+        lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(7)), lambda r: abs(r), "f64"
+    ),
+    "exp2_wide": Fit(lambda r: mp.expm1(r * mp.ln(2)) / r, "-0.5", "0.5", tuple(range(7)), lambda r: r / 2**r, "f64"),
+    "log_wide": Fit(
+        lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, "0", "0.029438", tuple(range(4)), lambda z: z, "f64"
+    ),
+    # cube root of 1/2 <= x <= 4, a first guess
+    "cbrt_guess": Fit(lambda x: x ** (mpf(1) / 3), "0.5", "4", tuple(range(6)), lambda x: x ** (-mpf(1) / 3), "f64"),
+}  # fmt: skip
+
+
 def main() -> None:
     for name in sys.argv[1:] or FITS:
         coefficients, error = run(FITS[name])

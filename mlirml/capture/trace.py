@@ -13,7 +13,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
-from mlirml.capture.spec import TensorSpec
+from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
@@ -70,7 +70,7 @@ class Trace:
             raise DTypeError("complex numbers are not supported yet", help="compute real and imaginary parts apart")
         if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
             raise DTypeError(f"a {type(x).__name__} cannot be used as an array: {x!r}")
-        if isinstance(x, (np.ma.MaskedArray, np.matrix)):
+        if has_own_arithmetic(x):
             raise DTypeError(f"a {type(x).__name__} cannot be used in compiled code", help="use `np.asarray(x)`")
         array = np.asarray(x)
         if not is_supported(array.dtype):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import platform
+import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ def load_passes() -> None:
 @cache
 def host_facts() -> dict[str, str]:
     """What code depends on: the machine, the processor's name and its features, as the kernel lists them."""
-    facts = {"machine": platform.machine(), "cpu": platform.processor(), "cpu.flags": ""}
+    facts = {"machine": os.uname().machine, "cpu": "", "cpu.flags": ""}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n\n")[0].splitlines()

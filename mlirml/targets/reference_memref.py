@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 
 from mlirml.ir import mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.targets.reference_scalar import binary_kernel
-from mlirml.targets.reference_tensor import SLICE_NAMES, kept_sizes, reassociation
+from mlirml.targets.reference_tensor import SLICE_NAMES, kept_axes, reassociation
 from mlirml.targets.reference_values import (
     DYNAMIC,
     Array,
@@ -148,7 +147,7 @@ def distinct_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("memref.subview")
 def subview_rule(op: mlir.Operation, _: Function) -> Kernel:
     """A strided part of a buffer."""
-    read, kind = mixed_groups(op, *SLICE_NAMES), op.results[0].type
+    read, kept = mixed_groups(op, *SLICE_NAMES), kept_axes(op)
 
     def kernel(*operands: Value) -> Buffer:
         buffer: Buffer = operands[0]
@@ -156,21 +155,9 @@ def subview_rule(op: mlir.Operation, _: Function) -> Kernel:
         check_slice(offsets, sizes, strides, buffer.array.shape)
         outer = buffer.strides
         start = buffer.offset + sum(first * step for first, step in zip(offsets, outer))
-        kept = _kept_axes(kind, sizes)
         return buffer.view(start, [sizes[a] for a in kept], [strides[a] * outer[a] for a in kept])
 
     return kernel
-
-
-def _kept_axes(kind: mlir.Type, sizes: Sequence[int]) -> list[int]:
-    """The dimensions that a rank-reducing subview keeps; where sizes leave a choice, its strides decide."""
-    kept = kept_sizes(kind, sizes)
-    axes, position = [], 0
-    for axis, size in enumerate(sizes):
-        if position < len(kept) and len(sizes) - axis >= len(kept) - position and size == kept[position]:
-            axes.append(axis)
-            position += 1
-    return axes
 
 
 @evaluates("memref.view")

@@ -181,17 +181,16 @@ def slices(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int])
     return tuple(slice(first, first + size * step, step) for first, size, step in zip(offsets, sizes, strides))
 
 
-def kept_sizes(kind: mlir.Type, sizes: Sequence[int]) -> list[int]:
-    """The sizes of a slice of type `kind`, which may leave out dimensions of size one."""
-    shape, result = shape_of(kind), []
-    rest = list(sizes)
-    for position, expected in enumerate(shape):
-        to_drop = len(rest) - (len(shape) - position)
-        while to_drop > 0 and rest[0] == 1 and expected != 1:
-            rest.pop(0)
-            to_drop -= 1
-        result.append(rest.pop(0))
-    return result
+def kept_axes(op: mlir.Operation) -> list[int]:
+    """The dimensions that a slice keeps; the type of its result may leave out some of size one."""
+    sizes, shape = integers(op, "static_sizes"), shape_of(op.results[0].type)
+    axes: list[int] = []
+    for axis, size in enumerate(sizes):
+        if len(axes) < len(shape) and size == shape[len(axes)]:
+            axes.append(axis)
+        elif size != 1:
+            raise unsupported(op, f"sizes {sizes} for {op.results[0].type}")
+    return axes
 
 
 SLICE_NAMES = ("static_offsets", "static_sizes", "static_strides")
@@ -200,13 +199,13 @@ SLICE_NAMES = ("static_offsets", "static_sizes", "static_strides")
 @evaluates("tensor.extract_slice")
 def extract_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
     """A strided part."""
-    read, kind = mixed_groups(op, *SLICE_NAMES), op.results[0].type
+    read, kept = mixed_groups(op, *SLICE_NAMES), kept_axes(op)
 
     def kernel(*operands: Value) -> Array:
         source: Array = operands[0]
         offsets, sizes, strides = read(operands)
         check_slice(offsets, sizes, strides, source.shape)
-        return source[slices(offsets, sizes, strides)].reshape(kept_sizes(kind, sizes))
+        return source[slices(offsets, sizes, strides)].reshape([sizes[axis] for axis in kept])
 
     return kernel
 
