@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import linecache
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -30,6 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(read_arguments(sys.argv[1:] if arguments is None else arguments))
     except MlirmlError as error:
         _report(error)
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough; without this Python complains again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"mlirml-opt: {error.filename}: {error.strerror}", file=sys.stderr)
     return 1
@@ -58,8 +62,8 @@ def _process_file(options: Options) -> int:
     parts = _split(text) if "split-input-file" in options else [text]
     outputs = []
     failed = False
-    for part in parts:
-        job = _Job(options, pipeline, part)
+    for number, part in enumerate(parts):
+        job = _Job(options, pipeline, part, _dump_dir(options, number if len(parts) > 1 else None))
         failed |= not job.run()
         if job.output is not None:
             outputs.append(job.output)
@@ -68,13 +72,22 @@ def _process_file(options: Options) -> int:
     return int(failed)
 
 
+def _dump_dir(options: Options, part: int | None) -> Path | None:
+    """Where the dumps of the input go; each part of a split input has a folder of its own."""
+    named = options.get("dump-dir")
+    if named is None:
+        return None
+    return Path(named) if part is None else Path(named) / f"part{part}"
+
+
 class _Job:
     """One module on its way through the tool."""
 
-    def __init__(self, options: Options, pipeline: Pipeline, text: str) -> None:
+    def __init__(self, options: Options, pipeline: Pipeline, text: str, dump_dir: Path | None) -> None:
         self.options = options
         self.pipeline = pipeline
         self.text = text
+        self.dump_dir = dump_dir
         self.file = _STDIN if options.input == "-" else options.input
         self.output: str | None = None
 
@@ -85,8 +98,8 @@ class _Job:
         instrumentation = Instrumentation(
             print_after=self._print_after(),
             print_locations="mlir-print-debuginfo" in self.options,
-            dump_dir=self.options.dump_dir,
-            reproducer_dir=self.options.dump_dir,
+            dump_dir=self.dump_dir,
+            reproducer_dir=self.dump_dir,
         )
         error: MlirmlError | None = None
         try:
@@ -256,14 +269,18 @@ def _emit(module: Any, options: Options) -> str:
 
 
 def _read(file: str) -> str:
-    return sys.stdin.read() if file == "-" else Path(file).read_text()
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(f"the input is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}") from None
 
 
 def _write(file: str, text: str) -> None:
     if file == "-":
         sys.stdout.write(text)
     else:
-        Path(file).write_text(text)
+        Path(file).write_text(text, encoding="utf-8")
 
 
 def _split(text: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from mlirml.errors import PipelineError
 
@@ -68,11 +68,6 @@ class Options:
         """The value of a flag; None when it is not given."""
         return self.flags.get(flag)
 
-    @property
-    def dump_dir(self) -> Path | None:
-        """Where the module goes after each pass."""
-        return Path(self.flags["dump-dir"]) if "dump-dir" in self.flags else None
-
 
 def read_arguments(arguments: list[str]) -> Options:
     """Read a command line; a flag that is not in the table is a pass. Raises `PipelineError` for a mistake."""
@@ -101,11 +96,11 @@ def read_arguments(arguments: list[str]) -> Options:
     return options
 
 
-def _next_value(flag: Flag, waiting: object) -> str:
-    value = next(waiting, None)  # type: ignore[call-overload]
+def _next_value(flag: Flag, waiting: Iterator[str]) -> str:
+    value = next(waiting, None)
     if value is None:
         raise PipelineError(f"--{flag.name} takes a value: --{flag.name}={flag.value}")
-    return str(value)
+    return value
 
 
 def _pass_text(argument: str) -> str:

@@ -128,6 +128,22 @@ def test_an_unknown_target_is_an_error(source: Path, capsys: pytest.CaptureFixtu
     assert "mlirml.TargetError: there is no target 'cpuu'" in capsys.readouterr().err
 
 
+def test_each_part_of_a_split_input_has_its_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text("func.func private @a()\n// -----\nfunc.func private @b()\n")
+    assert main([str(path), "--split-input-file", "--cse", f"--dump-dir={tmp_path / 'dumps'}"]) == 0
+    assert "@a" in (tmp_path / "dumps" / "part0" / "001_cse.mlir").read_text()
+    assert "@b" in (tmp_path / "dumps" / "part1" / "001_cse.mlir").read_text()
+    assert capsys.readouterr().out.count("// -----") == 1
+
+
+def test_an_input_that_is_no_text_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "object.o"
+    path.write_bytes(b"\x7fELF\xff")
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().err == "mlirml.ParseError: the input is not UTF-8 text: byte 4 is 0xff\n"
+
+
 def test_expectations_are_read() -> None:
     text = "\n".join(
         [

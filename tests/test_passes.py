@@ -376,6 +376,17 @@ def test_a_reproducer_goes_to_the_dump_folder_of_config(tmp_path: Path) -> None:
     assert caught.value.reproducer == str(tmp_path / "dumps" / "reproducer.mlir")
 
 
+def test_a_folder_that_cannot_be_written_does_not_hide_the_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(LoweringError, match="too large") as caught:
+        Pipeline((stage("", FailPass("lowering")),)).run(
+            parse(SOURCE), instrumentation=Instrumentation(reproducer_dir=blocked)
+        )
+    assert any(note.startswith(f"no reproducer, because {blocked}") for note in caught.value.notes)
+    assert caught.value.reproducer is None
+
+
 def test_checks_can_be_switched_off(tmp_path: Path) -> None:
     with config.override(checks=False):
         Pipeline((stage("lower", FailPass("invalid")),)).run(parse(SOURCE))

@@ -90,7 +90,7 @@ class Instrumentation:
             return
         self.dump_dir.mkdir(parents=True, exist_ok=True)
         safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80].strip("_")
-        (self.dump_dir / f"{self._dumped:03d}_{safe}.mlir").write_text(text)
+        (self.dump_dir / f"{self._dumped:03d}_{safe}.mlir").write_text(text, encoding="utf-8")
         self._dumped += 1
 
     def add_remark(self, remark: Remark) -> None:

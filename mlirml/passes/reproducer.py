@@ -35,7 +35,7 @@ def write_reproducer(text: str, steps: Sequence[Step], stage: str, message: str,
         f"// versions: {versions()}",
         f"// run: mlirml-opt --run-reproducer {path.name}",
     ]
-    path.write_text("\n".join([*header, text]))
+    path.write_text("\n".join([*header, text]), encoding="utf-8")
     return path
 
 

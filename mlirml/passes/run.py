@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from mlirml.config import config
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError
-from mlirml.ir import mlir, passmanager
+from mlirml.ir import mlir, passmanager, to_text
 from mlirml.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
@@ -80,14 +80,15 @@ def _run_step(step: Step, module: mlir.Operation) -> None:
 
 
 def _module_before(clone: mlir.Operation, steps: Sequence[Step], failed: int) -> tuple[str, Sequence[Step]]:
-    """The module before step `failed`, as text, and the steps that still have to run up to and with it."""
+    """The module before step `failed`, as text, and the steps that have to run on it up to and with that one."""
+    at_start = to_text(clone, locations=True)
     try:
         with active(Instrumentation()):
             for step in steps[:failed]:
                 _run_step(step, clone)
     except Exception:
-        return "", ()
-    return clone.get_asm(enable_debug_info=True), steps[failed : failed + 1]
+        return at_start, steps[: failed + 1]
+    return to_text(clone, locations=True), steps[failed : failed + 1]
 
 
 def _failure(
@@ -100,14 +101,16 @@ def _failure(
 ) -> MlirmlError:
     if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
         return _annotated(cause, stage, step)
-    error = _as_error(cause, step)
-    error = _annotated(error, stage, step)
-    if getattr(error, "reproducer", None) is None:
-        folder = instrumentation.reproducer_dir or (Path(config.dump_dir) if config.dump_dir else None)
+    error = _annotated(_as_error(cause, step), stage, step)
+    folder = instrumentation.reproducer_dir or (Path(config.dump_dir) if config.dump_dir else None)
+    try:
         path = write_reproducer(text, remaining, stage, error.message, folder)
-        error.notes += (f"reproducer: mlirml-opt --run-reproducer {path}",)
-        if isinstance(error, LoweringError):
-            error.reproducer = str(path)
+    except OSError as problem:
+        error.notes += (f"no reproducer, because {problem.filename} cannot be written: {problem.strerror}",)
+        return error
+    error.notes += (f"reproducer: mlirml-opt --run-reproducer {path}",)
+    if isinstance(error, LoweringError):
+        error.reproducer = str(path)
     return error
 
 
