@@ -5,7 +5,7 @@
 func.func @tensors_are_legal_until_schedule(%a: tensor<4xf32>, %b: tensor<4xf32>) -> f32 {
   %zero = arith.constant 0.0 : f32
   // expected-error@+2 {{`tensor.empty` is not legal after stage schedule}}
-  // expected-note@+1 {{pass `one-shot-bufferize` should have removed it}}
+  // expected-note@+1 {{pass `mlirml-bufferize` should have removed it}}
   %empty = tensor.empty() : tensor<f32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<f32>) -> tensor<f32>
   %dot = linalg.dot ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%init : tensor<f32>) -> tensor<f32>
