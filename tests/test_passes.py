@@ -257,6 +257,18 @@ def test_remarks_carry_pass_op_and_line() -> None:
     ]
 
 
+def test_the_tool_shows_remarks_and_checks_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "f.mlir"
+    path.write_text("// expected-remark@+1 {{hello}}\nfunc.func private @f()\n")
+    assert mlirml_opt([str(path), "--mlirml-options=mode=hello"]) == 0
+    assert capsys.readouterr().err == ""
+    assert mlirml_opt([str(path), "--mlirml-options=mode=hello", "--remarks"]) == 0
+    assert f"{path}:2:1: remark: func.func: hello [mlirml-options]" in capsys.readouterr().err
+    assert mlirml_opt([str(path), "--mlirml-options=mode=hello", "--verify-diagnostics"]) == 0
+    assert mlirml_opt([str(path), "--mlirml-options=mode=bye", "--verify-diagnostics"]) == 1
+    assert capsys.readouterr().err == f'{path}:1: expected remark "hello" was not reported\n'
+
+
 def test_the_timing_table_adds_up() -> None:
     seen = Pipeline((stage("optimize", "cse"), stage("", "canonicalize"))).run(parse(SOURCE))
     lines = seen.timing_table().splitlines()
