@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir import passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, linalg, llvm, math, memref, scf, tensor, vector
+from torch_mlir._mlir_libs import _mlir
+from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
+from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
+from torch_mlir.dialects import ext
+
+# The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
+# made and read by name here, so nothing needs the classes.
+_mlir.globals.dialect_search_modules = []
 
 __all__ = [
-    "arith", "block_ops", "clone_with", "defining_op", "ext", "func", "linalg", "llvm", "main_function", "make_context", "math", "memref",
-    "mlir", "named_function", "operations", "parse", "passmanager", "rewrite", "scf", "set_function_type", "tensor", "to_text", "vector",
+    "block_ops", "clone_with", "defining_op", "ext", "linalg", "llvm", "main_function", "make_context", "mlir", "named_function",
+    "operations", "parse", "passmanager", "rewrite", "set_function_type", "to_text",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """`from mlirml.ir import arith` (or another dialect) still gives the Python classes, for patterns on them."""
+    try:
+        return importlib.import_module(f"torch_mlir.dialects.{name}")
+    except ModuleNotFoundError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
 def make_context() -> mlir.Context:

@@ -19,7 +19,8 @@ def bfloat16() -> np.dtype:
     """The bfloat16 dtype of ml_dtypes, imported on first use."""
     import ml_dtypes
 
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def is_supported(dtype: np.dtype) -> bool:
@@ -36,8 +37,9 @@ def short_name(dtype: np.dtype) -> str:
     """The name in messages: `f32`, `u8`, `bool`; NumPy's own name for a dtype that is not supported."""
     if dtype.name not in _NAMES:
         return str(dtype)
-    letters = dtype.name.rstrip("0123456789")
-    return _SHORT[letters] + dtype.name[len(letters) :]
+    name: str = dtype.name
+    letters = name.rstrip("0123456789")
+    return _SHORT[letters] + name[len(letters) :]
 
 
 def from_short_name(name: str) -> np.dtype:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.ir import ext, func, mlir
+from mlirml.ir import ext, mlir
 
 PARALLEL_FOR = "mlirml.parallel_for"
 
@@ -26,9 +26,11 @@ def parallel_for(
     one, so a pass that ignores it is still right. It is an attribute of a call, and no operation of our dialect,
     because IRDL gives all values of a variadic operand one type, and captures have many.
     """
-    call: mlir.Operation = func.CallOp([], callee, [lower, upper, *captures]).operation
-    call.attributes[PARALLEL_FOR] = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), grain)
-    return call
+    attributes = {
+        "callee": mlir.FlatSymbolRefAttr.get(callee),
+        PARALLEL_FOR: mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), grain),
+    }
+    return mlir.Operation.create("func.call", operands=[lower, upper, *captures], attributes=attributes)
 
 
 def parallel_grain(op: mlir.Operation) -> int | None:

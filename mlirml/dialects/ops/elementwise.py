@@ -31,7 +31,7 @@ def promoted(operand: Operand) -> Any:
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: np.dtype | None) -> tuple[np.dtype, ...]:
     """The loop dtypes that NumPy itself picks, inputs then output."""
     operands = tuple(_BOOL if o is bool else o for o in operands)
-    options = {} if dtype is None else {"signature": (None,) * len(operands) + (dtype,)}
+    options: dict[str, Any] = {} if dtype is None else {"signature": (None,) * len(operands) + (dtype,)}
     if all(o in (int, float) for o in operands):  # all Python scalars: NumPy's default dtypes
         operands = tuple(np.dtype(o) for o in operands)
     return ufunc.resolve_dtypes((*operands, None), **options)
@@ -41,7 +41,7 @@ def result_type(*operands: Operand) -> np.dtype:
     """NumPy's promotion of several operands, weak Python scalars included."""
     if all(o.weak for o in operands):
         return np.result_type(*(_BOOL if promoted(o) is bool else np.dtype(promoted(o)) for o in operands))
-    weak = {bool: _BOOL, int: 0, float: 0.0}
+    weak: dict[Any, Any] = {bool: _BOOL, int: 0, float: 0.0}
     return np.result_type(*(weak.get(promoted(o), promoted(o)) for o in operands))
 
 

@@ -67,6 +67,7 @@ def _accumulate(
 
 
 def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
+    result: np.dtype
     if dtype is not None:
         result = np.dtype(dtype)
     elif a.dtype.kind in "bi" and a.dtype.itemsize < 8:
@@ -249,8 +250,9 @@ def _position(
 ) -> Value:
     value = as_value(b, a)
     shape, index = value.shape, np.dtype(np.int64)
+    axes: tuple[int, ...] = (0,)
     if axis is None:
-        value, axes = b.reshape(value, (value.size,)), (0,)
+        value = b.reshape(value, (value.size,))
     else:
         axes = normalized_axes(name, shape, int(axis))
     _refuse_empty(name, value, axes)

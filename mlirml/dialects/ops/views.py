@@ -66,13 +66,15 @@ class Slice(ViewOp):
         return b.insert_slice(new, base, starts, self.sizes, steps)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        index = []
+        index: list[Any] = []
         for i, (start, size, step) in enumerate(zip(self.starts, self.sizes, self.steps)):
             stop: int | None = start + size * step
             index.append(
                 start if i in self.drop else slice(start, None if stop is not None and stop < 0 else stop, step)
             )
-        return array[(*index, ...)]  # the ellipsis keeps a 0-d result an array
+        index.append(Ellipsis)  # keeps a 0-d result an array
+        view: np.ndarray = array[tuple(index)]
+        return view
 
     def _ascending(self) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
         """Starts and steps with every step positive, and the result dimensions to flip."""
@@ -109,7 +111,8 @@ class Transpose(ViewOp):
         return b.transpose(new, [self.permutation.index(i) for i in range(len(self.permutation))])
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        return array.transpose(self.permutation)
+        view: np.ndarray = array.transpose(self.permutation)
+        return view
 
 
 @dataclass(frozen=True)
