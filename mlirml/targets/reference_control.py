@@ -1,7 +1,7 @@
-"""Rules of the reference interpreter for `func`, `scf`, `cf` and `mlirml.parallel_for`.
+"""Rules of the reference interpreter for `func`, `scf` and `cf`.
 
-Iterations of parallel loops run last to first, and the chunks of `mlirml.parallel_for` too: a loop that is not parallel
-gives a wrong answer here.
+Iterations of parallel loops run last to first, and the chunks of a call with `mlirml.parallel_for` too: a loop that is
+not parallel gives a wrong answer here.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from mlirml.dialects.mlirml import parallel_grain
 from mlirml.ir import block_ops, mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.targets.reference_tensor import insert_into
 from mlirml.targets.reference_values import Trap, Value, integers, mixed, segments
 
 PARALLEL_CHUNKS = 4
-"""How many chunks `mlirml.parallel_for` makes at most, so that a wrong bound of a chunk shows."""
+"""How many chunks a parallel call makes at most, so that a wrong bound of a chunk shows."""
 
 
 def _slots(function: Function, values: Iterable[mlir.Value]) -> list[int]:
@@ -31,25 +32,20 @@ def _assign(environment: Environment, slots: Sequence[int], values: Sequence[Val
 
 @evaluates("func.call")
 def call_rule(op: mlir.Operation, function: Function) -> Kernel:
-    """Run another function of the module."""
+    """Run another function of the module; a call with a grain in a few chunks."""
     program, callee = function.program, mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    grain = parallel_grain(op)
+    if grain is not None:
+        return lambda *operands: _in_chunks(program.function(callee), max(1, grain), *operands)
     if len(op.results) == 1:
         return lambda *operands: program.function(callee)(operands)[0]
     return lambda *operands: program.function(callee)(operands)
 
 
-@evaluates("mlirml.parallel_for")
-def parallel_for_rule(op: mlir.Operation, function: Function) -> Kernel:
-    """Call the body on a few chunks, the last one first."""
-    program, callee = function.program, mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
-    grain = max(1, op.attributes["grain"].value)
-
-    def kernel(lower: Value, upper: Value, *captures: Value) -> None:
-        size = max(grain, -(-int(upper - lower) // PARALLEL_CHUNKS))
-        for start in reversed(range(int(lower), int(upper), size)):
-            program.function(callee)([np.int64(start), np.int64(min(start + size, int(upper))), *captures])
-
-    return kernel
+def _in_chunks(body: Function, grain: int, lower: Value, upper: Value, *captures: Value) -> None:
+    size = max(grain, -(-int(upper - lower) // PARALLEL_CHUNKS))
+    for start in reversed(range(int(lower), int(upper), size)):
+        body([np.int64(start), np.int64(min(start + size, int(upper))), *captures])
 
 
 @evaluates("cf.assert")

@@ -47,6 +47,11 @@ class Access:
         """The dimensions along which no two points reach the same element."""
         return {dim for dim in self.dimensions if dim is not None}
 
+    @property
+    def is_projection(self) -> bool:
+        """Whether the dimensions that are not covered do not matter at all."""
+        return all(expr is not None and (not expr.coefficients or expr.dimension is not None) for expr in self.linear)
+
     def over(self, array: Array, sizes: Sequence[int]) -> View:
         """The operand seen from an iteration space of these sizes."""
         if all(expr is not None for expr in self.linear):
@@ -212,6 +217,8 @@ class Structured:
 
     def _folds(self, block: mlir.Block, function: Function) -> list[Fold | None]:
         """How each output is folded, None for one that has every dimension; empty unless all can be."""
+        if not all(access.is_projection for access in self.accesses[self.inputs :]):
+            return []
         arguments = list(block.arguments)[self.inputs :]
         missing = [self._missing(access) for access in self.accesses[self.inputs :]]
         tainted = {argument for argument, dims in zip(arguments, missing) if dims}
