@@ -18,8 +18,8 @@ from torch_mlir.dialects import ext
 _mlir.globals.dialect_search_modules = []
 
 __all__ = [
-    "block_ops", "clone_with", "defining_op", "ext", "linalg", "llvm", "main_function", "make_context", "mlir", "named_function",
-    "operations", "parse", "passmanager", "rewrite", "set_function_type", "to_text",
+    "block_ops", "clone_with", "defining_op", "ext", "linalg", "llvm", "main_function", "make_context", "mlir",
+    "named_function", "operations", "parse", "passmanager", "rewrite", "set_function_type", "to_text",
 ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def defining_op(value: mlir.Value) -> mlir.Operation | None:
 
 
 def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir.Operation:
-    """Clone `op` at the insertion point, its operands (nested ones too) replaced by `values`; `values` learns its results."""
+    """Clone `op` here, its operands (nested ones too) replaced by `values`; `values` learns its results."""
     copy: mlir.Operation = op.clone().operation
     for old, new in zip(op.results, copy.results):
         values[old] = new

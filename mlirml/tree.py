@@ -70,9 +70,9 @@ class TreeDef:
         return self.kind(zip(self.keys, values)) if self.kind is dict else self.kind(values)
 
 
-def _rebuild_dataclass(cls: type, fields: dict[str, Any]) -> Any:
+def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
     # __init__ may compute or refuse; a copy of the fields is what flatten took apart.
-    result = object.__new__(cls)
+    result: Any = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(result, name, value)
     return result

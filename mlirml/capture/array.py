@@ -101,7 +101,8 @@ class Traced:
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return self.dtype.itemsize
+        size: int = self.dtype.itemsize
+        return size
 
     @property
     def nbytes(self) -> int:
@@ -204,13 +205,13 @@ class Traced:
                 raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")
         cell, builder = self._cell, self._trace.builder
         if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray):
-            if not cell.owned:
-                cell.value, cell.owned = cell.value.copy(), True
-            target = cell.value
+            base_array = cell.value if cell.owned else cell.value.copy()
+            cell.owned = True
+            target = base_array
             for view in self._views:
                 target = view.apply(target)
             target[...] = new
-            cell.store(cell.value)
+            cell.store(base_array)
             return
         if isinstance(new, np.ndarray):
             new = builder.constant(new.copy())
@@ -427,40 +428,55 @@ _CONVERSION_HELP = {
 }
 
 
-def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    def forward(self: Traced, other: Any) -> Any:
-        return self._trace.call_operator(ufunc, (self, other))
+_BINARY: dict[str, np.ufunc] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
+}  # fmt: skip
+_COMPARISONS: dict[str, np.ufunc] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+_UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 
-    def reflected(self: Traced, other: Any) -> Any:
-        return self._trace.call_operator(ufunc, (other, self))
 
-    def in_place(self: Traced, other: Any) -> Any:
+def _forward(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda self, *other: self._trace.call_operator(ufunc, (self, *other))
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda self, other: self._trace.call_operator(ufunc, (other, self))
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
+    def operator(self: Traced, other: Any) -> Any:
         if self._scalar:
             return self._trace.call_operator(ufunc, (self, other))
         self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
         return self
 
-    return forward, reflected, in_place
+    return operator
 
 
-for _name, _ufunc in (
-    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("truediv", np.divide), ("floordiv", np.floor_divide),
-    ("mod", np.remainder), ("pow", np.power), ("matmul", np.matmul), ("and", np.bitwise_and), ("or", np.bitwise_or),
-    ("xor", np.bitwise_xor), ("lshift", np.left_shift), ("rshift", np.right_shift),
-):  # fmt: skip
-    _forward, _reflected, _in_place = _operator(_ufunc)
-    setattr(Traced, f"__{_name}__", _forward)
-    setattr(Traced, f"__r{_name}__", _reflected)
-    setattr(Traced, f"__i{_name}__", _in_place)
-for _name, _ufunc in (
-    ("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal), ("eq", np.equal),
-    ("ne", np.not_equal),
-):  # fmt: skip
-    setattr(Traced, f"__{_name}__", _operator(_ufunc)[0])
-for _name, _ufunc in (("neg", np.negative), ("pos", np.positive), ("abs", np.absolute), ("invert", np.invert)):
-    setattr(Traced, f"__{_name}__", lambda self, _ufunc=_ufunc: self._trace.call_operator(_ufunc, (self,)))
-Traced.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
-Traced.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
+def _divmod(self: Traced, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _reflected_divmod(self: Traced, other: Any) -> Any:
+    return other // self, other % self
+
+
+def _install_operators() -> None:
+    for name, ufunc in _BINARY.items():
+        setattr(Traced, f"__{name}__", _forward(ufunc))
+        setattr(Traced, f"__r{name}__", _reflected(ufunc))
+        setattr(Traced, f"__i{name}__", _in_place(ufunc))
+    for name, ufunc in (_COMPARISONS | _UNARY).items():
+        setattr(Traced, f"__{name}__", _forward(ufunc))
+    setattr(Traced, "__divmod__", _divmod)  # noqa: B010  (mypy knows no such method)
+    setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
+
+
+_install_operators()
 
 
 def _has_traced(value: Any) -> bool:
@@ -498,7 +514,7 @@ def _refuse_masks(index: Any, form: str) -> None:
 def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:
     """Whether NumPy reshapes this view of a C-contiguous array without a copy. Only strides are looked at."""
     strides = [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
-    dummy = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
+    dummy: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
     for step in (*views, view):
         moved = step.apply(dummy) if isinstance(step, (Slice, Transpose)) else _reshape_view(dummy, step.shape)
         if moved is None:
@@ -508,11 +524,12 @@ def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: R
 
 
 def _reshape_view(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    view = array.view()
+    view: np.ndarray = array.view()
     try:
         if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-            return view.reshape(shape, copy=False)
-        view.shape = shape
+            view = view.reshape(shape, copy=False)
+        else:
+            view.shape = shape
     except (AttributeError, ValueError):
         return None
     return view

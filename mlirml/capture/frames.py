@@ -33,7 +33,7 @@ def user_location(depth: int = 1) -> SourceLocation | None:
 
 def _locate(frame: FrameType) -> SourceLocation:
     code = frame.f_code
-    name = code.co_qualname.rpartition(".<locals>.")[2] if sys.version_info >= (3, 11) else code.co_name
+    name = getattr(code, "co_qualname", code.co_name).rpartition(".<locals>.")[2]
     if sys.version_info >= (3, 11):
         line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
         if line is not None and column is not None and end_column is not None:

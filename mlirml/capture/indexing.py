@@ -20,23 +20,28 @@ def index_views(shape: tuple[int, ...], index: Any) -> list[ViewOp]:
         raise ShapeError("an index can have only one ellipsis (`...`)")
     if not any(item is Ellipsis for item in items):
         items = (*items, Ellipsis)
-    starts, sizes, steps, drop, result = [], [], [], [], []
+    ranges: list[tuple[int, int, int]] = []  # start, size and step of each dimension of the array
+    drop: list[int] = []
+    result: list[int] = []
     for item in items:
-        axis = len(starts)
+        axis = len(ranges)
         if item is None:
             result.append(1)
         elif item is Ellipsis:
-            for n in shape[axis : axis + len(shape) - used]:
-                starts.append(0), sizes.append(n), steps.append(1), result.append(n)
+            rest = shape[axis : axis + len(shape) - used]
+            ranges += [(0, n, 1) for n in rest]
+            result += rest
         elif isinstance(item, slice):
             start, stop, step = _slice_bounds(item, shape[axis])
             count = len(range(start, stop, step))
-            starts.append(start if count else 0), sizes.append(count), steps.append(step if count > 1 else 1)
+            ranges.append((start if count else 0, count, step if count > 1 else 1))
             result.append(count)
         else:
-            starts.append(_position(item, shape[axis], axis)), sizes.append(1), steps.append(1), drop.append(axis)
+            ranges.append((_position(item, shape[axis], axis), 1, 1))
+            drop.append(axis)
+    starts, sizes, steps = (tuple(r[i] for r in ranges) for i in range(3))
     kept = tuple(n for i, n in enumerate(sizes) if i not in drop)
-    views: list[ViewOp] = [Slice(kept, tuple(starts), tuple(sizes), tuple(steps), tuple(drop))]
+    views: list[ViewOp] = [Slice(kept, starts, sizes, steps, tuple(drop))]
     if tuple(result) != kept:
         views.append(Reshape(tuple(result)))
     return views

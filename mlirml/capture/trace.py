@@ -57,7 +57,7 @@ class Trace:
                 raise CaptureError("an array of an outer trace is used in an inner one", help="pass it as an argument")
             known = x._known()
             if known is not None and known.shape == ():
-                return Scalar(known[()], weak=False)
+                return Scalar(known.dtype.type(known), weak=False)
             return x._read()
         if type(x) in (bool, int, float):
             return Scalar(x)
