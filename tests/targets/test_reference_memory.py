@@ -48,62 +48,6 @@ def test_matmul_loops_change_the_argument_in_place() -> None:
     np.testing.assert_array_equal(c, 1 + a @ b)
 
 
-GENERICS = {
-    "argmax": """linalg.generic {indexing_maps = [
-        affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
-        iterator_types = ["parallel", "reduction"]}
-        ins(%x : memref<6x8xf32>) outs(%y, %n : memref<6xf32>, memref<6xi64>) {
-      ^bb0(%a: f32, %best: f32, %where: i64):
-        %j = linalg.index 1 : index
-        %here = arith.index_cast %j : index to i64
-        %greater = arith.cmpf ogt, %a, %best : f32
-        %1 = arith.select %greater, %a, %best : f32
-        %2 = arith.select %greater, %here, %where : i64
-        linalg.yield %1, %2 : f32, i64
-      }""",
-    "windows": """linalg.generic {indexing_maps = [
-        affine_map<(i, j, k) -> (i, j + k)>, affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (i)>],
-        iterator_types = ["parallel", "reduction", "reduction"]}
-        ins(%x : memref<6x8xf32>) outs(%y, %n : memref<6xf32>, memref<6xi64>) {
-      ^bb0(%a: f32, %s: f32, %count: i64):
-        %one = arith.constant 1 : i64
-        %1 = arith.addf %s, %a : f32
-        %2 = arith.addi %count, %one : i64
-        linalg.yield %1, %2 : f32, i64
-      }""",
-    "diagonals": """linalg.generic {indexing_maps = [affine_map<(i, j) -> (i mod 3 + j, j)>,
-        affine_map<(i, j) -> ((i + j) floordiv 2)>], iterator_types = ["reduction", "reduction"]}
-        ins(%x : memref<6x8xf32>) outs(%y : memref<6xf32>) {
-      ^bb0(%a: f32, %s: f32):
-        %1 = arith.maximumf %s, %a : f32
-        linalg.yield %1 : f32
-      }""",
-}
-
-
-@pytest.mark.parametrize("name", ["argmax"])
-def test_structured_operation_and_its_loops_agree(name: str) -> None:
-    text = f"""func.func @main(%x: memref<6x8xf32>, %y: memref<6xf32>, %n: memref<6xi64>) {{
-      {GENERICS[name]}
-      return
-    }}"""
-    module = ir.parse(text, CONTEXT)
-    x = np.random.default_rng(5).standard_normal((6, 8)).astype(np.float32)
-    outputs = []
-    for lowered in (False, True):
-        if lowered:
-            with CONTEXT:
-                ir.passmanager.PassManager.parse("builtin.module(func.func(convert-linalg-to-loops))", CONTEXT).run(
-                    module.operation
-                )
-            assert "linalg" not in str(module)
-        y, n = np.zeros(6, np.float32), np.zeros(6, np.int64)
-        interpret(module, [x, y, n])
-        outputs.append((y.tolist(), n.tolist()))
-    assert outputs[0] == outputs[1]
-    assert outputs[0][0] == np.maximum(x.max(1), 0).tolist()
-
-
 def test_while_counts_halvings() -> None:
     (count,) = run(
         "(%n: i64) -> i64",
