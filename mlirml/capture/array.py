@@ -69,7 +69,7 @@ class Traced:
         self._ambiguous = cell.version if ambiguous else None
         self._cached: tuple[int, Value] | None = None
         last = views[-1].shape if views else cell.value.shape
-        self._shape = tuple(last)
+        self._shape: tuple[int, ...] = tuple(last)
 
     # What a user asks of an array.
 
