@@ -221,6 +221,7 @@ def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
             if int(np.prod(inner, dtype=np.int64)) != size:
                 raise Trap(f"a dimension of size {size} does not split into {inner}")
             strides += [step * stride for step in row_major(inner)]
+        strides += [1] * (len(sizes) - len(strides))  # rank zero, which has no groups, becomes ones
         return buffer.view(buffer.offset, sizes, strides)
 
     return kernel

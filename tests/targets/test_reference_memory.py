@@ -255,6 +255,22 @@ def test_reshaped_memrefs_share_memory() -> None:
     assert x.reshape(8, 3)[5, 2] == -1
 
 
+def test_rank_zero_expands_and_collapses() -> None:
+    x = np.array(3.0, np.float32)
+    run(
+        "(%x: memref<f32>)",
+        f"""{INDICES}
+        %e = memref.expand_shape %x [] output_shape [1, 1] : memref<f32> into memref<1x1xf32>
+        %c = memref.collapse_shape %e [] : memref<1x1xf32> into memref<f32>
+        %v = memref.load %c[] : memref<f32>
+        %s = arith.addf %v, %v : f32
+        memref.store %s, %e[%c0, %c0] : memref<1x1xf32>
+        return""",
+        x,
+    )
+    assert x == 6
+
+
 def test_collapse_of_separated_dimensions_is_refused() -> None:
     with pytest.raises(LaunchError, match="not contiguous"):
         run(
