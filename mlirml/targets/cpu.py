@@ -13,7 +13,7 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-OPTIMIZE = "canonicalize,cse"
+OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
 SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
@@ -22,7 +22,7 @@ LOWER = (
     "mlirml-emit-entry"
 )
 PASSES = (
-    "bufferize", "widen_bools", "lower_loops", "plan_buffers", "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
+    "fuse", "bufferize", "widen_bools", "lower_loops", "plan_buffers", "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def expand_math() -> str:
     """`mlirml-expand-math` with the options of this processor."""
     flags = set(host_facts()["cpu.flags"].split())
     values = {"fma": "fma" in flags, "scalef": vector_bits() == 512, "f16c": "f16c" in flags}
-    return f"mlirml-expand-math{{{' '.join(f'{name}={str(value).lower()}' for name, value in values.items())}}}"
+    options = [f"{name}={str(value).lower()}" for name, value in values.items()]
+    return f"mlirml-expand-math{{{' '.join(options)} vector-bits={vector_bits()}}}"
 
 
 def codegen(module: Any) -> Artifact:

@@ -1,0 +1,282 @@
+"""Decide what is fused: clusters of structured operations that become one loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mlirml.ir import block_ops, mlir, operations
+from mlirml.passes import NoMatch
+from mlirml.pipelines.fusion.nodes import Input, MapCache, Node, Out, is_permutation, match_node, splat
+
+_SEARCH = 512
+"""How many operations a search for a path may visit before the fusion is given up."""
+_NEAR = 64
+"""A sibling further away than this many operations is not looked for."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Nodes that share one iteration space. `places[n]` maps the loops of member `n` to those of the cluster."""
+
+    sizes: tuple[int, ...]
+    members: list[Node] = field(default_factory=list)
+    places: dict[Node, tuple[int, ...]] = field(default_factory=dict)
+    results: set[mlir.Value] = field(default_factory=set)
+    reads: set[mlir.Value] = field(default_factory=set)
+    shared: set[mlir.Value] = field(default_factory=set)
+    reduced: frozenset[int] | None = None
+    ops: int = 0
+    first: int = 1 << 60
+    last: int = -1
+    outside: list[mlir.Value] | None = None
+
+    def put(self, node: Node, place: tuple[int, ...]) -> None:
+        """Add a member."""
+        self.members.append(node)
+        self.places[node] = place
+        self.results.update(out.result for out in node.outs)
+        self.reads.update(item.value for item in node.inputs)
+        self.shared.update(out.result for out in node.outs if is_shared(out.result))
+        self.ops += len(node.body)
+        self.first, self.last = min(self.first, node.position), max(self.last, node.position)
+        self.outside = None
+        if not node.is_elementwise:
+            self.reduced = frozenset(place[d] for d in node.reduced)
+
+
+def is_shared(value: mlir.Value) -> bool:
+    """Whether a value has more than one use; one that has not is taken to stay inside of its cluster."""
+    uses = iter(value.uses)
+    next(uses, None)
+    return next(uses, None) is not None
+
+
+def stream_count(one: Cluster, reads: set[mlir.Value], shared: set[mlir.Value]) -> int:
+    """An upper bound for the memory streams of a cluster with more members, which read and share those values."""
+    return len((one.reads | reads) - one.results) + len(one.shared | shared)
+
+
+class Graph:
+    """The operations of one block, and the clusters of its structured ones."""
+
+    def __init__(self, block: mlir.Block, max_ops: int, max_operands: int) -> None:
+        self.ops = block_ops(block)
+        self.max_ops, self.max_operands = max_ops, max_operands
+        # Operations as keys would not do: their hash changes when they are changed.
+        self.defined = {result: number for number, op in enumerate(self.ops) for result in op.results}
+        self.nodes: dict[int, Node] = {}
+        self.producer: dict[mlir.Value, tuple[Node, Out]] = {}
+        self.cluster: dict[Node, Cluster] = {}
+        self._readers: dict[mlir.Value, list[Node]] = {}
+        self._operands: dict[int, list[mlir.Value]] = {}
+        maps = MapCache()
+        for number, op in enumerate(self.ops):
+            if op.name.startswith("linalg."):
+                try:
+                    self.add(match_node(op, number, maps))
+                except NoMatch:
+                    continue
+
+    def add(self, node: Node) -> None:
+        """Put a node into a cluster."""
+        self.nodes[node.position] = node
+        self.count_inlined(node)
+        self.join(node)
+        for item in node.inputs:
+            self._readers.setdefault(item.value, []).append(node)
+        if node.is_elementwise:
+            for out in node.outs:
+                if is_permutation(out.map, node.rank):
+                    self.producer[out.result] = (node, out)
+
+    def count_inlined(self, node: Node) -> None:
+        """Decide which producers are computed again inside `node`, and what the node costs with them."""
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if splat(item.value) is not None:
+                node.inlined.add(number)
+            elif found is not None and found[0].is_cheap() and not self.is_full(node, item, found):
+                self.inline(node, number)
+
+    def inline(self, node: Node, number: int) -> None:
+        """Compute the producer of an input inside `node`."""
+        producer = self.producer[node.inputs[number].value][0]
+        node.inlined.add(number)
+        producer.clones += 1
+        if node in self.cluster:
+            self.cluster[node].outside = None
+        if node.cost is not None:
+            node.cost = None if producer.cost is None else node.cost + producer.cost
+
+    def needs_no_more(self, producer: Node) -> bool:
+        """Whether computing a producer again asks for no more tensors in memory than its result."""
+        return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
+
+    def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
+        """Whether a node reads each element of its producer once."""
+        return is_permutation(item.map, node.rank) and found[0].rank == node.rank
+
+    def join(self, node: Node) -> None:
+        """Join the clusters of producers, or of a node that reads the same tensor; else start a new cluster."""
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if found is None or number in node.inlined or not self.is_full(node, item, found):
+                continue
+            producer, out = found
+            target = self.cluster[producer]
+            mine = self.cluster.get(node)
+            if mine is target:
+                continue
+            place = self.place_after(node, item, target.places[producer], out)
+            if mine is None:
+                joined = self.try_join(node, place, target)
+            else:
+                joined = self.try_merge(mine, target, dict(zip(mine.places[node], place, strict=True)))
+            if not joined and producer.is_cheap() and self.needs_no_more(producer):
+                self.inline(node, number)
+        if node not in self.cluster and not self.join_sibling(node):
+            self.start(node)
+
+    def start(self, node: Node) -> None:
+        """A cluster of one node."""
+        cluster = Cluster(node.sizes)
+        self.put(node, tuple(range(node.rank)), cluster)
+
+    def put(self, node: Node, place: tuple[int, ...], cluster: Cluster) -> None:
+        cluster.put(node, place)
+        self.cluster[node] = cluster
+
+    def place_after(self, node: Node, item: Input, place: tuple[int, ...], out: Out) -> tuple[int, ...]:
+        """The loops of `node` in the cluster of a producer that it reads."""
+        assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
+        mine = [0] * node.rank
+        for theirs, own in zip(out.map, item.map, strict=True):
+            mine[own] = place[theirs]
+        return tuple(mine)
+
+    def join_sibling(self, node: Node) -> bool:
+        """Join a cluster that reads one of the same tensors in the same way."""
+        tried: set[int] = set()
+        for item in node.inputs:
+            if not is_permutation(item.map, node.rank):
+                continue
+            for reader in reversed(self._readers.get(item.value, ())[-4:]):
+                cluster = self.cluster[reader]
+                if id(cluster) in tried or node.position - cluster.last > _NEAR or reader.rank != node.rank:
+                    continue
+                tried.add(id(cluster))
+                for other in reader.inputs:
+                    if other.value == item.value and is_permutation(other.map, node.rank):
+                        place = self.sibling_place(node, item, other, cluster.places[reader])
+                        if self.try_join(node, place, cluster):
+                            return True
+        return False
+
+    def sibling_place(self, node: Node, item: Input, other: Input, place: tuple[int, ...]) -> tuple[int, ...]:
+        assert isinstance(item.map, tuple) and isinstance(other.map, tuple)
+        mine = [0] * node.rank
+        for own, theirs in zip(item.map, other.map, strict=True):
+            mine[own] = place[theirs]
+        return tuple(mine)
+
+    def try_join(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
+        """Add a node to a cluster where that is legal and not too big."""
+        reduced = frozenset(place[d] for d in node.reduced)
+        if reduced and target.reduced is not None and reduced != target.reduced:
+            return False
+        reads = {item.value for item in node.inputs}
+        shared = {out.result for out in node.outs if is_shared(out.result)}
+        if target.ops + len(node.body) > self.max_ops or stream_count(target, reads, shared) > self.max_operands:
+            return False
+        if not self.edges_agree(node, place, target):
+            return False
+        if self.depends([v for v in self.uses(node) if v not in target.results], target):
+            return False
+        self.put(node, place, target)
+        return True
+
+    def try_merge(self, one: Cluster, other: Cluster, loops: dict[int, int]) -> bool:
+        """Merge cluster `one` into `other`; `loops` maps the loops of `one`."""
+        if one.reduced is not None or other.reduced is not None or one.ops + other.ops > self.max_ops:
+            return False
+        if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
+            return False
+        places = {node: tuple(loops[d] for d in one.places[node]) for node in one.members}
+        if not all(self.edges_agree(node, places[node], other) for node in one.members):
+            return False
+        if self.depends([v for v in self.outside(one) if v not in other.results], other):
+            return False
+        if self.depends([v for v in self.outside(other) if v not in one.results], one):
+            return False
+        for node in one.members:
+            self.put(node, places[node], other)
+        return True
+
+    def edges_agree(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
+        """Whether everything that a node uses of a cluster is computed at the same point of the iteration space."""
+        for number, item in enumerate(node.inputs):
+            if item.value not in target.results or number in node.inlined:
+                continue
+            found = self.producer.get(item.value)
+            if found is None or not self.is_full(node, item, found):
+                return False
+            if self.place_after(node, item, target.places[found[0]], found[1]) != place:
+                return False
+        others = [*(out.init for out in node.outs), *node.captures]
+        return not any(value in target.results for value in others)
+
+    def uses(self, node: Node) -> list[mlir.Value]:
+        """What a node uses; inlined producers are seen through."""
+        used = [*(out.init for out in node.outs), *node.captures]
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if number not in node.inlined:
+                used.append(item.value)
+            elif found is not None:
+                used += self.uses(found[0])
+        return used
+
+    def outside(self, cluster: Cluster) -> list[mlir.Value]:
+        """What the members of a cluster use that it does not compute."""
+        if cluster.outside is None:
+            used = dict.fromkeys(value for node in cluster.members for value in self.uses(node))
+            cluster.outside = [value for value in used if value not in cluster.results]
+        return cluster.outside
+
+    def depends(self, values: Iterable[mlir.Value], target: Cluster) -> bool:
+        """Whether one of the values is computed from a result of the cluster. True as well when the search is long."""
+        todo = list(values)
+        seen: set[int] = set()
+        visited = 0
+        while todo:
+            value = todo.pop()
+            position = self.defined.get(value)
+            if position is None or position in seen:
+                continue
+            if value in target.results:
+                return True
+            seen.add(position)
+            node = self.nodes.get(position)
+            cluster = self.cluster.get(node) if node is not None else None
+            if cluster is None:
+                if position > target.first:
+                    todo += self.operands(position)
+            elif cluster.last > target.first:
+                seen.update(member.position for member in cluster.members)
+                todo += self.outside(cluster)
+            visited += 1
+            if visited > _SEARCH:
+                return True
+        return False
+
+    def operands(self, position: int) -> list[mlir.Value]:
+        """What an operation uses, in its regions too."""
+        found = self._operands.get(position)
+        if found is None:
+            op = self.ops[position]
+            found = list(op.operands)
+            if op.regions:
+                found += [operand for inner in operations(op) for operand in inner.operands]
+            self._operands[position] = found
+        return found
