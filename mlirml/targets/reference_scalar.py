@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.ir import mlir
 from mlirml.targets import reference_numeric as numeric
-from mlirml.targets.reference_program import ELEMENTWISE, EVALUATES, Function, Kernel, evaluates, unsupported
+from mlirml.targets.reference_program import ELEMENTWISE, Function, Kernel, evaluates, unsupported
 from mlirml.targets.reference_values import (
     Value,
     constant,
@@ -22,12 +22,6 @@ from mlirml.targets.reference_values import (
     shape_of,
     unsigned,
 )
-
-NOT_EVALUATED = {
-    "arith.scaling_extf": "micro-scaling floats are not element types of mlirml",
-    "arith.scaling_truncf": "micro-scaling floats are not element types of mlirml",
-}
-"""The operations of `arith` and `math` that have no rule, and why."""
 
 
 def _in_float(function: Kernel, dtype: np.dtype[Any], *, widest: bool = False) -> Kernel:
@@ -417,4 +411,3 @@ def poison_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 
 ELEMENTWISE |= {"arith.constant", "ub.poison"}
-assert not NOT_EVALUATED.keys() & EVALUATES.keys()
