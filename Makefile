@@ -21,10 +21,10 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 bench: $(VENV)/bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks
 
 fuzz: $(VENV)/installed
-	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz
+	MLIRML_FUZZ=20000 $(BIN)/python -m pytest tests/test_programs.py
 
 # Rebuilds the native runtime after a change; everything else in the package is used from the tree as it is.
 develop: $(VENV)/installed

@@ -178,7 +178,7 @@ class Compiled(Dispatcher):
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        from mlirml.capture.spec import spec_of
+        from mlirml.capture.spec import TensorSpec, spec_of
 
         positions = [i % len(args) if args and -len(args) <= i < len(args) else -1 for i in self.static_argnums]
         statics = {i: args[i] for i in positions if i >= 0}
@@ -190,9 +190,7 @@ class Compiled(Dispatcher):
                     f"{self._name}: static argument {position} is a {type(value).__name__}, which is not hashable"
                 ) from None
         dynamic = tuple(a for i, a in enumerate(args) if i not in statics)
-        leaves, treedef = flatten((dynamic, kwargs))
-        from mlirml.capture.spec import TensorSpec
-
+        leaves, treedef = flatten((dynamic, kwargs), is_leaf=lambda x: isinstance(x, TensorSpec))
         names = _argument_names(self.fn, args, kwargs, statics)
         paths = [_readable(p, names) for p in treedef.paths()]
         self._check_arguments(args, kwargs)

@@ -18,7 +18,8 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 NUMBERS = INTEGERS + FLOATS
 ALL = BOOL + NUMBERS
 
-Sampler = Callable[[np.random.Generator, np.dtype], tuple[tuple[Any, ...], dict[str, Any]]]
+# (random generator, dtype) -> arguments of the NumPy function
+Sampler = Callable[[Any, np.dtype], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
