@@ -533,8 +533,8 @@ WITHOUT_RULE = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_operation_has_a_rule_or_a_reason(dialect: str) -> None:
     module = ir.__getattr__(dialect)  # the classes, also where `ir` has a part of the dialect itself
-    named = [item for item in vars(module).values() if getattr(item, "OPERATION_NAME", None)]
-    classes = [item for item in named if hasattr(item, "_ODS_REGIONS")]
+    classes = [item for item in vars(module).values() if isinstance(item, type) and hasattr(item, "_ODS_REGIONS")]
+    classes = [item for item in classes if hasattr(item, "OPERATION_NAME")]
     names = {item.OPERATION_NAME for item in classes}
     structured = {item.OPERATION_NAME for item in classes if dialect == "linalg" and item._ODS_REGIONS[0] == 1}
     assert names
