@@ -1,0 +1,225 @@
+"""Lower contractions: those on memrefs become calls of vector kernels, made for their shapes.
+
+Before:
+    linalg.fill ins(%zero : f32) outs(%c : memref<360x40xf32>)
+    linalg.matmul {mlirml.schedule = {kernel = "direct", ...}}
+        ins(%a, %b : memref<360x64xf32>, memref<64x40xf32>) outs(%c : memref<360x40xf32>)
+After:
+    call @contract_direct_f32_360x40x64(%a, %b, %c)
+
+    func.func private @contract_direct_f32_360x40x64(%a: memref<360x64xf32>, %b: memref<64x40xf32>, ...) {
+      ... vector.fma ...
+    }
+
+A fill with zero right before is dropped: the kernel overwrites instead. Contractions of equal shapes, layouts and
+schedules share a kernel. Packing buffers are allocated at the top level of the calling function, for
+mlirml-plan-buffers. A contraction with the schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, mlir, operations, parse
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.lower_loops import last_fill
+from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
+from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields
+from mlirml.pipelines.schedules.contract_dot import DotKernel
+from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Kernel
+from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
+from mlirml.pipelines.schedules.contract_stream import StreamKernel
+from mlirml.pipelines.schedules.contract_tile import TileKernel
+
+_KERNELS: dict[str, type[TileKernel | DotKernel | StreamKernel]] = {
+    "packed": TileKernel,
+    "direct": TileKernel,
+    "dot": DotKernel,
+    "stream": StreamKernel,
+}
+_DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
+_CONCURRENT = ("scf.parallel", "scf.forall")
+
+
+@register
+@dataclass(frozen=True)
+class LowerContractPass(Pass):
+    """Replace contractions on memrefs by calls of kernels. The options are those of mlirml-schedule-contract."""
+
+    name = "mlirml-lower-contract"
+    vector_bits: int = 256
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    parallel: bool = True
+
+    def run(self, module: mlir.Operation) -> None:
+        machine = Machine(self.vector_bits, self.vector_registers, self.l1_bytes, self.l2_bytes, self.parallel)
+        library = Library(module)
+        for op in [op for op in operations(module) if op.name in CONTRACTIONS]:
+            try:
+                match = match_call(op, machine)
+            except NoMatch:
+                if NAME in op.attributes:
+                    del op.attributes[NAME]
+                continue
+            with op.location:
+                build_call(op, match, library)
+
+
+@dataclass(frozen=True)
+class CallMatch:
+    """What a contraction is replaced by. `fill` is the zero fill of out that the kernel makes superfluous."""
+
+    problem: Problem
+    schedule: Schedule
+    arguments: tuple[Argument, ...]
+    fill: mlir.Operation | None
+
+
+def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
+    """Look at a contraction; raises `NoMatch` when it is to be lowered to loops."""
+    if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
+        raise NoMatch("an operand is no memref")
+    given = read_fields(op)
+    if given.get("kernel") == "loops":
+        raise NoMatch("its schedule says so")
+    layouts = [_layout(value.type) for value in op.operands]
+    problem = build_problem(match_contraction(op), [strides for strides, _ in layouts])
+    schedule = Schedule(**given) if "kernel" in given else plan(problem, machine)
+    try:
+        check(problem, schedule)
+    except NoMatch:
+        # The layouts are not those that the schedule was chosen for.
+        schedule = plan(problem, machine)
+    if schedule.kernel == "loops":
+        raise NoMatch("no kernel fits")
+    arguments = [_argument(value.type, *layout) for value, layout in zip(op.operands, layouts, strict=True)]
+    if problem.swapped:
+        arguments[:2] = arguments[1::-1]
+    return CallMatch(problem, schedule, tuple(arguments), _zero_fill(op))
+
+
+def _layout(kind: mlir.MemRefType) -> tuple[list[int], int | None]:
+    """Strides, and the offset or None when it is dynamic."""
+    if kind.memory_space is not None:
+        raise NoMatch("a memref is in a memory space of its own")
+    try:
+        strides, offset = kind.get_strides_and_offset()
+    except RuntimeError as error:
+        raise NoMatch(f"{kind} has no strides") from error
+    if _DYNAMIC in strides:
+        raise NoMatch(f"{kind} has dynamic strides")
+    return strides, None if offset == _DYNAMIC else offset
+
+
+def _argument(kind: mlir.MemRefType, strides: Sequence[int], offset: int | None) -> Argument:
+    element = str(kind.element_type)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
+    return Argument(f"memref<{element}>" if offset is None else str(kind), element, offset, span)
+
+
+def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
+    fill = last_fill(op, op.operands[2])
+    constant = defining_op(fill.operands[0]) if fill else None
+    if fill is None or constant is None or constant.name != "arith.constant":
+        return None
+    value = constant.attributes["value"].value
+    return fill if value == 0 and math.copysign(1.0, value) > 0 else None
+
+
+class Library:
+    """The kernels of a module, one for each distinct contraction."""
+
+    def __init__(self, module: mlir.Operation) -> None:
+        self.block = module.regions[0].blocks[0]
+        symbols = [op.attributes["sym_name"] for op in block_ops(self.block) if "sym_name" in op.attributes]
+        self._names = {mlir.StringAttr(symbol).value for symbol in symbols}
+        self._kernels: dict[tuple[Problem, Schedule, tuple[Argument, ...], bool], tuple[str, tuple[Buffer, ...]]] = {}
+
+    def kernel(self, match: CallMatch, location: mlir.Location) -> tuple[str, tuple[Buffer, ...]]:
+        """The name and the buffers of the kernel that does what `match` asks; it is built on first use."""
+        key = (match.problem, match.schedule, match.arguments, match.fill is None)
+        if key not in self._kernels:
+            name = self._fresh(match)
+            kernel = _KERNELS[match.schedule.kernel](
+                match.problem, match.schedule, match.arguments, match.fill is None
+            ).build(name)
+            self._insert(kernel, location)
+            self._kernels[key] = name, kernel.buffers
+        return self._kernels[key]
+
+    def _fresh(self, match: CallMatch) -> str:
+        p = match.problem
+        base = f"contract_{match.schedule.kernel}_{p.compute}_{p.m.size}x{p.n.size}x{p.k_size}"
+        names = (base if number == 0 else f"{base}_{number}" for number in range(len(self._names) + 1))
+        name = next(name for name in names if name not in self._names)
+        self._names.add(name)
+        return name
+
+    def _insert(self, kernel: Kernel, location: mlir.Location) -> None:
+        parsed = parse(kernel.text, location.context)
+        function = block_ops(parsed.body)[0]
+        for op in operations(function):
+            op.location = location
+        function.detach_from_parent()
+        self.block.append(function)
+
+
+def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
+    """Replace `op` by a call of its kernel."""
+    name, buffers = library.kernel(match, op.location)
+    a, b, c = op.operands
+    values = [b, a, c] if match.problem.swapped else [a, b, c]
+    with mlir.InsertionPoint(op):
+        bases, offsets = _pass_operands(values, match.arguments)
+        scratch = _allocate(op, buffers)
+        emit.create("func.call", [*bases, *offsets, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
+    if match.fill:
+        match.fill.erase()
+    op.erase()
+
+
+def _pass_operands(
+    values: Sequence[mlir.Value], arguments: Sequence[Argument]
+) -> tuple[list[mlir.Value], list[mlir.Value]]:
+    """The memrefs to pass, and the offsets of those whose offset is dynamic."""
+    bases, offsets = [], []
+    for value, argument in zip(values, arguments, strict=True):
+        if argument.offset is not None:
+            bases.append(value)
+            continue
+        index, kind = mlir.IndexType.get(), mlir.MemRefType(value.type)
+        results = [mlir.MemRefType.get([], kind.element_type), *[index] * (1 + 2 * kind.rank)]
+        metadata = emit.create("memref.extract_strided_metadata", [value], results).results
+        bases.append(metadata[0])
+        offsets.append(metadata[1])
+    return bases, offsets
+
+
+def _allocate(op: mlir.Operation, buffers: Sequence[Buffer]) -> list[mlir.Value]:
+    """Buffers at the top level of the function, so that they can become slices of its workspace.
+
+    Inside of a concurrent loop every round needs its own, which lives for the call only.
+    """
+    if not buffers:
+        return []
+    place, function = op, op.parent
+    concurrent = False
+    while function.name != "func.func":
+        place, function = function, function.parent
+        concurrent = concurrent or place.name in _CONCURRENT
+    place = op if concurrent else place
+    kinds = [mlir.Type.parse(buffer.type) for buffer in buffers]
+    attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+    with mlir.InsertionPoint(place):
+        values = [emit.value("memref.alloc", (), kind, **attributes) for kind in kinds]
+    if concurrent or mlir.StringAttr(function.attributes["sym_name"]).value != "main":
+        following = mlir.InsertionPoint.after(place)
+        with following:
+            for value in values:
+                emit.create("memref.dealloc", [value])
+    return values

@@ -1,0 +1,313 @@
+"""Chooses the kernel of a contraction, its register tile and its blocks, from sizes, strides and the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mlirml.passes import NoMatch
+from mlirml.pipelines.schedules.contract import Operand, Problem
+
+BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
+KERNELS = ("packed", "direct", "dot", "stream", "loops")
+FEW = 4
+"""The most rows or columns that the dot kernel keeps at hand."""
+K_BLOCK = 384
+"""The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
+PARALLEL_WORK = 3_000_000
+"""Multiply-adds of about 60 us: less is not split. A quarter of it is worth a chunk."""
+CHUNKS = 64
+"""The most parts that get packing buffers of their own."""
+PACKED_B_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads."""
+
+    vector_bits: int = 256
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    parallel: bool = True
+
+    def lanes(self, element: str) -> int:
+        """How many elements a vector register holds."""
+        return self.vector_bits // BITS[element]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The attribute `mlirml.schedule` of a contraction.
+
+    `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
+    "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
+    mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
+    `parallel`: "none", or the loops that are split: "outer", "rows", "columns". `chunks`: into how many parts at most,
+    where parts have buffers of their own. `grain`: how many iterations are worth a thread.
+    """
+
+    kernel: str
+    lanes: int = 8
+    mr: int = 1
+    nr: int = 1
+    unroll: int = 1
+    kc: int = 1
+    mc: int = 1
+    nc: int = 1
+    pack: str = ""
+    parallel: str = "none"
+    chunks: int = 1
+    grain: int = 1
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of a register tile's width: `valid` columns from `offset`, in a vector of `lanes`."""
+
+    offset: int
+    lanes: int
+    valid: int
+
+
+def pieces(width: int, lanes: int) -> tuple[Piece, ...]:
+    """`width` columns as whole vectors and one narrower vector for the rest."""
+    whole = [Piece(offset, lanes, lanes) for offset in range(0, width - lanes + 1, lanes)]
+    rest = width % lanes
+    if rest:
+        whole.append(Piece(width - rest, power_of_two(rest), rest))
+    return tuple(whole)
+
+
+def padded(width: int, lanes: int) -> int:
+    """The columns of `pieces`, unused lanes counted."""
+    return sum(piece.lanes for piece in pieces(width, lanes))
+
+
+def power_of_two(size: int) -> int:
+    """The least power of two that is not less than `size`."""
+    return 1 << (size - 1).bit_length()
+
+
+def round_up(size: int, step: int) -> int:
+    """The least multiple of `step` that is not less than `size`."""
+    return -(-size // step) * step
+
+
+def check(problem: Problem, schedule: Schedule) -> None:
+    """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
+    one_k = len(problem.k) == 1
+    if schedule.kernel == "direct" and ("a" in required_packing(problem) or "b" in required_packing(problem)):
+        raise NoMatch("an operand must be packed")
+    if schedule.kernel == "packed" and not set(required_packing(problem)) <= set(schedule.pack):
+        raise NoMatch("an operand that must be packed is not")
+    if schedule.kernel == "dot":
+        few, many = (problem.m, problem.k[-1].b) if problem.m.size <= problem.n.size else (problem.n, problem.k[-1].a)
+        if not one_k or many != 1 or few.size > FEW:
+            raise NoMatch("no operand has few rows, the other contiguous along k")
+    if schedule.kernel == "stream":
+        contiguous = problem.n.b == problem.n.c == 1
+        if not one_k or not contiguous or problem.c.element != problem.compute:
+            raise NoMatch("b cannot pass by: it or out is not contiguous, or out is narrower than its sums")
+
+
+def required_packing(problem: Problem) -> str:
+    """The operands that the register tile cannot read where they are: "", "a", "b" or "ab"."""
+    many_k = len(problem.k) > 1
+    scattered = problem.n.size > 1 and problem.n.b != 1
+    return ("a" if many_k or problem.a.casts else "") + ("b" if many_k or problem.b.casts or scattered else "")
+
+
+def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Schedule:
+    """The schedule of a problem; of the kernel `kernel` when it is given. Raises `NoMatch` when that cannot be."""
+    if kernel is not None:
+        schedule = _PLANS[kernel](problem, machine)
+        check(problem, schedule)
+        return schedule
+    name = choose_kernel(problem, machine)
+    if name == "direct":
+        return plan_tile(problem, machine, wanted_packing(problem, machine))
+    return _PLANS[name](problem, machine)
+
+
+def choose_kernel(problem: Problem, machine: Machine) -> str:
+    """The kernel that is fastest; "direct" stands for the register tile, packed or not."""
+    few, many = sorted((problem.m.size, problem.n.size))
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    if len(problem.k) == 1 and _is_dot(problem, few, lanes):
+        return "dot"
+    if many == 1 or (problem.n.size > 1 and problem.n.c != 1 and any(axis.c == 1 for axis in problem.outer)):
+        return "loops"
+    b_bytes = problem.k_size * problem.n.size * size
+    in_cache = machine.l2_bytes if problem.m.size <= 2 else 16 * machine.l2_bytes
+    if problem.m.size <= 6 and problem.n.size >= 8 * lanes and b_bytes > in_cache:
+        try:
+            check(problem, Schedule("stream"))
+            return "stream"
+        except NoMatch:
+            pass
+    return "direct"
+
+
+def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
+    try:
+        check(problem, Schedule("dot"))
+    except NoMatch:
+        return False
+    return few == 1 or problem.n.size > problem.m.size or problem.k_size >= 2 * lanes
+
+
+def plan_dot(problem: Problem, machine: Machine) -> Schedule:
+    """Enough accumulators to hide the latency of additions; few rows at a time when rows are long."""
+    few, many = sorted((problem.m.size, problem.n.size))
+    lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
+    rows = max(1, min(many, (lanes if problem.k_size <= 512 else 4) // few))
+    rows = max(1, min(rows, (machine.vector_registers - few - 1) // few))
+    steps = max(1, problem.k_size // lanes)
+    unroll = max(1, min(8 // (rows * few), steps, (machine.vector_registers - few - 1) // (rows * few)))
+    schedule = Schedule("dot", lanes, mr=rows, unroll=unroll)
+    return split(problem, machine, schedule, {"rows": many // rows})
+
+
+def plan_stream(problem: Problem, machine: Machine) -> Schedule:
+    """Columns that fit the first cache with out; eight rows of b at a time, or four."""
+    lanes, rows = machine.lanes(problem.compute), problem.m.size
+    size = BITS[problem.compute] // 8
+    columns = round_up(min(problem.n.size, machine.l1_bytes // (2 * size * max(1, rows // 2))), 2 * lanes)
+    if machine.parallel:
+        columns = min(columns, round_up(max(-(-problem.n.size // 16), 512), 2 * lanes))
+    schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
+    return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
+
+
+def plan_loops(problem: Problem, machine: Machine) -> Schedule:
+    """Nothing to choose."""
+    return Schedule("loops")
+
+
+def wanted_packing(problem: Problem, machine: Machine) -> str:
+    """The operands that are worth packing, or must be packed.
+
+    An operand that is read again and again is packed when it is too big for the second cache, or when its rows lie so
+    that they fall on the same few sets of the first.
+    """
+    required, size = required_packing(problem), BITS[problem.compute] // 8
+    m, n, k = problem.m, problem.n, problem.k[-1]
+    b_collides = k.b * size % 2048 == 0 and problem.k_size * size * 32 > machine.l1_bytes
+    b_big = problem.k_size * n.size * size > machine.l2_bytes
+    pack_b = m.size >= 96 and n.size >= 96 and (b_big or b_collides)
+    a_big = m.size * problem.k_size * size > machine.l2_bytes
+    pack_a = pack_b and a_big and n.size >= 384
+    return ("a" if pack_a or "a" in required else "") + ("b" if pack_b or "b" in required else "")
+
+
+def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
+    """The register tile and the blocks around it."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    mr, nr = register_tile(problem, machine, "b" in pack)
+    one_sum = is_narrow_float(problem.c, problem.compute) or len(problem.k) > 1
+    blocks = 1 if one_sum else -(-problem.k_size // K_BLOCK)
+    kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
+    mc = max(mr, min(problem.m.size + mr - 1, machine.l2_bytes // (2 * size * kc)) // mr * mr)
+    nc = max(nr, min(problem.n.size + nr - 1, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    accumulators = mr * len(pieces(nr, lanes))
+    unroll = max(1, min(8, machine.vector_registers - 4) // accumulators) if blocks == 1 and len(problem.k) == 1 else 1
+    kernel = "packed" if pack else "direct"
+    schedule = Schedule(kernel, lanes, mr, nr, unroll, kc, mc, nc, pack)
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+def is_narrow_float(out: Operand, compute: str) -> bool:
+    """True when out rounds its sums, so that it cannot hold parts of them."""
+    return out.element != compute and "f" in compute
+
+
+def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[int, int]:
+    """Rows and columns of the register tile: the cheapest cut of out into tiles."""
+    lanes = machine.lanes(problem.compute)
+    options = list(_tiles(problem.m.size, problem.n.size, lanes, machine.vector_registers))
+    from_memory = not packed_b and problem.k_size * problem.n.size * BITS[problem.compute] // 8 > machine.l2_bytes
+    return min(options, key=lambda tile: _cost(problem, lanes, tile, from_memory))
+
+
+def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
+    widths = [vectors * lanes for vectors in range(1, 9) if vectors * lanes < columns]
+    for nr in [*widths, columns]:
+        vectors = len(pieces(nr, lanes))
+        for mr in range(1, min(rows, 14) + 1):
+            if vectors <= 8 and (mr + 1) * vectors + 1 <= registers:
+                yield mr, nr
+
+
+def _cost(problem: Problem, lanes: int, tile: tuple[int, int], from_memory: bool) -> float:
+    """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop."""
+    cost = 0.0
+    for count, rows in _cut(problem.m.size, tile[0]):
+        for panels, width in _cut(problem.n.size, tile[1]):
+            parts = pieces(width, lanes)
+            arithmetic = rows * sum(max(part.lanes / lanes, 0.5) for part in parts)
+            around = (8 + rows * len(parts)) / problem.k_size
+            memory = 2.0 * len(parts) if from_memory else 0.0
+            cost += count * panels * (max(arithmetic, 4.0) + 0.15 * (rows + len(parts)) + around + memory)
+    return cost
+
+
+def _cut(size: int, width: int) -> list[tuple[int, int]]:
+    return [(count, part) for count, part in ((size // width, width), (1, size % width)) if count and part]
+
+
+def tile_loops(problem: Problem, schedule: Schedule) -> dict[str, int]:
+    """The loops of the tile kernel that can be split, the best first, and their rounds."""
+    rows = math.prod(axis.size for axis in problem.outer_m) * -(-problem.m.size // schedule.mr)
+    columns = -(-problem.n.size // schedule.nr)
+    loops = {"rows": rows} if rows >= 8 or rows >= columns else {}
+    if not problem.outer_m and schedule.nc >= problem.n.size and columns > 1:
+        loops["columns"] = columns
+    return loops
+
+
+def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[str, int]) -> Schedule:
+    """Split the outermost loop that has work for several threads."""
+    size = BITS[problem.compute] // 8
+    work = max(problem.work, 4 * size * problem.repeats * problem.k_size * (problem.m.size + problem.n.size))
+    if not machine.parallel or work < PARALLEL_WORK:
+        return schedule
+    outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
+    rounds = math.prod(axis.size for axis in outer)
+    if rounds >= 16 or (rounds > 1 and (work // rounds < PARALLEL_WORK or not loops)):
+        each = -(-rounds // min(rounds, CHUNKS))
+        return replace(schedule, parallel="outer", chunks=-(-rounds // each), grain=_grain(work * each // rounds))
+    work //= rounds
+    for name, count in loops.items():
+        if count < 2:
+            continue
+        if name == "rows" and schedule.kernel in ("packed", "direct"):
+            return _split_rows(problem, schedule, work)
+        if name == "columns" and schedule.kernel in ("packed", "direct"):
+            schedule = replace(schedule, mc=round_up(problem.m.size, schedule.mr))
+        return replace(schedule, parallel=name, grain=_grain(work // count))
+    return schedule
+
+
+def _split_rows(problem: Problem, schedule: Schedule, work: int) -> Schedule:
+    """Blocks of rows small enough that there are sixteen of them."""
+    repeats = math.prod(axis.size for axis in problem.outer_m)
+    tiles = -(-problem.m.size // schedule.mr)
+    each = max(1, min(schedule.mc // schedule.mr, -(-tiles * repeats // 16)))
+    blocks = repeats * -(-tiles // each)
+    chunks = min(blocks, CHUNKS)
+    return replace(schedule, mc=each * schedule.mr, parallel="rows", chunks=chunks, grain=_grain(work // chunks))
+
+
+def _grain(work: int) -> int:
+    return max(1, PARALLEL_WORK // 4 // max(1, work))
+
+
+_PLANS = {
+    "packed": lambda problem, machine: plan_tile(problem, machine, "ab"),
+    "direct": lambda problem, machine: plan_tile(problem, machine, ""),
+    "dot": plan_dot,
+    "stream": plan_stream,
+    "loops": plan_loops,
+}
