@@ -47,11 +47,11 @@ def is_lane_safe(op: mlir.Operation) -> bool:
 
 def every_point(code: Code, block: mlir.Block, environment: Environment, shape: Sequence[int]) -> Array:
     """The values that a block of index arguments yields over all points of a box."""
-    dtype = dtype_of(code.terminator.operands[0].type) if code.terminator is not None else np.dtype(np.float64)
-    if all(is_lane_safe(op) for op in block_ops(block)[:-1]):
+    *body, terminator = block_ops(block)
+    if all(is_lane_safe(op) for op in body):
         (lanes,) = code.run(environment, np.indices(shape, np.int64, sparse=True))
         return np.broadcast_to(lanes, shape)
-    result = np.empty(shape, dtype)
+    result = np.empty(shape, dtype_of(terminator.operands[0].type))
     for point in np.ndindex(*shape):
         (result[point],) = code.run(environment, [np.int64(index) for index in point])
     return result

@@ -303,7 +303,8 @@ def contract_rule(op: mlir.Operation, _: Function) -> Kernel:
         sizes = [0] * rank
         for array, access in zip(arrays, accesses):
             for size, dim in zip(array.shape, access.dimensions):
-                sizes[dim or 0] = size
+                if dim is not None:
+                    sizes[dim] = size
         space = tuple(range(size) for size in sizes)
         views = [access.over(array, sizes) for access, array in zip(accesses, arrays)]
         product = np.broadcast_to(views[0].get(space) * views[1].get(space), sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ from mlirml import ir
 from mlirml.errors import LaunchError, TargetError
 from mlirml.targets.reference import interpret
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
 CONTEXT = ir.make_context()
 
 
@@ -631,6 +633,24 @@ def test_vector_bits_elements_and_steps() -> None:
     assert mask == 7
     assert steps.tolist() == [0, 1, 2, 3]
     assert made.tolist() == [-2, 1]
+
+
+def test_bfloat16_in_memory_and_vectors() -> None:
+    x, y = counted(3, 4).astype(BF16), np.zeros(4, BF16)
+    run(
+        "(%x: memref<3x4xbf16>, %y: memref<4xbf16>)",
+        f"""{INDICES}
+        %s = memref.subview %x[1, 0] [2, 4] [1, 1] : memref<3x4xbf16> to memref<2x4xbf16, strided<[4, 1], offset: 4>>
+        linalg.reduce {{arith.addf}}
+          ins(%s : memref<2x4xbf16, strided<[4, 1], offset: 4>>) outs(%y : memref<4xbf16>) dimensions = [0]
+        %v = vector.load %y[%c0] : memref<4xbf16>, vector<4xbf16>
+        %w = vector.fma %v, %v, %v : vector<4xbf16>
+        vector.store %w, %y[%c0] : memref<4xbf16>, vector<4xbf16>
+        return""",
+        x, y,
+    )  # fmt: skip
+    total = counted(3, 4)[1:].sum(0)
+    assert y.tolist() == (total * total + total).astype(BF16).tolist()
 
 
 def test_unsigned_and_bool_arrays_stand_for_signless_integers() -> None:
