@@ -41,7 +41,7 @@ class PlanBuffersPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        allocations = [op for op in operations(main) if op.name == "memref.alloc"]
+        allocations = [op for op in list(operations(main)) if op.name == "memref.alloc" and not erase_unused(op)]
         lifetimes = find_lifetimes(main, allocations)
         offsets, size = place(lifetimes)
         with main.context:
@@ -61,6 +61,14 @@ class Lifetime:
 
     def overlaps(self, other: Lifetime) -> bool:
         return self.first <= other.last and other.first <= self.last
+
+
+def erase_unused(allocation: mlir.Operation) -> bool:
+    """Erase an allocation that nothing uses."""
+    unused = not any(True for _ in allocation.results[0].uses)
+    if unused:
+        allocation.erase()
+    return unused
 
 
 def byte_size(kind: mlir.Type) -> int:

@@ -105,15 +105,33 @@ class Builder:
 
     def build(self, needed: set[mlir.Value], replaced: dict[mlir.Value, mlir.Value]) -> None:
         """Build the operation; `replaced` maps old results to new ones and learns these."""
-        outs = [(node, out) for node in self.members for out in node.outs if out.result in needed]
+        outs = [pair for node in self.members for pair in self.kept(node, needed)]
         if not outs:
             return
         with fused_location(self.members):
             inits = [self.init(out, replaced) for _, out in outs]
+            self.cover_loops([out for _, out in outs])
             loads = [replaced.get(value, value) for value, _ in self.loads]
             op = self.create(loads, inits, [out for _, out in outs], replaced)
         for (_, out), result in zip(outs, op.results, strict=True):
             replaced[out.result] = result
+
+    def cover_loops(self, outs: list[Out]) -> None:
+        """Add an empty tensor where no operand is left that gives the extent of a reduced loop."""
+        maps = [map_ for _, map_ in self.loads]
+        maps += [compose(out.map, self.cluster.places[self.inside[out.result][0]]) for out in outs]
+        covered = {d for map_ in maps for d in loops_of(map_)}
+        for node in self.members:
+            for shape in node.shapes:
+                map_ = compose(shape.map, self.cluster.places[node])
+                if not covered.issuperset(loops_of(map_)):
+                    covered.update(loops_of(map_))
+                    self.loads[emit.empty(shape.kind), map_] = node.outs[0].value
+
+    def kept(self, node: Node, needed: set[mlir.Value]) -> list[tuple[Node, Out]]:
+        """The outs of a member that become results: all of a reduction, whose accumulators may read each other."""
+        used = [(node, out) for out in node.outs if out.result in needed]
+        return used if node.is_elementwise or not used else [(node, out) for out in node.outs]
 
     def init(self, out: Out, replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
         """The init that a reduction starts from, an empty tensor for other results."""
@@ -164,7 +182,7 @@ class Builder:
         for out in node.outs:
             if out.argument is not None:
                 if out.result not in accumulators:
-                    return
+                    return  # a reduction that nobody reads
                 environment[out.argument] = accumulators[out.result]
         if node.clones:
             self.clone_body(node, place, environment, replaced)
@@ -242,6 +260,13 @@ def compose(map_: Map, place: tuple[int, ...]) -> Map:
     rank = max(place, default=-1) + 1
     inner = mlir.AffineMap.get(rank, 0, loops)
     return mlir.AffineMap.get(rank, 0, [expression.compose(inner) for expression in map_.results])
+
+
+def loops_of(map_: Map) -> list[int]:
+    """The loops whose extents an operand gives."""
+    if isinstance(map_, tuple):
+        return list(map_)
+    return [expression.position for expression in map_.results if isinstance(expression, mlir.AffineDimExpr)]
 
 
 def affine_map(map_: Map, rank: int) -> mlir.Attribute:

@@ -43,6 +43,14 @@ class Out:
     value: mlir.Value
 
 
+@dataclass(frozen=True)
+class Shape:
+    """An operand that may be read or not; its type gives the extents of some loops."""
+
+    kind: mlir.Type
+    map: Map
+
+
 @dataclass(eq=False)
 class Node:
     """A structured operation: iteration space, inputs, outs and body.
@@ -58,6 +66,7 @@ class Node:
     outs: tuple[Out, ...]
     body: tuple[mlir.Operation, ...]
     captures: tuple[mlir.Value, ...]
+    shapes: tuple[Shape, ...]
     untidy: bool
     cost: int | None = None
     clones: int = 0
@@ -147,7 +156,17 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
     untidy = len(inputs) < first_out or len(keys) < len(inputs) or op.name in _NAMED
     captures = captured(ops[:-1], arguments, yields)
     return Node(
-        op, position, sizes, reduction, tuple(inputs), tuple(outs), tuple(ops[:-1]), captures, untidy, own_cost(ops[:-1])
+        op,
+        position,
+        sizes,
+        reduction,
+        tuple(inputs),
+        tuple(outs),
+        tuple(ops[:-1]),
+        captures,
+        tuple(Shape(operands[n].type, read[n][0]) for n in range(first_out)) if any(reduction) else (),
+        untidy,
+        own_cost(ops[:-1]),
     )
 
 

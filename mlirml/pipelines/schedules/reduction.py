@@ -238,7 +238,7 @@ def reduce_columns(task: Reduction) -> None:
     """Rows added into a piece of the out row."""
     nest, frame = task.nest, task.frame
     rank, width = parallel_rank(nest), nest.sizes[-1]
-    tile = max(64, COLUMNS_BYTES // sum(element_bytes(reducer.kind) for reducer in task.reducers))
+    tile = max(1, COLUMNS_BYTES // sum(element_bytes(reducer.kind) for reducer in task.reducers))
     count = math.ceil(width / tile)
     inside = task.each_ns * math.prod(nest.sizes[rank:-1])
     outer_parallel = rank > 0 and nest.sizes[0] >= count
