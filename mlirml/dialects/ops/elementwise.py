@@ -594,6 +594,8 @@ def clip(
     if not bounds:
         raise ShapeError("clip: give at least one of a_min and a_max")
     dtype = result_type(a, *bounds)
+    if dtype.name == "bfloat16":  # NumPy has no such loop for `clip` and takes the next wider one
+        dtype = np.dtype(np.float32)
     shape = broadcast_shapes("clip", (a, *bounds))
     for operand in bounds:
         check_literal("clip", operand, dtype)
@@ -630,6 +632,7 @@ def isclose(
     b: Builder, a: Operand, b_: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Value:
     """True where |a - b| <= atol + rtol * |b|, or both are the same infinity."""
+    b_ = b.broadcast(b_, b_.shape, result_type(b_, Scalar(1.0)))  # so that differences of integers do not wrap
     difference = absolute.build(b, subtract.build(b, a, b_))
     bound = add.build(b, Scalar(atol), multiply.build(b, Scalar(rtol), absolute.build(b, b_)))
     close = logical_and.build(b, less_equal.build(b, difference, bound), isfinite.build(b, b_))
