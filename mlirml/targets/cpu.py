@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from mlirml.ir import mlir
 
 OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
-SCHEDULE = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
+SCHEDULE = (
+    "mlirml-schedule-contract{{{contract}}},mlirml-bufferize,mlirml-widen-bools,mlirml-lower-contract{{{contract}}},"
+    "mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
+)
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
@@ -22,7 +25,8 @@ LOWER = (
     "mlirml-emit-entry"
 )
 PASSES = (
-    "fuse", "bufferize", "widen_bools", "lower_loops", "plan_buffers", "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
+    "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_loops", "plan_buffers",
+    "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 
@@ -31,7 +35,14 @@ def cpu_target() -> Target:
     """The target for this machine. Imports neither MLIR nor llvmlite."""
     return Target(
         name="cpu",
-        stages=(("optimize", OPTIMIZE), ("schedule", SCHEDULE), ("lower", f"{expand_math()},{LOWER}")),
+        stages=(
+            ("raise", ""),
+            ("transform", ""),
+            ("optimize", OPTIMIZE),
+            ("offload", ""),
+            ("schedule", SCHEDULE.format(contract=machine_options())),
+            ("lower", f"{expand_math()},{LOWER}"),
+        ),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(host_facts().items()),
@@ -75,6 +86,22 @@ def expand_math() -> str:
     values = {"fma": "fma" in flags, "scalef": vector_bits() == 512, "f16c": "f16c" in flags}
     options = [f"{name}={str(value).lower()}" for name, value in values.items()]
     return f"mlirml-expand-math{{{' '.join(options)} vector-bits={vector_bits()}}}"
+
+
+def machine_options() -> str:
+    """The options of the contraction passes for this processor."""
+    bits = vector_bits()
+    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}"
+
+
+@cache
+def l2_bytes() -> int:
+    """The size of the second-level cache of one core; 1 MiB where the kernel does not tell."""
+    try:
+        with open("/sys/devices/system/cpu/cpu0/cache/index2/size", encoding="ascii") as file:
+            return int(file.read().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 1 << 20
 
 
 def codegen(module: Any) -> Artifact:
