@@ -12,7 +12,7 @@ from mlirml.pipelines.schedules.contract_plan import KERNELS, Schedule, power_of
 
 NAME = "mlirml.schedule"
 _WORDS = {"kernel": KERNELS, "pack": ("", "a", "b", "ab"), "parallel": ("none", "outer", "rows", "columns")}
-_DEFAULTS = {field.name: field.default for field in fields(Schedule)}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Schedule)}
 
 
 def to_attribute(schedule: Schedule) -> mlir.Attribute:
@@ -36,7 +36,7 @@ def read_fields(op: mlir.Operation) -> dict[str, Any]:
             raise _error(op, f"{item.name} is no field of a schedule", f"the fields are {', '.join(_DEFAULTS)}")
         if item.name in _WORDS and value not in _WORDS[item.name]:
             raise _error(op, f"{item.name} cannot be {item.attr}", f'it is one of "{", ".join(_WORDS[item.name])}"')
-        if item.name not in _WORDS and (not isinstance(value, int) or value < 1):
+        if item.name not in _WORDS and (not isinstance(value, int) or value < min(1, _DEFAULTS[item.name])):
             raise _error(op, f"{item.name} must be a positive integer, not {item.attr}", None)
         found[item.name] = value
     if found.get("lanes", 1) != power_of_two(found.get("lanes", 1)):

@@ -40,10 +40,13 @@ class Room:
     stride: int
 
 
-def pack_panel(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, lanes: int) -> None:
-    """Copy one panel, by vectors along its rows or along k where one of them is contiguous."""
+def pack_panel(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, lanes: int, prefetch: int = 0) -> None:
+    """Copy one panel, by vectors along its rows or along k where one of them is contiguous.
+
+    `prefetch`: how many rounds of k ahead memory is asked for, 0 for not at all.
+    """
     if panel.row == 1:
-        _pack_rows(e, panel, axes, room, lanes)
+        _pack_rows(e, panel, axes, room, lanes, prefetch)
     elif axes[-1].stride == 1 and panel.width > 1:
         _pack_squares(e, panel, axes, room, lanes)
     else:
@@ -68,9 +71,11 @@ def _k_nest(e: Emitter, axes: tuple[KAxis, ...], base: Index, step: int = 1) -> 
         yield k * inner + number, at, left
 
 
-def _pack_rows(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, lanes: int) -> None:
+def _pack_rows(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, lanes: int, prefetch: int) -> None:
     with _k_nest(e, axes, panel.base) as (k, at, _):
         for piece in pieces(panel.width, lanes):
+            if prefetch:
+                e.prefetch(panel.source, at + prefetch * axes[-1].stride + piece.offset)
             value = e.load(panel.source, at + piece.offset, piece.lanes, piece.valid)
             value = convert(e, value, panel.casts, piece.lanes)
             e.store(value, room.view, room.base + k * room.stride + piece.offset, piece.lanes)

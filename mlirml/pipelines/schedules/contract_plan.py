@@ -44,8 +44,9 @@ class Schedule:
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
     mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
-    `parallel`: "none", or the loops that are split: "outer", "rows", "columns". `chunks`: into how many parts at most,
-    where parts have buffers of their own. `grain`: how many iterations are worth a thread.
+    `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
+    "columns". `chunks`: into how many parts at most, where parts have buffers of their own. `grain`: how many
+    iterations are worth a thread.
     """
 
     kernel: str
@@ -57,6 +58,7 @@ class Schedule:
     mc: int = 1
     nc: int = 1
     pack: str = ""
+    prefetch: int = 0
     parallel: str = "none"
     chunks: int = 1
     grain: int = 1
@@ -98,6 +100,9 @@ def round_up(size: int, step: int) -> int:
 def check(problem: Problem, schedule: Schedule) -> None:
     """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
     one_k = len(problem.k) == 1
+    several_blocks = problem.outer_m or schedule.mc < problem.m.size or schedule.nc < problem.n.size
+    if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
+        raise NoMatch("columns can be split only when all rows are one block")
     if schedule.kernel == "direct" and ("a" in required_packing(problem) or "b" in required_packing(problem)):
         raise NoMatch("an operand must be packed")
     if schedule.kernel == "packed" and not set(required_packing(problem)) <= set(schedule.pack):
@@ -189,16 +194,14 @@ def plan_loops(problem: Problem, machine: Machine) -> Schedule:
 def wanted_packing(problem: Problem, machine: Machine) -> str:
     """The operands that are worth packing, or must be packed.
 
-    An operand that is read again and again is packed when it is too big for the second cache, or when its rows lie so
-    that they fall on the same few sets of the first.
+    b is packed when enough rows of a read it again and it is too big for the second cache, or its rows lie so that
+    they fall on the same few sets of the first. Packing a costs little as soon as there are many columns.
     """
     required, size = required_packing(problem), BITS[problem.compute] // 8
-    m, n, k = problem.m, problem.n, problem.k[-1]
-    b_collides = k.b * size % 2048 == 0 and problem.k_size * size * 32 > machine.l1_bytes
-    b_big = problem.k_size * n.size * size > machine.l2_bytes
-    pack_b = m.size >= 96 and n.size >= 96 and (b_big or b_collides)
-    a_big = m.size * problem.k_size * size > machine.l2_bytes
-    pack_a = pack_b and a_big and n.size >= 384
+    m, n, k = problem.m.size, problem.n.size, problem.k_size
+    collides = problem.k[-1].b * size % 2048 == 0 and k * size * 32 > machine.l1_bytes
+    pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes or collides)
+    pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
     return ("a" if pack_a or "a" in required else "") + ("b" if pack_b or "b" in required else "")
 
 
@@ -214,7 +217,8 @@ def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
     accumulators = mr * len(pieces(nr, lanes))
     unroll = max(1, min(8, machine.vector_registers - 4) // accumulators) if blocks == 1 and len(problem.k) == 1 else 1
     kernel = "packed" if pack else "direct"
-    schedule = Schedule(kernel, lanes, mr, nr, unroll, kc, mc, nc, pack)
+    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    schedule = Schedule(kernel, lanes, mr, nr, unroll, kc, mc, nc, pack, prefetch)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 

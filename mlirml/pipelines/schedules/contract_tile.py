@@ -197,7 +197,7 @@ class TileKernel:
                 column = (work.first + t) * self.columns.width
                 panel = Panel(self.frame.b, work.place.b + column * axis.b, axis.b, width, self.problem.b.casts)
                 room = Room(self.room_b, base + t * (self.panel_width * self.panel_k), self.panel_width)
-                pack_panel(self.e, panel, axes, room, self.schedule.lanes)
+                pack_panel(self.e, panel, axes, room, self.schedule.lanes, self.schedule.prefetch)
 
     def _cut(self, low: Index, high: Index, grid: Grid, first: Index) -> Iterator[tuple[Index, Index, int]]:
         """Tiles `low` to `high`, counted from tile `first`, as runs (low, high, width) of equal width."""
@@ -264,6 +264,8 @@ class TileKernel:
         e, compute = self.e, self.problem.compute
         columns = []
         for part in parts:
+            if self.schedule.prefetch and not self.room_b:
+                e.prefetch(b.view, b.base + (k + self.schedule.prefetch) * b.k_stride + part.offset)
             value = e.load(b.view, b.base + k * b.k_stride + part.offset, part.lanes, part.valid)
             columns.append(convert(e, value, b.casts, part.lanes))
         after: list[str] = []

@@ -120,7 +120,7 @@ class Emitter:
             name, by = self.at(index), self.constant(size)
             digits.append(Index(((self._arith("remui", name, by), 1),)))
             index = Index(((self._arith("divui", name, by), 1),))
-        return [index, *reversed(digits)]
+        return [index, *reversed(digits)] if sizes else []
 
     @contextmanager
     def loop(self, lower: Value, upper: Value, step: int = 1, hint: str = "i") -> Iterator[Index]:
@@ -201,6 +201,10 @@ class Emitter:
         if isinstance(valid, Index):
             return self.let(f"vector.create_mask {self.at(valid)} : vector<{lanes}xi1>", "mask")
         return self.let(f"vector.constant_mask [{valid}] : vector<{lanes}xi1>", "mask")
+
+    def prefetch(self, view: View, index: Value) -> None:
+        """Ask for memory that is read soon; it may lie outside of the view."""
+        self.do(f"memref.prefetch {view.name}[{self.at(index)}], read, locality<3>, data : {view.type}")
 
     def load_scalar(self, view: View, index: Value) -> str:
         """One element."""
