@@ -1,0 +1,1 @@
+"""Benchmarks of mlirml against its peers: `python -m benchmarks --help`."""

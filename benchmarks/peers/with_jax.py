@@ -1,0 +1,65 @@
+"""JAX: `jax.jit`, with the functions of `jax.nn` where it has them. Inputs and results stay on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.workloads import HEADS, Arguments
+
+
+def version() -> str:
+    """Its name and version."""
+    return f"jax {jax.__version__}"
+
+
+def _chain(a: Any, b: Any, c: Any) -> Any:
+    t = a * b + c
+    u = jnp.tanh(t)
+    s = jax.nn.sigmoid(u)
+    return jnp.where(t > 0, u * s, jnp.exp(-jnp.abs(t)) - c) * 0.5 + s * b
+
+
+def _layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * gain + bias
+
+
+def _block(x: Any, p: Any) -> Any:
+    h = _layer_norm(x, p["gain1"], p["bias1"]) @ p["w_qkv"] + p["b_qkv"]
+    q, k, v = (t.reshape(1, len(x), HEADS, -1) for t in jnp.split(h, 3, axis=-1))
+    attention = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+    x = x + attention.reshape(x.shape) @ p["w_out"] + p["b_out"]
+    h = jax.nn.gelu(_layer_norm(x, p["gain2"], p["bias2"]) @ p["w1"] + p["b1"], approximate=True)
+    return x + h @ p["w2"] + p["b2"]
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "matmul": lambda a, b: a @ b,
+    "matvec": lambda a, b: a @ b,
+    "chain": _chain,
+    "softmax": lambda x: jax.nn.softmax(x, axis=-1),
+    "layer_norm": _layer_norm,
+    "sum_axis0": lambda x: jnp.sum(x, axis=0),
+    "sum_axis1": lambda x: jnp.sum(x, axis=1),
+    "linear_gelu": lambda x, w, b: jax.nn.gelu(x @ w + b, approximate=True),
+    "mlp": lambda x, w1, b1, w2, b2: jax.nn.softmax(jax.nn.relu(x @ w1 + b1) @ w2 + b2, axis=-1),
+    "block": _block,
+    "call": lambda a, b: a + b,
+}
+
+
+def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
+    """The workload as a JAX user would write it."""
+    function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
+    compiled = jax.jit(function)
+    on_device = jax.tree.map(jnp.asarray, arguments)
+    return lambda: compiled(*on_device).block_until_ready()
+
+
+def to_numpy(result: Any) -> Any:
+    """The result as an array."""
+    return np.asarray(result)

@@ -1,0 +1,26 @@
+"""The NumPy functions, compiled by mlirml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mlirml as ml
+from benchmarks.workloads import WORKLOADS, Arguments
+
+
+def version() -> str:
+    """Its name and version."""
+    return f"mlirml {ml.__version__}"
+
+
+def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
+    """The workload's NumPy function, compiled."""
+    ml.config.threads = threads
+    return partial(ml.compile(WORKLOADS[name].function), *arguments)
+
+
+def to_numpy(result: Any) -> Any:
+    """The result as an array."""
+    return result

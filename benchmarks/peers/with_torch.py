@@ -1,0 +1,79 @@
+"""PyTorch, eager: what its users run when they do not compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.workloads import HEADS, Arguments
+
+
+def version() -> str:
+    """Its name and version."""
+    return f"torch {torch.__version__}"
+
+
+def _chain(a: Any, b: Any, c: Any) -> Any:
+    t = a * b + c
+    u = torch.tanh(t)
+    s = torch.sigmoid(u)
+    return torch.where(t > 0, u * s, torch.exp(-torch.abs(t)) - c) * 0.5 + s * b
+
+
+def _layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    return F.layer_norm(x, x.shape[-1:], gain, bias, 1e-5)
+
+
+def _linear_gelu(x: Any, w: Any, b: Any) -> Any:
+    return F.gelu(torch.addmm(b, x, w), approximate="tanh")
+
+
+def _mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    return torch.softmax(torch.addmm(b2, torch.relu(torch.addmm(b1, x, w1)), w2), -1)
+
+
+def _block(x: Any, p: Any) -> Any:
+    h = torch.addmm(p["b_qkv"], _layer_norm(x, p["gain1"], p["bias1"]), p["w_qkv"])
+    q, k, v = (t.reshape(1, len(x), HEADS, -1).transpose(1, 2) for t in h.chunk(3, -1))
+    attention = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = x + torch.addmm(p["b_out"], attention.transpose(1, 2).reshape(x.shape), p["w_out"])
+    h = _linear_gelu(_layer_norm(x, p["gain2"], p["bias2"]), p["w1"], p["b1"])
+    return x + torch.addmm(p["b2"], h, p["w2"])
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "matmul": lambda a, b: a @ b,
+    "matvec": lambda a, b: a @ b,
+    "chain": _chain,
+    "softmax": lambda x: torch.softmax(x, -1),
+    "layer_norm": _layer_norm,
+    "sum_axis0": lambda x: x.sum(0),
+    "sum_axis1": lambda x: x.sum(1),
+    "linear_gelu": _linear_gelu,
+    "mlp": _mlp,
+    "block": _block,
+    "call": lambda a, b: a + b,
+}
+
+
+def _tensors(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _tensors(value) for key, value in tree.items()}
+    return torch.from_numpy(tree.copy())
+
+
+def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
+    """The workload as a PyTorch user would write it."""
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
+    return partial(function, *map(_tensors, arguments))
+
+
+def to_numpy(result: Any) -> Any:
+    """The result as an array."""
+    return result.numpy()

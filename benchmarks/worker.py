@@ -1,0 +1,103 @@
+"""The process of one peer: reads a request a line, answers a line, both JSON.
+
+`{"do": "start"}` imports the peer, `load` builds and checks a workload, `run` times it, `drop` forgets it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Samples shorter than this are made of several calls, so that the clock's own cost does not count.
+_SHORTEST = 2e-4
+
+
+def timed(call: Callable[[], Any], seconds: float, most: int = 500) -> list[float]:
+    """Seconds a call, sampled for about `seconds`; one sample at least."""
+    clock = time.perf_counter
+    start = clock()
+    call()
+    inner = max(1, int(_SHORTEST / max(clock() - start, 1e-8)))
+    samples: list[float] = []
+    end = clock() + seconds
+    while not samples or (clock() < end and len(samples) < most):
+        start = clock()
+        for _ in range(inner):
+            call()
+        samples.append((clock() - start) / inner)
+    return samples
+
+
+class Worker:
+    """What the process knows: the peer's module and one workload."""
+
+    def __init__(self, peer: str, threads: int) -> None:
+        self.peer = peer
+        self.threads = threads
+        self.module: Any = None
+        self.call: Callable[[], Any] | None = None
+
+    def start(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Import the peer."""
+        try:
+            self.module = importlib.import_module(f"benchmarks.peers.with_{self.peer}")
+        except ModuleNotFoundError as missing:
+            return {"missing": str(missing)}
+        return {"version": self.module.version()}
+
+    def load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Build a workload and call it once; the error of its result and the seconds that took."""
+        from benchmarks.workloads import error
+
+        # Both files were written by the driver, a moment ago.
+        arguments = pickle.loads(Path(request["arguments"]).read_bytes())
+        expected = pickle.loads(Path(request["expected"]).read_bytes())
+        start = time.perf_counter()
+        self.call = self.module.build(request["workload"], arguments, self.threads)
+        if self.call is None:
+            return {"skip": True}
+        result = self.call()
+        first = time.perf_counter() - start
+        return {"error": error(self.module.to_numpy(result), expected), "first": first}
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Time the workload."""
+        assert self.call is not None
+        return {"samples": timed(self.call, request["seconds"])}
+
+    def drop(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Forget the workload and its arrays."""
+        self.call = None
+        gc.collect()
+        return {}
+
+
+def main() -> None:
+    """Serve requests until the input ends."""
+    peer, threads, cpu = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if cpu != "any":
+        os.sched_setaffinity(0, {int(cpu)})
+    # Libraries print to standard output; the answers go where they cannot.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker(peer, threads)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(worker, request["do"])(request)
+        except Exception as failure:
+            answer = {"failure": f"{type(failure).__name__}: {failure}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

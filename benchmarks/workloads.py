@@ -1,0 +1,189 @@
+"""The workloads: plain NumPy functions, their inputs, and how much work they are. Needs NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Arguments = tuple[Any, ...]
+HEADS = 12
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A function to time. `sizes`, or `quick` in a trial, go to `inputs`, and to `work`, which counts `unit`s."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: Callable[..., Arguments]
+    sizes: tuple[int, ...]
+    quick: tuple[int, ...]
+    unit: str = ""  # "flop", "byte", or "" where only the time matters
+    work: Callable[..., float] = lambda *sizes: 0.0
+
+    def arguments(self, quick: bool) -> Arguments:
+        """The inputs: the same ones in every run."""
+        return self.inputs(*(self.quick if quick else self.sizes))
+
+    def amount(self, quick: bool) -> float:
+        """How much work one call is, in flops or bytes."""
+        return self.work(*(self.quick if quick else self.sizes))
+
+
+def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A matrix product."""
+    return a @ b
+
+
+def chain(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Elementwise operations that NumPy walks over memory for one by one."""
+    t = a * b + c
+    u = np.tanh(t)
+    e = np.exp(-np.abs(t))
+    s = 1 / (1 + np.exp(-u))
+    return np.where(t > 0, u * s, e - c) * 0.5 + s * b
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax of each row."""
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x: np.ndarray, gain: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Each row with mean 0 and variance 1, scaled and moved."""
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + 1e-5) * gain + bias
+
+
+def sum_columns(x: np.ndarray) -> np.ndarray:
+    """The sums over axis 0."""
+    return np.sum(x, axis=0)
+
+
+def sum_rows(x: np.ndarray) -> np.ndarray:
+    """The sums over axis 1."""
+    return np.sum(x, axis=1)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    """The Gaussian error linear unit, in its tanh form."""
+    return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+def linear_gelu(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A dense layer."""
+    return gelu(x @ w + b)
+
+
+def mlp(x: np.ndarray, w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.ndarray) -> np.ndarray:
+    """A network of two layers."""
+    return softmax(np.maximum(x @ w1 + b1, 0) @ w2 + b2)
+
+
+def block(x: np.ndarray, p: dict[str, np.ndarray]) -> np.ndarray:
+    """A transformer block with causal attention, layer norm first."""
+    length, width = x.shape
+    h = layer_norm(x, p["gain1"], p["bias1"]) @ p["w_qkv"] + p["b_qkv"]
+    q, k, v = (np.transpose(t.reshape(length, HEADS, width // HEADS), (1, 0, 2)) for t in np.split(h, 3, axis=-1))
+    scores = q @ np.swapaxes(k, 1, 2) * (width // HEADS) ** -0.5
+    attention = softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf)) @ v
+    x = x + np.transpose(attention, (1, 0, 2)).reshape(length, width) @ p["w_out"] + p["b_out"]
+    return x + linear_gelu(layer_norm(x, p["gain2"], p["bias2"]), p["w1"], p["b1"]) @ p["w2"] + p["b2"]
+
+
+def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A sum so small that only the call costs."""
+    return a + b
+
+
+def _normal(*shapes: tuple[int, ...], scale: float = 1.0) -> Arguments:
+    rng = np.random.default_rng(0)
+    return tuple(np.float32(scale) * rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
+
+
+def _two_matrices(m: int, k: int, n: int) -> Arguments:
+    return _normal((m, k), (k, n))
+
+
+def _linear(m: int, k: int, n: int) -> Arguments:
+    return _normal((m, k), (k, n), (n,), scale=0.2)
+
+
+def _mlp(batch: int, inputs: int, hidden: int, classes: int) -> Arguments:
+    return _normal((batch, inputs), (inputs, hidden), (hidden,), (hidden, classes), (classes,), scale=0.2)
+
+
+def _block(length: int, width: int) -> Arguments:
+    shapes = {
+        "gain1": (width,), "bias1": (width,), "w_qkv": (width, 3 * width), "b_qkv": (3 * width,),
+        "w_out": (width, width), "b_out": (width,), "gain2": (width,), "bias2": (width,),
+        "w1": (width, 4 * width), "b1": (4 * width,), "w2": (4 * width, width), "b2": (width,),
+    }  # fmt: skip
+    x, *parameters = _normal((length, width), *shapes.values(), scale=0.05)
+    return x, dict(zip(shapes, parameters))
+
+
+def _matmul_flops(m: int, k: int, n: int) -> float:
+    return 2.0 * m * k * n
+
+
+def _block_flops(length: int, width: int) -> float:
+    return 2.0 * length * 12 * width * width + 4.0 * length * length * width
+
+
+def _matmul(*sizes: int) -> Workload:
+    name = f"matmul{sizes[0]}" if len(set(sizes)) == 1 else f"matmul{'x'.join(map(str, sizes))}"
+    return Workload(name, matmul, _two_matrices, sizes, (33, 17, 40), "flop", _matmul_flops)
+
+
+_ALL = (
+    _matmul(256, 256, 256),
+    _matmul(1024, 1024, 1024),
+    _matmul(2048, 2048, 2048),
+    _matmul(1000, 1013, 977),
+    Workload("matvec4096", matmul, lambda n: _normal((n, n), (n,)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload("chain16m", chain, lambda n: _normal(*[(n,)] * 3), (1 << 24,), (1000,), "byte", lambda n: 16.0 * n),
+    Workload("softmax", softmax, lambda m, n: _normal((m, n)), (4096, 2048), (7, 33), "byte", lambda m, n: 8.0 * m * n),
+    Workload(
+        "layer_norm", layer_norm, lambda m, n: _normal((m, n), (n,), (n,)), (4096, 1024), (7, 33), "byte",
+        lambda m, n: 8.0 * m * n,
+    ),
+    Workload("sum_axis0", sum_columns, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload("sum_axis1", sum_rows, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload("linear_gelu", linear_gelu, _linear, (512, 768, 3072), (9, 24, 31), "flop", _matmul_flops),
+    Workload(
+        "mlp512", mlp, _mlp, (512, 784, 128, 10), (8, 20, 16, 10), "flop", lambda b, i, h, o: 2.0 * b * h * (i + o)
+    ),
+    Workload("block128x768", block, _block, (128, 768), (16, 48), "flop", _block_flops),
+    Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
+)  # fmt: skip
+
+WORKLOADS = {workload.name: workload for workload in _ALL}
+
+
+def reference(workload: Workload, arguments: Arguments) -> np.ndarray:
+    """The result in float64 arithmetic: the same function on float64 inputs."""
+    result: np.ndarray = workload.function(*_as_double(arguments))
+    assert result.dtype == np.float64
+    return result
+
+
+def _as_double(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _as_double(value) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(map(_as_double, tree))
+    return tree.astype(np.float64)
+
+
+def error(result: Any, expected: np.ndarray) -> float:
+    """The largest error, as a share of the largest element expected; infinite for NaN or another shape or dtype."""
+    result = np.asarray(result)
+    if result.shape != expected.shape or result.dtype != np.float32 or not np.isfinite(result).all():
+        return float("inf")
+    return float(np.max(np.abs(result - expected)) / np.max(np.abs(expected)))

@@ -1,0 +1,133 @@
+"""The command `mlirml`: what is here, what becomes of a function, and the disk cache."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from mlirml.errors import MlirmlError
+
+_SIGNATURE = """\
+FILE.py:FUNCTION names a function in a file. --args gives its arguments as they would stand in a call, with a type in
+the place of each array: "f32[4,8], f64[8]" (dtypes: bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64; f32[] is an
+array without dimensions); "int", "float" and "bool" stand for Python numbers; lists, tuples and dicts may hold them,
+"axis=0" passes by name, and literals are passed as they are.
+
+examples:
+  mlirml explain model.py:forward --args "f32[64,784], {'w': f32[784,10], 'b': f32[10]}"
+  mlirml ir model.py:forward --args "f32[64,784], {'w': f32[784,10], 'b': f32[10]}" --stage optimize
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status: 0 when all went well, 1 for a failure, 2 for a wrong command line."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["bench"]:  # everything behind it is for the benchmarks, --help too
+        from mlirml.cli.bench import bench
+
+        return bench(arguments[1:])
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+        return status
+    except MlirmlError as error:
+        kind = type(error)
+        print(f"{kind.__module__}.{kind.__name__}: {error}", file=sys.stderr)
+    except BrokenPipeError:  # `mlirml ir ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"mlirml: {error.filename}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mlirml",
+        description="An MLIR-based compiler for Python numeric code. See also: mlirml-opt --help",
+        epilog="Exit status: 0 when all went well, 1 when something failed, 2 for a wrong command line.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print versions, and end")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    command = commands.add_parser("devices", help="list the targets and what they run on")
+    command.set_defaults(run=_devices)
+
+    command = _function_command(commands, "explain", "show what each stage makes of a function, and where it would run")
+    command.set_defaults(run=_explain)
+
+    command = _function_command(commands, "ir", "print the IR of a function after a stage")
+    command.add_argument("--stage", metavar="NAME", default="capture", help="capture (default), optimize, ..., lower")
+    command.add_argument(
+        "--emit", choices=("mlir", "llvm", "asm"), default="mlir", help="LLVM IR and assembly are of stage lower"
+    )
+    command.add_argument("-o", metavar="FILE", default="-", help="write to a file")
+    command.set_defaults(run=_ir)
+
+    commands.add_parser("bench", help="run the benchmarks of a source checkout", add_help=False)
+
+    command = commands.add_parser("cache", help="list, check or clear the disk cache of compiled programs")
+    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+    action = actions.add_parser("list", help="list the entries, the least recently used first")
+    action.set_defaults(run=_cache("show"))
+    action = actions.add_parser("check", help="look for damaged entries; exit status 1 if there are any")
+    action.add_argument("--fix", action="store_true", help="remove them")
+    action.set_defaults(run=_cache("check"))
+    action = actions.add_parser("clear", help="remove all entries")
+    action.set_defaults(run=_cache("clear"))
+    return parser
+
+
+def _function_command(commands: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=what, description=what, epilog=_SIGNATURE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument("function", metavar="FILE.py:FUNCTION")
+    command.add_argument("--args", metavar="TYPES", default="", help="the arguments of the call")
+    command.add_argument("--static", metavar="N,N", default="", help="positions of static arguments")
+    command.add_argument("--target", metavar="NAME", default=None, help="the target (default: cpu)")
+    return command
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import mlirml
+        from mlirml.cache import versions
+
+        found = ", ".join(f"{name.removeprefix('version.')} {v}" for name, v in versions()[1:])
+        print(f"mlirml {mlirml.__version__} (Python {sys.version.split()[0]}, {found})")
+        parser.exit()
+
+
+def _devices(options: argparse.Namespace) -> int:
+    from mlirml.cli.devices import devices
+
+    return devices()
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from mlirml.cli.explain import explain
+    from mlirml.cli.function import read_call
+
+    return explain(read_call(options.function, options.args, options.static, options.target))
+
+
+def _ir(options: argparse.Namespace) -> int:
+    from mlirml.cli.explain import print_ir
+    from mlirml.cli.function import read_call
+
+    call = read_call(options.function, options.args, options.static, options.target)
+    return print_ir(call, options.stage, options.emit, options.o)
+
+
+def _cache(action: str) -> object:
+    def run(options: argparse.Namespace) -> int:
+        from mlirml.cli import disk_cache
+
+        if action == "check":
+            return disk_cache.check(fix=options.fix)
+        return disk_cache.show() if action == "show" else disk_cache.clear()
+
+    return run

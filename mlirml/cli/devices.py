@@ -1,0 +1,37 @@
+"""`mlirml devices`: the targets and what they run on here."""
+
+from __future__ import annotations
+
+import os
+
+from mlirml.cli.console import console, table
+from mlirml.runtime import _native
+from mlirml.targets.cpu import host_facts, vector_bits
+from mlirml.targets.registry import target_names
+
+# What decides how fast numeric code is, in the order in which it came to x86.
+_FEATURES = (
+    "sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16",
+    "avx512_fp16", "amx_tile", "amx_bf16", "asimd", "sve",
+)  # fmt: skip
+
+
+def devices() -> int:
+    """Print the table."""
+    facts = host_facts()
+    flags = set(facts["cpu.flags"].split())
+    # The facts end with the vendor and the numbers of the model, which say nothing to a reader.
+    name = " ".join(facts["cpu"].split()[:-4]) or facts["machine"]
+    about = {
+        "cpu": (
+            f"{name} ({facts['machine']})",
+            f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable, up to {_native.get_threads()} thread(s) "
+            f"a loop, {vector_bits()}-bit vectors\n{' '.join(f for f in _FEATURES if f in flags)}",
+        ),
+        "reference": ("NumPy, in this process", "interprets the captured IR: slow, for checking the other targets"),
+    }
+    rows = table(None, "target", "runs on", "what is there")
+    for target in target_names():
+        rows.add_row(target, *about.get(target, ("", "")))
+    console().print(rows)
+    return 0

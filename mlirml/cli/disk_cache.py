@@ -1,0 +1,63 @@
+"""`mlirml cache`: the compiled programs on disk."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+
+from mlirml import cache
+
+
+def show() -> int:
+    """List the entries, the least recently used first."""
+    from mlirml.cli.console import console, size, table
+
+    found = list(cache.listing())
+    out = console()
+    if found:
+        rows = table(None, "entry", "last used", "size", "target", "made by", "state", right=("size",))
+        for entry in found:
+            facts = dict(entry.entries)
+            rows.add_row(
+                entry.path.stem[:16],
+                datetime.fromtimestamp(entry.path.stat().st_mtime).isoformat(" ", "seconds"),
+                size(entry.bytes),
+                facts.get("target", "?"),
+                _maker(facts),
+                f"[red]damaged:[/] {entry.problem}" if entry.problem else "ok",
+            )
+        out.print(rows)
+    total = sum(entry.bytes for entry in found)
+    limit = size(cache.MAX_BYTES)
+    count = "1 entry" if len(found) == 1 else f"{len(found)} entries"
+    out.print(f"{count}, {size(total)} of at most {limit}, in {cache.directory()}", soft_wrap=True)
+    return 0
+
+
+def _maker(facts: dict[str, str]) -> str:
+    made_by = {name: facts[name] for name in facts if name.startswith("version.")}
+    if not made_by:
+        return "?"
+    return "this compiler" if made_by == dict(cache.versions()) else "another version"
+
+
+def check(*, fix: bool) -> int:
+    """Look at every entry; with `fix`, remove the damaged ones. 1 if damaged entries are left."""
+    found = list(cache.listing())
+    damaged = [entry for entry in found if entry.problem]
+    for entry in damaged:
+        if fix:
+            entry.path.unlink(missing_ok=True)
+        print(f"{'removed' if fix else 'damaged'}: {entry.path}: {entry.problem}")
+    print(f"{len(found)} checked, {len(damaged)} damaged{' and removed' if fix and damaged else ''}")
+    if damaged and not fix:
+        print("mlirml: remove them with `mlirml cache check --fix`", file=sys.stderr)
+        return 1
+    return 0
+
+
+def clear() -> int:
+    """Remove all entries."""
+    count = cache.clear()
+    print(f"removed {'1 file' if count == 1 else f'{count} files'} from {cache.directory()}")
+    return 0
