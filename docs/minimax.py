@@ -142,7 +142,7 @@ FITS |= {
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), "f32",
     ),
     "erf_small_f64": Fit(
-        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, "0", "1", tuple(range(14)),
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, "0", "1", tuple(range(13)),
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), "f64",
     ),
     "erf_large_f32": Fit(
@@ -156,7 +156,7 @@ FITS |= {
         lambda t: (1 + 2 * unmap(t, 2)) * erfcx(unmap(t, 2)), "-1", "0.70", tuple(range(14)), lambda t: mpf(1), "f64"
     ),
     "erfc_f64": Fit(
-        lambda t: (1 + 2 * unmap(t, 4)) * erfcx(unmap(t, 4)), "-1", "0.75", tuple(range(25)), lambda t: mpf(1), "f64"
+        lambda t: (1 + 2 * unmap(t, 4)) * erfcx(unmap(t, 4)), "-1", "0.75", tuple(range(23)), lambda t: mpf(1), "f64"
     ),
     # sin(r) = r + r z P(z), cos(r) = 1 - z/2 + z^2 P(z), |r| <= pi/4
     "sin_wide": Fit(lambda z: odd(mp.sin, z), "0", "0.6175", tuple(range(4)), lambda z: z, "f64"),
@@ -184,8 +184,13 @@ FITS |= {
     "log_wide": Fit(
         lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, "0", "0.029438", tuple(range(4)), lambda z: z, "f64"
     ),
-    # cube root of 1/2 <= x <= 4, a first guess
-    "cbrt_guess": Fit(lambda x: x ** (mpf(1) / 3), "0.5", "4", tuple(range(6)), lambda x: x ** (-mpf(1) / 3), "f64"),
+    # 2 atanh(s)/s = 2 + 2/3 z + z^2 P(z)
+    "pow_f64": Fit(
+        lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z, "0", "0.029438", tuple(range(8)),
+        lambda z: z**2, "f64",
+    ),
+    # cube root, a first guess
+    "cbrt_guess": Fit(mp.cbrt, "0.35", "2.83", tuple(range(6)), lambda x: 1 / mp.cbrt(x), "f64"),
 }  # fmt: skip
 
 

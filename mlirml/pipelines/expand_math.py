@@ -7,7 +7,7 @@ After:
     %y = func.call @mlirml.exp.f32(%x) : (f32) -> f32
     %z = func.call @mlirml.addf.bf16(%a, %b) : (bf16, bf16) -> bf16
     ...
-    func.func private @mlirml.exp.f32(%x0: f32) -> f32 attributes {passthrough = ["alwaysinline"], ...} {
+    func.func private @mlirml.exp.f32(%x0: f32) -> f32 attributes {llvm.passthrough = ["alwaysinline"], ...} {
       %c0 = arith.constant 0x42B20000 : f32
       %0 = arith.cmpf ogt, %x0, %c0 : f32
       ...
@@ -16,22 +16,25 @@ After:
 The functions are straight lines of arithmetic, fma, select and shifts on scalars or vectors, one for each function
 and type in the module. LLVM inlines all of them before it vectorises loops. `polynomials/` holds their bodies; a math
 op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
+
+sin, cos and tan call libm where the argument is large, so they branch. They stay calls until LLVM vectorises the loop,
+when it takes the vector functions that the attribute `vector-function-abi-variant` names.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
-from mlirml.pipelines.polynomials import EXPANSIONS, Builder, Features, Value
+from mlirml.pipelines.polynomials import EXPANSIONS, GUARDED, Builder, Features, Value
+from mlirml.pipelines.polynomials.builder import WIDTHS
 from mlirml.pipelines.polynomials.small_floats import SMALL, extend, truncate
 
 PREFIX = "mlirml."
-ATTRIBUTES = ' attributes {llvm.linkage = #llvm.linkage<internal>, passthrough = ["alwaysinline"]}'
-CONTAINERS = ("builtin.module", "gpu.module")
+CONTAINERS = ("func.func", "gpu.module")
 PROMOTED = frozenset(
     f"arith.{name}"
     for name in (
@@ -47,16 +50,17 @@ class ExpandMathPass(Pass):
     """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 that is rounded each time.
 
     `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
-    conversions between f16 and f32.
+    conversions between f16 and f32. `vector_bits` is the width of its vectors.
     """
 
     name = "mlirml-expand-math"
     fma: bool = True
     scalef: bool = False
     f16c: bool = True
+    vector_bits: int = 256
 
     def run(self, module: mlir.Operation) -> None:
-        features = Features(self.fma, self.scalef, self.f16c)
+        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits)
         body = block_ops(module.regions[0].blocks[0])
         for container in (module, *(op for op in body if op.name == "gpu.module")):
             expand(container, features)
@@ -91,12 +95,18 @@ def expand(container: mlir.Operation, features: Features) -> None:
         if function is not None:
             symbols[function.symbol] = function
             replace_by_call(op, function.symbol)
+    for function in list(symbols.values()):
+        symbols |= {needed.symbol: needed for needed in requirements(function, features)}
     block = container.regions[0].blocks[0]
     present = {op.attributes["sym_name"].value for op in block_ops(block) if "sym_name" in op.attributes}
-    for symbol, function in symbols.items():
-        if symbol not in present:
-            text = function_text(function, features)
-            block.append(mlir.Operation.parse(text, source_name=symbol, context=container.context))
+    if symbols:
+        text = "".join(function_text(function, features) for function in symbols.values())
+        library = mlir.Operation.parse(
+            f"module {{\n{text}}}", source_name=ExpandMathPass.name, context=container.context
+        )
+        for op, symbol in zip(block_ops(library.regions[0].blocks[0]), symbols):
+            if symbol not in present:
+                block.append(op)
 
 
 def candidates(container: mlir.Operation) -> list[mlir.Operation]:
@@ -107,10 +117,18 @@ def candidates(container: mlir.Operation) -> list[mlir.Operation]:
         name = op.name
         if name in PROMOTED or name.startswith("math."):
             found.append(op)
-        return mlir.WalkResult.SKIP if name == "gpu.module" and op != container else mlir.WalkResult.ADVANCE
+        elif name in CONTAINERS and (name == "gpu.module" or is_library_function(op)) and op != container:
+            return mlir.WalkResult.SKIP
+        return mlir.WalkResult.ADVANCE
 
     container.walk(visit, mlir.WalkOrder.PRE_ORDER)
     return found
+
+
+def is_library_function(op: mlir.Operation) -> bool:
+    """Whether `op` is a function that this pass made."""
+    name: str = op.attributes["sym_name"].value
+    return name.startswith(PREFIX)
 
 
 def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
@@ -122,7 +140,8 @@ def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], 
     names = tuple(kind for _, kind in operands)
     if any(other != shape for other, _ in operands):
         return None
-    if not (set(SMALL) & {*names, result}) and (op.name.partition(".")[2], names[0]) not in EXPANSIONS:
+    key = op.name.partition(".")[2], names[0]
+    if not (set(SMALL) & {*names, result}) and key not in EXPANSIONS and key not in GUARDED:
         return None
     if features.f16c and converts_in_one_instruction(op.name, names[0], result):
         return None
@@ -156,25 +175,63 @@ def replace_by_call(op: mlir.Operation, symbol: str) -> None:
     op.erase()
 
 
+def requirements(function: Function, features: Features) -> list[Function]:
+    """The functions that `function` calls, or that stand for it in vectorised loops."""
+    name = function.op.partition(".")[2]
+    if function.result in SMALL and (name, "f32") in GUARDED:
+        wide = Function(function.op, ("f32",), "f32", function.shape)
+        return [wide, *requirements(wide, features)]
+    return vector_variants(function, features)
+
+
+def vector_variants(function: Function, features: Features) -> list[Function]:
+    """What LLVM calls in vectorised loops for a scalar function that it cannot inline: full and half vectors."""
+    name = function.op.partition(".")[2]
+    if function.shape or (name, function.result) not in GUARDED:
+        return []
+    lanes = features.vector_bits // WIDTHS[function.result]
+    sizes = [lanes, lanes // 2] if function.result == "f32" else [lanes]
+    return [replace(function, shape=f"{size}x") for size in sizes]
+
+
 @lru_cache(maxsize=1024)
 def function_text(function: Function, features: Features) -> str:
     """The `func.func` that computes `function`."""
     b = Builder(function.shape, features)
     arguments = [b.argument(kind) for kind in function.operands]
-    return b.function(function.symbol, build(b, function, arguments), ATTRIBUTES)
+    name = function.op.partition(".")[2]
+    if (name, function.operands[0]) not in GUARDED:
+        return b.function(function.symbol, build(b, function, arguments), attributes('"alwaysinline"'))
+    value, valid = GUARDED[name, function.operands[0]](b, arguments[0])
+    result = b.guarded(valid, value, function.op, arguments[0])
+    variants = ",".join(
+        f"_ZGV_LLVM_N{variant.shape[:-1]}v_{function.symbol}({variant.symbol})"
+        for variant in vector_variants(function, features)
+    )
+    # LLVM's vectoriser maps calls, so the scalar function must not be inlined before.
+    vectorise = f', ["vector-function-abi-variant", "{variants}"]' if variants else ""
+    return b.function(function.symbol, result, attributes(f'"noinline"{vectorise}'))
+
+
+def attributes(listed: str) -> str:
+    """Internal linkage and these LLVM attributes."""
+    return f" attributes {{llvm.linkage = #llvm.linkage<internal>, llvm.passthrough = [{listed}]}}"
 
 
 def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     """The result of `function` on `arguments`; small floats are computed in f32 and rounded once."""
     operands = [extend(b, x) if x.kind in SMALL else x for x in arguments]
     wide = "f32" if function.result in SMALL else function.result
+    key = function.op.partition(".")[2], operands[0].kind
     if function.op == "arith.extf":
         result = operands[0] if wide == "f32" else b.cast("arith.extf", operands[0], wide)
     elif function.op == "arith.truncf":
         result = operands[0]
-    elif (recipe := EXPANSIONS.get((function.op.partition(".")[2], operands[0].kind))) is not None:
+    elif key in GUARDED:
+        result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
+    elif (recipe := EXPANSIONS.get(key)) is not None:
         result = recipe(b, *operands)
     else:
-        attributes = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
-        result = b.apply(function.op, operands, wide, attributes)
+        predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
+        result = b.apply(function.op, operands, wide, predicate)
     return truncate(b, result, function.result) if function.result in SMALL else result

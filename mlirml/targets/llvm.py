@@ -83,7 +83,7 @@ class CodegenOptions:
     features: str = ""
     loop_vectorise: bool = True
     slp_vectorise: bool = True
-    unroll: bool = True
+    unroll: bool = False
     vector_width: int = 0
     exports: tuple[str, ...] = ("entry",)
     externals: frozenset[str] = field(default=frozenset())
@@ -101,7 +101,20 @@ def to_llvm_ir(module: Any) -> str:
     """
     operation = getattr(module, "operation", module)
     _guard(operation)
-    return rewrite_float_literals(llvm.translate_module_to_llvmir(operation))
+    return rewrite_float_literals(_keep_vector_variants(llvm.translate_module_to_llvmir(operation)))
+
+
+_VARIANTS = re.compile(r'"vector-function-abi-variant"="([^"]*)"')
+
+
+def _keep_vector_variants(text: str) -> str:
+    """Keep the vector functions that scalar functions name: nothing else uses them until loops are vectorised."""
+    names = dict.fromkeys(re.findall(r"\(([^)]*)\)", ",".join(_VARIANTS.findall(text))))
+    if not names:
+        return text
+    used = ", ".join(f"ptr @{name}" for name in names)
+    head = f"@llvm.compiler.used = appending global [{len(names)} x ptr]"
+    return f'{text}\n{head} [{used}], section "llvm.metadata"\n'
 
 
 def _guard(operation: mlir.Operation) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 MANTISSA = {"f32": 23, "f64": 52}
@@ -17,11 +18,15 @@ _STRUCT = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 @dataclass(frozen=True)
 class Features:
-    """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32)."""
+    """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
+
+    `vector_bits` is the width of its widest vectors.
+    """
 
     fma: bool = True
     scalef: bool = False
     f16c: bool = True
+    vector_bits: int = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +174,38 @@ class Builder:
         types = f"{self.type('i1')}, {self.type(kind)}" if self.shape else kind
         return self.emit(f"arith.select {condition.name}, {left.name}, {right.name} : {types}", kind)
 
+    def call(self, symbol: str, *operands: Value) -> Value:
+        """A call of a function whose result has the type of its operands."""
+        kind = self.type(operands[0].kind)
+        types = ", ".join(kind for _ in operands)
+        listed = ", ".join(v.name for v in operands)
+        return self.emit(f"func.call @{symbol}({listed}) : ({types}) -> {kind}", operands[0].kind)
+
+    def all(self, mask: Value) -> Value:
+        """Whether `mask` is true in all lanes, as a scalar i1."""
+        if not self.shape:
+            return mask
+        lanes = prod(int(n) for n in self.shape[:-1].split("x"))
+        flat = mask.name
+        if self.shape.count("x") > 1:
+            flat = f"%{self._count}"
+            self.emit(f"vector.shape_cast {mask.name} : {self.type('i1')} to vector<{lanes}xi1>", "i1")
+        return self.emit(f"vector.reduction <and>, {flat} : vector<{lanes}xi1> into i1", "i1")
+
+    def guarded(self, valid: Value, value: Value, op: str, x: Value) -> Value:
+        """`value` where `valid`; where a lane is not, `op` is called for all of `x` and fills in."""
+        condition = self.all(valid)
+        kind = self.type(value.kind)
+        head, yield_value = f"scf.if {condition.name} -> ({kind}) {{", f"scf.yield %other : {kind}"
+        if self.shape:
+            select = f"%some = arith.select {valid.name}, {value.name}, %other : {self.type('i1')}, {kind}"
+            yield_value = f"{select}\n    scf.yield %some : {kind}"
+        return self.emit(
+            f"{head}\n    scf.yield {value.name} : {kind}\n  }} else {{\n"
+            f"    %other = {op} {x.name} : {kind}\n    {yield_value}\n  }}",
+            value.kind,
+        )
+
     def cast(self, name: str, value: Value, kind: str) -> Value:
         """A conversion op such as `arith.extf`, `arith.sitofp`, `arith.bitcast`."""
         return self.emit(f"{name} {value.name} : {self.type(value.kind)} to {self.type(kind)}", kind)
@@ -196,6 +233,17 @@ class Builder:
         """a * b + c: fused where the CPU has it, else rounded twice."""
         factor, addend = self.value(b, a.kind), self.value(c, a.kind)
         return self.op("math.fma", a, factor, addend) if self.features.fma else a * factor + addend
+
+    def product_error(self, x: Value, y: Value, product: Value) -> Value:
+        """x * y - product, exact: one fma, or Veltkamp's splitting and Dekker's product (1971) in f64."""
+        if self.features.fma:
+            return self.op("math.fma", x, y, -product)
+        (x1, x2), (y1, y2) = self._halves(x), self._halves(y)
+        return x2 * y2 - (((product - x1 * y1) - x2 * y1) - x1 * y2)
+
+    def _halves(self, x: Value) -> tuple[Value, Value]:
+        high = self.from_bits(self.to_bits(x) & -(1 << 27), "f64")
+        return high, x - high
 
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         """The polynomial with these coefficients, highest power first."""

@@ -74,6 +74,25 @@ EXP2_F64 = (  # 2^-57.8
     0.6931471805599453,
 )
 
+EXPM1_WIDE = (  # 2^-37.5
+    2.4882246311195127e-05,
+    0.0001990495389343491,
+    0.0013888809755087368,
+    0.008333288962720743,
+    0.04166666695326693,
+    0.16666666754532874,
+    0.49999999999736855,
+)
+EXP2_WIDE = (  # 2^-34.3
+    1.5196030561772176e-05,
+    0.0001546675945747067,
+    0.0013333935473533837,
+    0.009618038118826078,
+    0.05550410365613819,
+    0.24022651066688272,
+    0.693147180704663,
+)
+
 
 @dataclass(frozen=True)
 class Constants:
@@ -121,10 +140,11 @@ def integer_of(b: Builder, shifted: Value) -> Value:
     return b.to_bits(shifted) - b.to_bits_of(CONSTANTS[shifted.kind].magic, shifted.kind)
 
 
-def expm1_parts(b: Builder, x: Value) -> tuple[Value, Value]:
-    """x -> (integer n, expm1(r)), with exp(x) = 2^n (1 + expm1(r))."""
+def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
+    """x -> (integer n, expm1(r)), with exp(x) = 2^n (1 + expm1(r)); an f64 of grade f32 has f32's accuracy."""
     n, r = split_exponent(b, x)
-    return n, b.fma(r * r, b.horner(r, CONSTANTS[x.kind].expm1), r)
+    coefficients = EXPM1_WIDE if (x.kind, grade) == ("f64", "f32") else CONSTANTS[x.kind].expm1
+    return n, b.fma(r * r, b.horner(r, coefficients), r)
 
 
 @expansion("exp", "f32", "f64")

@@ -55,6 +55,12 @@ LOG_F64 = (  # 2^-58.5
     0.3999999999941676,
     0.6666666666666734,
 )
+LOG_WIDE = (  # 2^-36.6
+    0.23582234825633425,
+    0.2853730323600379,
+    0.40000335293921696,
+    0.6666666564490624,
+)
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -105,20 +111,20 @@ def with_special_values(b: Builder, x: Value, result: Value) -> Value:
     return b.select(x > 0.0, result, b.select(x.equals(0.0), b.constant(-INFINITY, x.kind), NAN))
 
 
-def fraction_parts(b: Builder, f: Value) -> tuple[Value, Value]:
+def fraction_parts(b: Builder, f: Value, grade: str = "f64") -> tuple[Value, Value]:
     """f -> (f^2/2, r) with log(1 + f) = f - (f^2/2 - r), in f64."""
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
-    return half_square, s * (half_square + z * b.horner(z, LOG_F64))
+    return half_square, s * (half_square + z * b.horner(z, LOG_WIDE if grade == "f32" else LOG_F64))
 
 
-def log_of(b: Builder, m: Mantissa) -> Value:
-    """exponent ln 2 + log(1 + fraction)."""
+def log_of(b: Builder, m: Mantissa, grade: str = "f64") -> Value:
+    """exponent ln 2 + log(1 + fraction); an f64 of grade f32 has f32's accuracy."""
     high, low = LN2[m.fraction.kind]
     f = m.fraction
     if f.kind == "f64":
-        half_square, rest = fraction_parts(b, f)
+        half_square, rest = fraction_parts(b, f, grade)
         small = half_square - b.fma(m.exponent, low, rest)
         return b.fma(m.exponent, high, f - small) if b.features.fma else m.exponent * high - (small - f)
     z = f * f
@@ -133,6 +139,10 @@ def log(b: Builder, x: Value) -> Value:
 
 @expansion("log1p", "f32", "f64")
 def log1p(b: Builder, x: Value) -> Value:
+    return log1p_of(b, x)
+
+
+def log1p_of(b: Builder, x: Value, grade: str = "f64") -> Value:
     """log of the rounded 1 + x, its rounding error added to the fraction (Tang, ACM TOMS 16, 1990)."""
     u = x + 1.0
     shadow = u - 1.0
@@ -142,7 +152,7 @@ def log1p(b: Builder, x: Value) -> Value:
     down = b.from_bits((bias - m.integer) << MANTISSA[x.kind], x.kind)  # 2^-exponent
     # Above, the error cannot be seen in the result, and 2^-exponent may not be a normal number.
     error = b.select(u < 2.0 ** (MANTISSA[x.kind] + 2), error * down, 0.0)
-    result = log_of(b, Mantissa(m.exponent, m.integer, m.fraction + error))
+    result = log_of(b, Mantissa(m.exponent, m.integer, m.fraction + error), grade)
     return b.copysign(with_special_values(b, u, result), x)
 
 

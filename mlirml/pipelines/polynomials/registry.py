@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirml.pipelines.polynomials.builder import Value
+from mlirml.pipelines.polynomials.builder import Builder, Value
 
 Recipe = Callable[..., Value]
 
 EXPANSIONS: dict[tuple[str, str], Recipe] = {}
 """(`exp`, `f32`) -> a function of a `Builder` and the operands that builds the result."""
+
+GuardedRecipe = Callable[[Builder, Value], tuple[Value, Value]]
+
+GUARDED: dict[tuple[str, str], GuardedRecipe] = {}
+"""(`sin`, `f32`) -> a recipe that builds the result and where it holds; elsewhere libm is called."""
+
+
+def guarded(name: str, *kinds: str) -> Callable[[GuardedRecipe], GuardedRecipe]:
+    """Decorator: this recipe expands `math.<name>` on these scalar types, on a part of the range."""
+
+    def add(recipe: GuardedRecipe) -> GuardedRecipe:
+        for kind in kinds:
+            GUARDED[name, kind] = recipe
+        return recipe
+
+    return add
 
 
 def expansion(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
@@ -21,3 +37,15 @@ def expansion(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
         return recipe
 
     return add
+
+
+def through_f64(recipe: Recipe) -> Recipe:
+    """Decorator: the recipe works on f64, and its `grade` says how accurate the result must be; f32 is extended."""
+
+    def apply(b: Builder, *operands: Value) -> Value:
+        if operands[0].kind == "f64":
+            return recipe(b, "f64", *operands)
+        wide = [b.cast("arith.extf", x, "f64") for x in operands]
+        return b.cast("arith.truncf", recipe(b, "f32", *wide), "f32")
+
+    return apply
