@@ -93,16 +93,17 @@ def powf(b: Builder, grade: str, x: Value, y: Value) -> Value:
     a = b.abs(x)
     exponent = b.maximum(b.minimum(y, 1e300), -1e300)  # inf * log2(1) would be NaN
     m = split(b, a)
+    low: Value | None = None
     if grade == "f32":
         whole = exponent * with_special_values(b, a, log2_wide(b, m))
-        clamped = b.maximum(b.minimum(whole, 200.0), -200.0)
-        coefficients, low = EXP2_WIDE, None
+        limit = 200.0
     else:
         logarithm, logarithm_low = log2_pair(b, m)
         whole, error = product(b, exponent, with_special_values(b, a, logarithm))
-        low = b.select(b.abs(whole) < 1100.0, b.fma(exponent, logarithm_low, error), 0.0)
-        clamped = b.maximum(b.minimum(whole, 1100.0), -1100.0)
-        coefficients = EXP2_F64
+        limit = 1100.0
+        low = b.select(b.abs(whole) < limit, b.fma(exponent, logarithm_low, error), 0.0)
+    clamped = b.maximum(b.minimum(whole, limit), -limit)
+    coefficients = EXP2_WIDE if grade == "f32" else EXP2_F64
     magic = CONSTANTS["f64"].magic
     shifted = clamped + magic
     r = clamped - (shifted - magic)
