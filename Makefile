@@ -40,6 +40,7 @@ $(VENV)/requirements: $(VENV)/created pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/requirements CMakeLists.txt $(NATIVE)
 	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test]'
+	$(BIN)/python -m compileall -q mlirml
 	touch $@
 
 $(VENV)/bench: $(VENV)/installed
