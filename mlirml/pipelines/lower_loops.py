@@ -28,20 +28,22 @@ from dataclasses import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.elementwise import lower_elementwise
+from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
 from mlirml.pipelines.schedules.reducers import match_reducers
 from mlirml.pipelines.schedules.reduction import lower_reduction
 from mlirml.pipelines.schedules.sequential import lower_sequential
+from mlirml.pipelines.schedules.transpose import lower_transposition, match_transposition
 
 
 @register
 @dataclass(frozen=True)
 class LowerLoopsPass(Pass):
-    """Lower every linalg operation and memref.copy to loops."""
+    """Lower every linalg operation and memref.copy to loops. `vector_bits` is the width of the vector registers."""
 
     name = "mlirml-lower-loops"
+    vector_bits: int = 256
 
     def run(self, module: mlir.Operation) -> None:
         for copy in [op for op in operations(module) if op.name == "memref.copy"]:
@@ -49,14 +51,14 @@ class LowerLoopsPass(Pass):
         structured = [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]
         for op in structured:
             if op.name != "linalg.fill":
-                replace_by_loops(op)
+                replace_by_loops(op, self.vector_bits)
         for op in [op for op in operations(module) if op.name == "linalg.fill"]:
-            replace_by_loops(op)
+            replace_by_loops(op, self.vector_bits)
 
 
-def replace_by_loops(op: mlir.Operation) -> None:
+def replace_by_loops(op: mlir.Operation, vector_bits: int) -> None:
     with op.location, mlir.InsertionPoint(op):
-        lower(op)
+        lower(op, vector_bits)
     op.erase()
 
 
@@ -69,14 +71,14 @@ def as_generic(copy: mlir.Operation) -> None:
     copy.erase()
 
 
-def lower(op: mlir.Operation) -> None:
+def lower(op: mlir.Operation, vector_bits: int) -> None:
     """Build the loops of one operation in front of it."""
     body = read_body(op)
     nest = match_nest(op, body)
     frame = Frame(op)
     reduced = [size for size, reduction in zip(nest.sizes, nest.reduction, strict=True) if reduction and size != 1]
     if not reduced:
-        lower_elementwise(frame, nest, body, fold_fills(op, nest, body))
+        lower_parallel_loops(op, frame, nest, body, vector_bits)
         return
     try:
         reducers = match_reducers(nest, body)
@@ -84,6 +86,19 @@ def lower(op: mlir.Operation) -> None:
         lower_sequential(frame, nest, body)
         return
     lower_reduction(frame, nest, body, reducers, fold_fills(op, nest, body))
+
+
+def lower_parallel_loops(op: mlir.Operation, frame: Frame, nest: Nest, body: Body, vector_bits: int) -> None:
+    """Lower an operation without reductions."""
+    if 0 in nest.sizes:
+        return
+    nest = ordered(nest)
+    try:
+        plan = match_transposition(nest, body, vector_bits)
+    except NoMatch:
+        lower_elementwise(frame, nest, body, fold_fills(op, nest, body))
+        return
+    lower_transposition(frame, plan, body)
 
 
 def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, mlir.Value]:

@@ -19,7 +19,7 @@ After:
 
 Constants and views are built again inside, so that only buffers and loop variables are captured. Buffers from different
 roots (arguments of @main, slices of the workspace) do not overlap, which `llvm.noalias` tells LLVM. Parallel loops
-inside of parallel loops become `scf.for`.
+inside of parallel loops become `scf.for`, and stack buffers move out of the loop.
 """
 
 from __future__ import annotations
@@ -126,6 +126,8 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
                 place = emit.same_type("arith.addi", first, offset)
             variable.replace_all_uses_except(place, offset.owner.operation)
         replace_operands(loop, environment)
+        for inner in [inner for inner in operations(loop) if inner.name == "memref.alloca"]:
+            inner.move_before(loop)
         with mlir.InsertionPoint(op):
             if not unit:
                 span = emit.same_type("arith.subi", upper, lower)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-schedule-contract{{{contract}}},mlirml-bufferize,mlirml-widen-bools,mlirml-lower-contract{{{contract}}},"
-    "mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
+    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,mlirml-outline-parallel"
 )
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
@@ -40,7 +40,7 @@ def cpu_target() -> Target:
             ("transform", ""),
             ("optimize", OPTIMIZE),
             ("offload", ""),
-            ("schedule", SCHEDULE.format(contract=machine_options())),
+            ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits())),
             ("lower", f"{expand_math()},{LOWER}"),
         ),
         load_passes=load_passes,

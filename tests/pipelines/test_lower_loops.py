@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
-from mlirml.pipelines.schedules import cost, reduction
+from mlirml.pipelines.schedules import cost, reduction, transpose
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 
 PASSES = (bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools)
-LOOPS = "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops,mlirml-plan-buffers,mlirml-outline-parallel"
+LOOPS = (
+    "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops{vector-bits=128},mlirml-plan-buffers,mlirml-outline-parallel"
+)
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -29,6 +31,8 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(cost, "GRAIN_NS", 0)
         for name, value in {"BLOCK": 3, "COLUMNS_BYTES": 16, "ROWS": 2, "CHUNK": 4, "FEW": 1000}.items():
             monkeypatch.setattr(reduction, name, value)
+        monkeypatch.setattr(transpose, "ROWS", 4)
+        monkeypatch.setattr(transpose, "COLUMNS", 3)
     yield request.param
 
 

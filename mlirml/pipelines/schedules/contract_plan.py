@@ -15,8 +15,8 @@ FEW = 4
 """The most rows or columns that the dot kernel keeps at hand."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
-PARALLEL_WORK = 3_000_000
-"""Multiply-adds of about 60 us: less is not split. A quarter of it is worth a chunk."""
+PARALLEL_WORK = 2_000_000
+"""Multiply-adds of four bytes that take about 40 us: less is not split. A quarter of it is worth a chunk."""
 CHUNKS = 64
 """The most parts that get packing buffers of their own."""
 PACKED_B_BYTES = 8 << 20
@@ -179,7 +179,8 @@ def plan_stream(problem: Problem, machine: Machine) -> Schedule:
     """Columns that fit the first cache with out; eight rows of b at a time, or four."""
     lanes, rows = machine.lanes(problem.compute), problem.m.size
     size = BITS[problem.compute] // 8
-    columns = round_up(min(problem.n.size, machine.l1_bytes // (2 * size * max(1, rows // 2))), 2 * lanes)
+    columns = max(1, min(problem.n.size, machine.l1_bytes // (2 * size * max(1, rows // 2))))
+    columns = round_up(columns, 2 * lanes)
     if machine.parallel:
         columns = min(columns, round_up(max(-(-problem.n.size // 16), 512), 2 * lanes))
     schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
@@ -245,8 +246,11 @@ def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tupl
 
 
 def _cost(problem: Problem, lanes: int, tile: tuple[int, int], from_memory: bool) -> float:
-    """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop."""
-    cost = 0.0
+    """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop.
+
+    Tiles of another size at the edges are more code to compile, which counts a little.
+    """
+    cost, kinds = 0.0, 0
     for count, rows in _cut(problem.m.size, tile[0]):
         for panels, width in _cut(problem.n.size, tile[1]):
             parts = pieces(width, lanes)
@@ -254,7 +258,8 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], from_memory: bool
             around = (8 + rows * len(parts)) / problem.k_size
             memory = 2.0 * len(parts) if from_memory else 0.0
             cost += count * panels * (max(arithmetic, 4.0) + 0.15 * (rows + len(parts)) + around + memory)
-    return cost
+            kinds += 1
+    return cost * (1 + 0.01 * kinds)
 
 
 def _cut(size: int, width: int) -> list[tuple[int, int]]:
@@ -274,7 +279,8 @@ def tile_loops(problem: Problem, schedule: Schedule) -> dict[str, int]:
 def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[str, int]) -> Schedule:
     """Split the outermost loop that has work for several threads."""
     size = BITS[problem.compute] // 8
-    work = max(problem.work, 4 * size * problem.repeats * problem.k_size * (problem.m.size + problem.n.size))
+    traffic = problem.repeats * problem.k_size * (problem.m.size + problem.n.size)
+    work = max(problem.work * size // 4, 3 * size * traffic)
     if not machine.parallel or work < PARALLEL_WORK:
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m

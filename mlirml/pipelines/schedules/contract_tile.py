@@ -287,11 +287,12 @@ class TileKernel:
                 self._write(total, at, part, self.frame.accumulate)
             return
         first = e.let(f"arith.cmpi eq, {e.at(number)}, {e.at(0)} : index", "first")
-        for line, add_old in ((f"scf.if {first} {{", False), ("} else {", True)):
-            e.do(line)
+        with e.region(f"scf.if {first} {{", "} else {"):
             for total, (at, part) in zip(totals, outs, strict=True):
-                self._write(total, at, part, add_old)
-        e.do("}")
+                self._write(total, at, part, add_old=False)
+        with e.region("", "}"):
+            for total, (at, part) in zip(totals, outs, strict=True):
+                self._write(total, at, part, add_old=True)
 
     def _write(self, total: str, at: Index, part: Piece, add_old: bool) -> None:
         """Add to, or overwrite, part of a row of out."""

@@ -84,10 +84,7 @@ def nested(cursor: Cursor, first: int, last: int, inner: Callable[[Cursor], None
 
 
 def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Value, mlir.Value]) -> None:
-    """Lower an operation whose loops are all parallel. `inits` are the known scalars in outs."""
-    if 0 in nest.sizes:
-        return
-    nest = ordered(nest)
+    """Lower an ordered nest whose loops are all parallel. `inits` are the known scalars in outs."""
 
     def inner(cursor: Cursor) -> None:
         environment = cursor.run(body, cursor.arguments(body, inits))

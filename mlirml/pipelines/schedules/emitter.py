@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ class Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.constants: dict[int, str] = {}
+        self._known: ChainMap[Index, str] = ChainMap()
         self._count = 0
 
     def fresh(self, hint: str) -> str:
@@ -92,15 +94,29 @@ class Emitter:
         return self.constants[number]
 
     def at(self, index: Value) -> str:
-        """The SSA value of a linear form."""
+        """The SSA value of a linear form; a form is computed once in a region."""
         index = Index.of(index)
-        total = None
-        for name, factor in index.terms:
-            term = name if factor == 1 else self._arith("muli", name, self.constant(factor))
-            total = term if total is None else self._arith("addi", total, term)
-        if total is None:
+        if not index.terms:
             return self.constant(index.constant)
-        return self._arith("addi", total, self.constant(index.constant)) if index.constant else total
+        if index not in self._known:
+            self._known[index] = self._compute(index)
+        return self._known[index]
+
+    def _compute(self, index: Index) -> str:
+        if index.constant:
+            return self._arith("addi", self.at(Index(index.terms)), self.constant(index.constant))
+        *front, (name, factor) = index.terms
+        term = name if factor == 1 else self._arith("muli", name, self.constant(factor))
+        return self._arith("addi", self.at(Index(tuple(front))), term) if front else term
+
+    @contextmanager
+    def region(self, head: str, tail: str = "}") -> Iterator[None]:
+        """The lines of a region between `head` and `tail`; what is computed inside is unknown outside."""
+        outside, self._known = self._known, self._known.new_child()
+        self.do(head)
+        yield
+        self.do(tail)
+        self._known = outside
 
     def _arith(self, op: str, first: str, second: str) -> str:
         exact = " overflow<nsw>" if op in ("addi", "muli") else ""
@@ -131,9 +147,8 @@ class Emitter:
             return
         low, high, by = self.at(lower), self.at(upper), self.at(step)
         name = self.fresh(hint)
-        self.do(f"scf.for {name} = {low} to {high} step {by} {{")
-        yield Index(((name, 1),))
-        self.do("}")
+        with self.region(f"scf.for {name} = {low} to {high} step {by} {{"):
+            yield Index(((name, 1),))
 
     def carry(
         self,
@@ -152,12 +167,10 @@ class Emitter:
         carried = [self.fresh("x") for _ in initial]
         pairs = ", ".join(f"{inner} = {outer}" for inner, outer in zip(carried, initial, strict=True))
         listed = ", ".join(types)
-        self.do(
-            f"{result}:{len(initial)} = scf.for {name} = {low} to {high} step {by} iter_args({pairs}) -> ({listed}) {{"
-        )
-        values = body(Index(((name, 1),)), carried)
-        self.do(f"scf.yield {', '.join(values)} : {listed}")
-        self.do("}")
+        loop = f"scf.for {name} = {low} to {high} step {by} iter_args({pairs}) -> ({listed}) {{"
+        with self.region(f"{result}:{len(initial)} = {loop}"):
+            values = body(Index(((name, 1),)), carried)
+            self.do(f"scf.yield {', '.join(values)} : {listed}")
         return [f"{result}#{position}" for position in range(len(initial))]
 
     @contextmanager
@@ -165,10 +178,9 @@ class Emitter:
         """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk of their own."""
         low, high, one = self.at(0), self.at(count), self.at(1)
         name = self.fresh("p")
-        self.do(f"scf.parallel ({name}) = ({low}) to ({high}) step ({one}) {{")
-        yield Index(((name, 1),))
-        self.do("scf.reduce")
-        self.do(f"}} {{mlirml.grain = {grain} : i64}}")
+        tail = f"scf.reduce\n}} {{mlirml.grain = {grain} : i64}}"
+        with self.region(f"scf.parallel ({name}) = ({low}) to ({high}) step ({one}) {{", tail):
+            yield Index(((name, 1),))
 
     def zeros(self, lanes: int, element: str) -> str:
         """A vector of zeros."""
