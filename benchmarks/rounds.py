@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,8 @@ class Peer:
     def close(self) -> None:
         """End the process."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # it has ended already
+            self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
 

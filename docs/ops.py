@@ -1,0 +1,77 @@
+"""Writes `docs/ops.md`, the page of what is compiled, from the op records: `python docs/ops.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import mlirml.numpy
+from mlirml.dialects.ops import OPS, OpDef
+from mlirml.dialects.ops.registry import BOOL, SIGNED, UNSIGNED
+
+PAGE = Path(__file__).with_name("ops.md")
+KINDS = {
+    "elementwise": "Elementwise",
+    "reduction": "Reductions",
+    "contraction": "Contractions",
+    "view": "Views",
+    "join": "Joins",
+}
+# The columns: a heading and the dtypes that it stands for.
+COLUMNS = {"bool": BOOL, "int": SIGNED, "uint": UNSIGNED, "f16 bf16": ("f16", "bf16"), "f32 f64": ("f32", "f64")}
+
+HEAD = """\
+# What is compiled
+
+Written by `python docs/ops.py` from the records in `mlirml/dialects/ops`; the tests compare each of them with NumPy in
+the dtypes marked here. `int` is i8, i16, i32 and i64, `uint` is u8, u16, u32 and u64, bf16 is `ml_dtypes.bfloat16`. A
+blank is a dtype that NumPy refuses or converts first, such as integers to floats for `np.arctan`; that is done here
+too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in f32 and rounded after each
+operation; sums and contractions of them add up in f32.
+
+Python's operators, in-place ones too, indexing with integers, slices, `None` and `...`, stores into masks and
+slices, `astype`, `copy`, `.T` and the methods named here work as in NumPy.
+"""
+
+
+def names(record: OpDef) -> str:
+    """What a user may call: the NumPy functions and the method."""
+    functions = []
+    for function in (record.reference, *record.aliases):
+        owner = getattr(function, "__self__", None)
+        name = f"{owner.__name__}.{function.__name__}" if isinstance(owner, np.ufunc) else function.__name__
+        functions.append(f"`np.{name}`")
+    return ", ".join(dict.fromkeys([*functions, *(f"`x.{method}()`" for method in record.methods)]))
+
+
+def row(record: OpDef) -> str:
+    """The line of a record."""
+    marks = []
+    for dtypes in COLUMNS.values():
+        supported = [d for d in dtypes if d in record.dtypes]
+        marks.append("yes" if len(supported) == len(dtypes) else " ".join(supported))
+    text = " ".join(record.doc.split("\n\n")[0].split()).replace("|", "\\|").replace("**", "\\*\\*")
+    return f"| {names(record)} | {' | '.join(marks)} | {text} |"
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for kind, title in KINDS.items():
+        records = sorted((r for r in OPS.values() if r.kind == kind), key=lambda r: r.name)
+        header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
+        parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
+    missing = {r.name for r in OPS.values()} - {r.name for r in OPS.values() if r.kind in KINDS}
+    assert not missing, missing
+    others = sorted(n for n in mlirml.numpy.__all__ if n not in OPS and callable(getattr(mlirml.numpy, n)))
+    shown = ", ".join(f"`{name}`" for name in others if not isinstance(getattr(mlirml.numpy, name), type))
+    parts.append(
+        "## Also\n\nCreation, shapes and dtypes, and the array-API names that `mlirml.numpy` adds to NumPy's: "
+        f"{shown}. Creation functions of `numpy` itself work inside a compiled function too.\n"
+    )
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
