@@ -171,28 +171,33 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
     overlay = memo.get(id(function.__globals__))
     if overlay is None:
         overlay = memo[id(function.__globals__)] = Overlay(function.__globals__, trace, memo)
-    copy = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__)
-    memo[function] = copy
+    originals = function.__closure__ or ()
+    cells = tuple(types.CellType() if _is_replaced(cell) else cell for cell in originals)
+    copy = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__, cells)
     copy.__kwdefaults__ = function.__kwdefaults__
-    if function.__closure__:
-        cells = tuple(_closure_cell(cell, trace, memo) for cell in function.__closure__)
-        final = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__, cells)
-        final.__kwdefaults__ = function.__kwdefaults__
-        memo[function] = final
-        return final
+    memo[function] = copy  # before the cells are filled: one of them may hold the function itself
+    for original, cell in zip(originals, cells):
+        _guard_cell(original, trace)
+        if cell is not original:
+            cell.cell_contents = _replaced(original.cell_contents, trace, memo)
     return copy
 
 
-def _closure_cell(cell: types.CellType, trace: Trace, memo: dict[Any, Any]) -> types.CellType:
+def _is_replaced(cell: types.CellType) -> bool:
     try:
         value = cell.cell_contents
     except ValueError:  # not filled yet
-        return cell
+        return False
+    return value is np or (isinstance(value, types.FunctionType) and not _is_library(value))
+
+
+def _guard_cell(cell: types.CellType, trace: Trace) -> None:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return
     if not isinstance(value, types.ModuleType):
         trace.guards[id(cell), "cell_contents"] = (cell, None, value)
-    if value is np or (isinstance(value, types.FunctionType) and value not in memo and not _is_library(value)):
-        return types.CellType(_replaced(value, trace, memo))
-    return cell
 
 
 def _refuse_global_stores(function: types.FunctionType) -> None:
