@@ -230,25 +230,29 @@ def is_narrow_float(out: Operand, compute: str) -> bool:
 
 def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[int, int]:
     """Rows and columns of the register tile: the cheapest cut of out into tiles."""
-    lanes = machine.lanes(problem.compute)
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     options = list(_tiles(problem.m.size, problem.n.size, lanes, machine.vector_registers))
-    from_memory = not packed_b and problem.k_size * problem.n.size * BITS[problem.compute] // 8 > machine.l2_bytes
-    return min(options, key=lambda tile: _cost(problem, lanes, tile, from_memory))
+    # Rows of b at such distances push each other out of all caches before the next tile of rows reads them.
+    collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
+    line = 64 // size if collides and not packed_b else 0
+    return min(options, key=lambda tile: _cost(problem, lanes, tile, line))
 
 
 def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
+    """Tiles that fit the registers, with a row of b, one element of a and one to spare."""
     widths = [vectors * lanes for vectors in range(1, 9) if vectors * lanes < columns]
     for nr in [*widths, columns]:
         vectors = len(pieces(nr, lanes))
         for mr in range(1, min(rows, 14) + 1):
-            if vectors <= 8 and (mr + 1) * vectors + 1 <= registers:
+            if vectors <= 8 and (mr + 1) * vectors + 2 <= registers:
                 yield mr, nr
 
 
-def _cost(problem: Problem, lanes: int, tile: tuple[int, int], from_memory: bool) -> float:
+def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int) -> float:
     """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop.
 
-    Tiles of another size at the edges are more code to compile, which counts a little.
+    When `line` is not zero, every tile of rows reads b from memory, in lines of so many elements. Tiles of another size
+    at the edges are more code to compile, which counts a little.
     """
     cost, kinds = 0.0, 0
     for count, rows in _cut(problem.m.size, tile[0]):
@@ -256,7 +260,7 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], from_memory: bool
             parts = pieces(width, lanes)
             arithmetic = rows * sum(max(part.lanes / lanes, 0.5) for part in parts)
             around = (8 + rows * len(parts)) / problem.k_size
-            memory = 2.0 * len(parts) if from_memory else 0.0
+            memory = 2.0 * -(-width // line) if line else 0.0
             cost += count * panels * (max(arithmetic, 4.0) + 0.15 * (rows + len(parts)) + around + memory)
             kinds += 1
     return cost * (1 + 0.01 * kinds)
