@@ -121,7 +121,7 @@ def required_packing(problem: Problem) -> str:
     """The operands that the register tile cannot read where they are: "", "a", "b" or "ab"."""
     many_k = len(problem.k) > 1
     scattered = problem.n.size > 1 and problem.n.b != 1
-    return ("a" if many_k or problem.a.casts else "") + ("b" if many_k or problem.b.casts or scattered else "")
+    return ("a" if many_k else "") + ("b" if many_k or scattered else "")
 
 
 def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Schedule:
@@ -196,14 +196,17 @@ def wanted_packing(problem: Problem, machine: Machine) -> str:
     """The operands that are worth packing, or must be packed.
 
     b is packed when enough rows of a read it again and it is too big for the second cache, or its rows lie so that
-    they fall on the same few sets of the first. Packing a costs little as soon as there are many columns.
+    they fall on the same few sets of the first. Packing a costs little as soon as there are many columns. Operands
+    that must be converted are packed, so that each element is converted once.
     """
     required, size = required_packing(problem), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     collides = problem.k[-1].b * size % 2048 == 0 and k * size * 32 > machine.l1_bytes
     pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes or collides)
     pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
-    return ("a" if pack_a or "a" in required else "") + ("b" if pack_b or "b" in required else "")
+    pack_a = pack_a or "a" in required or bool(problem.a.casts)
+    pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > 12)
+    return ("a" if pack_a else "") + ("b" if pack_b else "")
 
 
 def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
