@@ -96,6 +96,17 @@ def parallel_loop(
     return loop
 
 
+def conditional(
+    condition: mlir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], kinds: Sequence[mlir.Type]
+) -> list[mlir.Value]:
+    """`scf.if` with results of these types; both callables build inside and give the values to yield."""
+    op = create("scf.if", [condition], kinds, regions=2)
+    for number, branch in enumerate((then, otherwise)):
+        with mlir.InsertionPoint(block(op, [], number)):
+            create("scf.yield", branch())
+    return list(op.results)
+
+
 def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
     return mlir.DenseI32ArrayAttr.get(list(sizes))
 

@@ -31,6 +31,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
+from mlirml.pipelines.schedules.position import lower_position, match_position
 from mlirml.pipelines.schedules.reducers import match_reducers
 from mlirml.pipelines.schedules.reduction import lower_reduction
 from mlirml.pipelines.schedules.sequential import lower_sequential
@@ -83,9 +84,17 @@ def lower(op: mlir.Operation, vector_bits: int) -> None:
     try:
         reducers = match_reducers(nest, body)
     except NoMatch:
-        lower_sequential(frame, nest, body)
+        lower_ordered(frame, nest, body)
         return
     lower_reduction(frame, nest, body, reducers, fold_fills(op, nest, body))
+
+
+def lower_ordered(frame: Frame, nest: Nest, body: Body) -> None:
+    """Lower an accumulation that is no known combiner."""
+    try:
+        lower_position(frame, nest, body, match_position(nest, body))
+    except NoMatch:
+        lower_sequential(frame, nest, body)
 
 
 def lower_parallel_loops(op: mlir.Operation, frame: Frame, nest: Nest, body: Body, vector_bits: int) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
-from mlirml.pipelines.schedules import cost, reduction, transpose
+from mlirml.pipelines.schedules import cost, position, reduction, transpose
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 
@@ -31,6 +31,7 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(cost, "GRAIN_NS", 0)
         for name, value in {"BLOCK": 3, "COLUMNS_BYTES": 16, "ROWS": 2, "CHUNK": 4, "FEW": 1000}.items():
             monkeypatch.setattr(reduction, name, value)
+        monkeypatch.setattr(position, "BLOCK", 3)
         monkeypatch.setattr(transpose, "ROWS", 4)
         monkeypatch.setattr(transpose, "COLUMNS", 3)
     yield request.param
@@ -133,7 +134,7 @@ func.func @main(%x: tensor<{m}x{n}xf32>) -> (tensor<{out}xf32>, tensor<{out}xi64
   ^bb0(%a: f32, %best: f32, %place: i64):
     %i = linalg.index {axis} : index
     %p = arith.index_cast %i : index to i64
-    %greater = arith.cmpf ogt, %a, %best : f32
+    {better}
     %v = arith.select %greater, %a, %best : f32
     %q = arith.select %greater, %p, %place : i64
     linalg.yield %v, %q : f32, i64
@@ -142,15 +143,37 @@ func.func @main(%x: tensor<{m}x{n}xf32>) -> (tensor<{out}xf32>, tensor<{out}xi64
 }}"""
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize(("m", "n"), [(7, 5), (1, 9), (9, 1), (20, 33)])
-def test_argmax_keeps_the_first_of_equal_values(thresholds: str, axis: int, m: int, n: int) -> None:
-    out = n if axis == 0 else m
+IGNORE_NAN = "%greater = arith.cmpf ogt, %a, %best : f32"
+NAN_WINS = """%g = arith.cmpf ogt, %a, %best : f32
+    %n = arith.cmpf uno, %a, %a : f32
+    %m = arith.cmpf ord, %best, %best : f32
+    %new = arith.andi %n, %m : i1
+    %greater = arith.ori %g, %new : i1"""
+
+
+def argmax(x: Array, axis: int, better: str) -> list[Array]:
+    (m, n), out = x.shape, x.shape[1 - axis]
     out_map = f"affine_map<(i, j) -> ({'j' if axis == 0 else 'i'})>"
     kinds = '"reduction", "parallel"' if axis == 0 else '"parallel", "reduction"'
+    module = lowered(ARGMAX.format(m=m, n=n, out=out, out_map=out_map, axis=axis, kinds=kinds, better=better))
+    return run_buffers(module, [x])
+
+
+@pytest.mark.parametrize("better", [IGNORE_NAN, NAN_WINS])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("m", "n"), [(7, 5), (1, 9), (9, 1), (20, 33)])
+def test_argmax_keeps_the_first_of_equal_values(thresholds: str, axis: int, m: int, n: int, better: str) -> None:
     x = np.random.default_rng(1).integers(0, 4, (m, n)).astype(np.float32)
-    module = lowered(ARGMAX.format(m=m, n=n, out=out, out_map=out_map, axis=axis, kinds=kinds))
-    values, places = run_buffers(module, [x])
+    values, places = argmax(x, axis, better)
+    np.testing.assert_array_equal(places, x.argmax(axis))
+    np.testing.assert_array_equal(values, x.max(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_argmax_of_nan_is_its_first_place(thresholds: str, axis: int) -> None:
+    x = np.random.default_rng(1).standard_normal((8, 8)).astype(np.float32)
+    x[2, 5] = x[4, 5] = x[2, 7] = np.nan
+    values, places = argmax(x, axis, NAN_WINS)
     np.testing.assert_array_equal(places, x.argmax(axis))
     np.testing.assert_array_equal(values, x.max(axis))
 

@@ -12,7 +12,7 @@ PARALLEL_NS = 40_000
 """Work below this stays on one thread."""
 GRAIN_NS = 20_000
 """The least work worth a chunk of its own."""
-_CACHE_BYTES = 1 << 20
+CACHE_BYTES = 1 << 20
 
 # Cycles for one vector of 64 bytes.
 _CYCLES = {
@@ -32,7 +32,7 @@ def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
             cycles += _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
     traffic = sum(traffic_bytes(nest, access) for access in nest.memory)
     footprint = sum(extent(nest, access) for access in nest.memory)
-    byte_ns = 0.05 if footprint > _CACHE_BYTES else 0.015
+    byte_ns = 0.05 if footprint > CACHE_BYTES else 0.015
     return max(cycles * widest / 64 / _GHZ, traffic * byte_ns)
 
 

@@ -26,7 +26,10 @@ BLOCK = 1024
 COLUMNS_BYTES = 16384
 """The piece of an out row that a column reduction keeps in cache."""
 ROWS = 8
-"""Rows that a column reduction adds at a time."""
+"""Rows that a column reduction adds at a time, to read and write the out less often."""
+SHORT_ROW_BYTES, LONG_ROW_BYTES = 512, 4096
+"""Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of many
+short pieces, while shorter rows are one piece together and longer ones are long enough."""
 CHUNK = 65536
 """Elements of a chunk of a reduction that is cut in two stages."""
 FEW = 32
@@ -269,14 +272,23 @@ def reduce_columns(task: Reduction) -> None:
         if d < nest.rank - 2:
             loop(frame, nest.sizes[d], lambda i: rows(cursor.enter(d, i), d + 1, lower, upper))
             return
-        size = nest.sizes[d]
-        whole = size // ROWS * ROWS
+        size, together = nest.sizes[d], rows_together(task)
+        whole = size // together * together
         if whole:
-            loop(frame, whole, lambda i: add_rows(task, cursor.enter(d, i), ROWS, lower, upper), step=ROWS)
+            loop(frame, whole, lambda i: add_rows(task, cursor.enter(d, i), together, lower, upper), step=together)
         if whole < size:
             add_rows(task, cursor.enter(d, frame.index(whole)), size - whole, lower, upper)
 
     nested(start(task), 0, rank, tiles, grain=outer_grain)
+
+
+def rows_together(task: Reduction) -> int:
+    """How many rows a column reduction adds at a time."""
+    nest = task.nest
+    widths = [access.bytes * nest.sizes[-1] for access in nest.memory if access.strides[-1]]
+    footprint = sum(cost.extent(nest, access) for access in nest.memory)
+    short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
+    return 1 if short and footprint > cost.CACHE_BYTES else ROWS
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:

@@ -1,0 +1,243 @@
+"""Loops for argmax and argmin along a row: the extremum of a block first, and its place only where the block wins.
+
+    best, place = init
+    for block in row:                        # blocks stay in the first-level cache
+        m = max(block)                       # vectorised
+        if m > best:                         # rare after the first blocks
+            best, place = m, first i of the block with x[i] == m     # vectorised as a minimum
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.pipelines.schedules import cost
+from mlirml.pipelines.schedules.elementwise import innermost_dim, nested, outer_grain, outer_order
+from mlirml.pipelines.schedules.frame import Cursor, Frame
+from mlirml.pipelines.schedules.nest import Body, Nest
+from mlirml.pipelines.schedules.reducers import Reducer, is_nan, not_nan
+
+BLOCK = 1024
+"""Elements of a block."""
+
+_OGT, _OLT, _OEQ = 2, 4, 1
+_INTEGER = {"maxsi": 4, "minsi": 2, "maxui": 8, "minui": 6}
+_EQUAL = 0
+
+
+@dataclass(frozen=True)
+class Position:
+    """Outs `value` and `place`: the extremum of `operand` by `reducer`, and where it stands first."""
+
+    reducer: Reducer
+    operand: mlir.Value
+    value: int
+    place: int
+
+
+def match_position(nest: Nest, body: Body) -> Position:
+    """Recognise `better = x > best; yield select(better, x, best), select(better, index, place)`."""
+    if nest.outs != 2 or sum(nest.reduction) != 1:
+        raise NoMatch("not two outs and one reduced loop")
+    arguments = body.arguments[len(body.arguments) - 2 :]
+    place = next((n for n in range(2) if is_index_select(nest, body, n, arguments[n])), None)
+    if place is None:
+        raise NoMatch("no out is a place")
+    value = 1 - place
+    better = operation(body.yields[place], "arith.select").operands[0]
+    operand, name, floats = match_better(better, arguments[value])
+    check_value(body.yields[value], better, operand, arguments[value], name)
+    depends = {arguments[0], arguments[1]}
+    for op in body.ops:
+        if any(o in depends for o in op.operands):
+            depends.update(op.results)
+    if operand in depends:
+        raise NoMatch("what is compared depends on the best value")
+    kind = operand.type
+    short = name if not floats else {"maxsi": "maximumf", "minsi": "minimumf"}[name]
+    owner = defining_op(better)
+    assert owner is not None
+    return Position(Reducer(f"arith.{short}", kind, owner, operand, value), operand, value, place)
+
+
+def operation(value: mlir.Value, name: str) -> mlir.Operation:
+    """The operation of this name that defines a value."""
+    op = defining_op(value)
+    if op is None or op.name != name:
+        raise NoMatch(f"not a result of {name}")
+    return op
+
+
+def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -> bool:
+    """Whether an out is `select(better, index of the reduced loop, argument)`."""
+    op = defining_op(body.yields[number])
+    if op is None or op.name != "arith.select" or op.operands[2] != argument:
+        return False
+    source = defining_op(op.operands[1])
+    if source is not None and source.name == "arith.index_cast":
+        source = defining_op(source.operands[0])
+    reduced = nest.reduction.index(True)
+    return source is not None and source.name == "linalg.index" and source.attributes["dim"].value == nest.origin[reduced]
+
+
+def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str, bool]:
+    """What is compared with `best`, as which integer extremum, and whether it is a float (a NaN must win then)."""
+    op = defining_op(better)
+    if op is None:
+        raise NoMatch("the comparison comes from outside")
+    if op.name == "arith.cmpi":
+        predicate = op.attributes["predicate"].value
+        names = {number: name for name, number in _INTEGER.items()}
+        if predicate not in names or op.operands[1] != best:
+            raise NoMatch("the comparison is another one")
+        return op.operands[0], names[predicate], False
+    if op.name != "arith.ori":
+        raise NoMatch("the comparison ignores NaN")
+    compare, nans = operation(op.operands[0], "arith.cmpf"), operation(op.operands[1], "arith.andi")
+    predicate = compare.attributes["predicate"].value
+    x = compare.operands[0]
+    tests = {(defining.attributes["predicate"].value, *defining.operands) for defining in map(compared, nans.operands)}
+    if predicate not in (_OGT, _OLT) or compare.operands[1] != best or tests != {(14, x, x), (7, best, best)}:
+        raise NoMatch("the comparison is another one")
+    return x, "maxsi" if predicate == _OGT else "minsi", True
+
+
+def compared(value: mlir.Value) -> mlir.Operation:
+    return operation(value, "arith.cmpf")
+
+
+def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best: mlir.Value, name: str) -> None:
+    """The value out must be `select(better, x, best)`, or the same as a maximum or minimum."""
+    op = defining_op(value)
+    operands = list(op.operands) if op is not None else []
+    if op is None or not (
+        (op.name == "arith.select" and operands == [better, operand, best])
+        or (op.name == f"arith.{name}" and operands in ([operand, best], [best, operand]))
+    ):
+        raise NoMatch("the value is not the one that was compared")
+
+
+def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position) -> None:
+    """Build the loops; NoMatch where the reduced loop is not the one to vectorise."""
+    if 0 in nest.sizes:
+        return
+    nest = nest.without_unit_dims()
+    if nest.rank == 0 or not nest.reduction[innermost_dim(nest)]:
+        raise NoMatch("the innermost loop is parallel")
+    parallel = [d for d in range(nest.rank) if not nest.reduction[d]]
+    nest = nest.permuted([*outer_order(nest, parallel), nest.reduction.index(True)])
+    emitter = Search(frame, nest, body, plan)
+    grain = outer_grain(nest, cost.iteration_ns(nest, body.ops)) if nest.rank > 1 else 0
+    nested(Cursor.start(frame, nest), 0, nest.rank - 1, emitter.row, grain=grain)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Emits the search of one row."""
+
+    frame: Frame
+    nest: Nest
+    body: Body
+    plan: Position
+
+    def operand_at(self, cursor: Cursor, i: mlir.Value) -> mlir.Value:
+        """The compared value at place `i` of the row."""
+        here = cursor.enter(self.nest.rank - 1, i)
+        arguments = self.body.arguments[len(self.body.arguments) - 2 :]
+        hidden = {argument: argument for argument in arguments}
+        needed = self.needed()
+        skip = [op for op in self.body.ops if op not in needed]
+        environment = here.run(self.body, here.arguments(self.body, hidden), skip)
+        return environment.get(self.plan.operand, self.plan.operand)
+
+    def needed(self) -> list[mlir.Operation]:
+        """The operations that the compared value needs."""
+        wanted, found = {self.plan.operand}, []
+        for op in reversed(self.body.ops):
+            if any(result in wanted for result in op.results):
+                wanted.update(op.operands)
+                found.append(op)
+        return found
+
+    def row(self, cursor: Cursor) -> None:
+        """One row."""
+        frame, size = self.frame, self.nest.sizes[-1]
+        outs = [self.nest.out(self.plan.value), self.nest.out(self.plan.place)]
+        state = [cursor.load(out) for out in outs]
+        whole = size // BLOCK * BLOCK
+        if whole:
+            state = emit.for_loop(
+                frame.index(0),
+                frame.index(whole),
+                frame.index(BLOCK),
+                lambda i, carried: self.block(cursor, i, frame.add(i, frame.index(BLOCK)), carried),
+                state,
+            )
+        if whole < size:
+            state = self.block(cursor, frame.index(whole), frame.index(size), state)
+        for value, out in zip(state, outs, strict=True):
+            cursor.store(value, out)
+
+    def block(
+        self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, state: list[mlir.Value]
+    ) -> list[mlir.Value]:
+        """The state after one more block."""
+        best, place = state
+        extremum = self.extremum(cursor, lower, upper)
+        kinds = [best.type, place.type]
+        return emit.conditional(
+            self.is_better(extremum, best),
+            lambda: [extremum, self.find(cursor, lower, upper, extremum, place.type)],
+            lambda: [best, place],
+            kinds,
+        )
+
+    def extremum(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
+        """The extremum of a block; NaN if it holds one."""
+        reducer, one = self.plan.reducer, self.frame.index(1)
+        if not reducer.is_nan_aware:
+            inner = lambda i, c: [reducer.combine(c[0], self.operand_at(cursor, i))]  # noqa: E731
+            return emit.for_loop(lower, upper, one, inner, [reducer.identity()])[0]
+
+        def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            x = self.operand_at(cursor, i)
+            return [reducer.combine_numbers(x, carried[0]), emit.same_type("arith.ori", carried[1], is_nan(x))]
+
+        flag = emit.number(mlir.IntegerType.get_signless(1), 0)
+        value, nan = emit.for_loop(lower, upper, one, step, [reducer.identity(), flag])
+        return emit.same_type("arith.select", nan, emit.number(reducer.kind, math.nan), value)
+
+    def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
+        """Whether a value wins over the best one so far."""
+        short, bit = self.plan.reducer.short, mlir.IntegerType.get_signless(1)
+        if not self.plan.reducer.is_nan_aware:
+            return emit.value("arith.cmpi", [value, best], bit, predicate=emit.i64(_INTEGER[short]))
+        predicate = _OGT if short == "maximumf" else _OLT
+        greater = emit.value("arith.cmpf", [value, best], bit, predicate=emit.i64(predicate))
+        return emit.same_type("arith.ori", greater, emit.same_type("arith.andi", is_nan(value), not_nan(best)))
+
+    def find(
+        self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, value: mlir.Value, kind: mlir.Type
+    ) -> mlir.Value:
+        """The first place of a block with this value."""
+        frame, bit, i32 = self.frame, mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
+        none = emit.number(i32, BLOCK)
+
+        def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            x = self.operand_at(cursor, i)
+            if self.plan.reducer.is_nan_aware:
+                same = emit.value("arith.cmpf", [x, value], bit, predicate=emit.i64(_OEQ))
+                same = emit.same_type("arith.ori", same, emit.same_type("arith.andi", is_nan(x), is_nan(value)))
+            else:
+                same = emit.value("arith.cmpi", [x, value], bit, predicate=emit.i64(_EQUAL))
+            number = emit.value("arith.index_cast", [emit.same_type("arith.subi", i, lower)], i32)
+            here = emit.same_type("arith.select", same, number, none)
+            return [emit.same_type("arith.minsi", carried[0], here)]
+
+        offset = emit.for_loop(lower, upper, frame.index(1), step, [none])[0]
+        place = frame.add(lower, emit.value("arith.index_cast", [offset], lower.type))
+        return place if isinstance(kind, mlir.IndexType) else emit.value("arith.index_cast", [place], kind)
