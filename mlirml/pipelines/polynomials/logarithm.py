@@ -1,15 +1,16 @@
 """log, log2, log10, log1p: the exponent and a polynomial of the mantissa.
 
 x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). In f32 log(1 + f) = f - f^2/2 + f^3 P(f), as in Cephes `logf`; in f64
-log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))) with s = f/(2 + f), as in fdlibm `e_log.c`, and log2 and log10 multiply
-that sum, split in two parts, as FreeBSD's `e_log2.c` does. Coefficients: `python docs/minimax.py`.
+log(1 + f) = f - s (f - R(s^2)) with s = f/(2 + f), as in fdlibm `e_log.c`; log2 and log10 multiply the longer form
+f - (f^2/2 - s (f^2/2 + R(s^2))), split in two parts, as FreeBSD's `e_log2.c` does. Coefficients:
+`python docs/minimax.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlirml.pipelines.polynomials.builder import MANTISSA, WIDTHS, Builder, Operand, Value
+from mlirml.pipelines.polynomials.builder import MANTISSA, WIDTHS, Builder, Value
 from mlirml.pipelines.polynomials.registry import expansion
 
 LOG_F32 = (  # 2^-27.3
@@ -84,15 +85,15 @@ class Mantissa:
     fraction: Value
 
 
-def split_normal(b: Builder, x: Value, offset: Operand | None = None) -> Mantissa:
-    """Split a positive normal number; `offset` is added to the exponent."""
+def split_normal(b: Builder, x: Value, denormal: Value | None = None) -> Mantissa:
+    """Split a positive normal number, which was scaled up where `denormal`."""
     kind, shift = x.kind, MANTISSA[x.kind]
     root = b.to_bits_of(0.70710678118654752, kind)
     bits = b.to_bits(x) - root
     integer = bits >> shift
     fraction = b.from_bits((bits & ((1 << shift) - 1)) + root, kind) - 1.0
-    if offset is not None:
-        integer = integer + offset
+    if denormal is not None:
+        integer = b.select(denormal, integer - (shift + 2), integer)
     return Mantissa(b.cast("arith.sitofp", integer, kind), integer, fraction)
 
 
@@ -101,8 +102,7 @@ def split(b: Builder, x: Value) -> Mantissa:
     width, shift = WIDTHS[x.kind], MANTISSA[x.kind]
     smallest = 2.0 ** (2 - (1 << width - shift - 2))
     denormal = x < smallest
-    scaled = b.select(denormal, x * 2.0 ** (shift + 2), x)
-    return split_normal(b, scaled, b.select(denormal, b.constant(-shift - 2, f"i{width}"), 0))
+    return split_normal(b, b.select(denormal, x * 2.0 ** (shift + 2), x), denormal)
 
 
 def with_special_values(b: Builder, x: Value, result: Value) -> Value:
@@ -111,12 +111,12 @@ def with_special_values(b: Builder, x: Value, result: Value) -> Value:
     return b.select(x > 0.0, result, b.select(x.equals(0.0), b.constant(-INFINITY, x.kind), NAN))
 
 
-def fraction_parts(b: Builder, f: Value, grade: str = "f64") -> tuple[Value, Value]:
+def fraction_parts(b: Builder, f: Value) -> tuple[Value, Value]:
     """f -> (f^2/2, r) with log(1 + f) = f - (f^2/2 - r), in f64."""
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
-    return half_square, s * (half_square + z * b.horner(z, LOG_WIDE if grade == "f32" else LOG_F64))
+    return half_square, s * (half_square + z * b.horner(z, LOG_F64))
 
 
 def log_of(b: Builder, m: Mantissa, grade: str = "f64") -> Value:
@@ -124,9 +124,10 @@ def log_of(b: Builder, m: Mantissa, grade: str = "f64") -> Value:
     high, low = LN2[m.fraction.kind]
     f = m.fraction
     if f.kind == "f64":
-        half_square, rest = fraction_parts(b, f, grade)
-        small = half_square - b.fma(m.exponent, low, rest)
-        return b.fma(m.exponent, high, f - small) if b.features.fma else m.exponent * high - (small - f)
+        s = f / (f + 2.0)
+        z = s * s
+        rest = b.fma(-z, b.horner(z, LOG_WIDE if grade == "f32" else LOG_F64), f)
+        return b.fma(m.exponent, high, f - b.fma(s, rest, m.exponent * -low))
     z = f * f
     small = b.fma(z, -0.5, b.fma(m.exponent, low, f * z * b.horner(f, LOG_F32)))
     return b.fma(m.exponent, high, f + small)
