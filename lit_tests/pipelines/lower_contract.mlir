@@ -1,0 +1,133 @@
+// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32" --split-input-file | filecheck %s
+
+// The fill is dropped, because the kernel overwrites; two equal contractions share a kernel.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[A:[^:]*]]: memref<12x20xf32>, %[[B:[^:]*]]: memref<20x32xf32>, %[[C:[^:]*]]: memref<12x32xf32>, %[[D:[^:]*]]: memref<12x32xf32>
+// CHECK-NOT: linalg
+// CHECK: call @contract_direct_f32_12x32x20(%[[A]], %[[B]], %[[C]])
+// CHECK-NEXT: call @contract_direct_f32_12x32x20(%[[A]], %[[B]], %[[D]])
+// CHECK: func.func private @contract_direct_f32_12x32x20(
+// CHECK: scf.for
+// CHECK-COUNT-24: vector.fma {{.*}} : vector<16xf32>
+// CHECK-NOT: arith.addf
+// CHECK-COUNT-24: vector.store {{.*}} : memref<384xf32>, vector<16xf32>
+func.func @main(%a: memref<12x20xf32>, %b: memref<20x32xf32>, %c: memref<12x32xf32>, %d: memref<12x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<12x32xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "direct", lanes = 16, mr = 12, nr = 32, kc = 20, mc = 12, nc = 32}}
+    ins(%a, %b : memref<12x20xf32>, memref<20x32xf32>) outs(%c : memref<12x32xf32>)
+  linalg.fill ins(%zero : f32) outs(%d : memref<12x32xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "direct", lanes = 16, mr = 12, nr = 32, kc = 20, mc = 12, nc = 32}}
+    ins(%a, %b : memref<12x20xf32>, memref<20x32xf32>) outs(%d : memref<12x32xf32>)
+  return
+}
+
+// -----
+
+// A fill with anything but zero stays, and the kernel adds.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.fill
+// CHECK-NEXT: call @contract_direct_f32_4x16x8(
+// CHECK: func.func private @contract_direct_f32_4x16x8(
+// CHECK: arith.addf
+func.func @main(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  %one = arith.constant 1.0 : f32
+  linalg.fill ins(%one : f32) outs(%c : memref<4x16xf32>)
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x16xf32>) outs(%c : memref<4x16xf32>)
+  return
+}
+
+// -----
+
+// So does one that is read in between.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.fill
+// CHECK-NEXT: memref.load
+// CHECK: call @contract_direct_f32_4x16x8(
+func.func @main(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  linalg.fill ins(%zero : f32) outs(%c : memref<4x16xf32>)
+  %r = memref.load %c[%c0, %c0] : memref<4x16xf32>
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x16xf32>) outs(%c : memref<4x16xf32>)
+  return %r : f32
+}
+
+// -----
+
+// Packing buffers are allocated at the top level of @main, outside of the loop; the loops that are split carry a grain.
+// CHECK-LABEL: func.func @main
+// CHECK: memref.alloc() {alignment = 64 : i64}
+// CHECK: memref.alloc() {alignment = 64 : i64}
+// CHECK: scf.for
+// CHECK: func.call @contract_packed_f32_64x64x64(
+// CHECK: func.func private @contract_packed_f32_64x64x64(
+// CHECK: scf.parallel
+// CHECK: {mlirml.grain = {{[0-9]+}} : i64}
+// CHECK: scf.parallel
+// CHECK: {mlirml.grain = 2 : i64}
+func.func @main(%a: memref<64x64xf32>, %b: memref<64x64xf32>, %c: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  scf.for %i = %c0 to %c9 step %c1 {
+    linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 32, kc = 64, mc = 16, nc = 64, pack = "ab", parallel = "rows", chunks = 4, grain = 2}}
+      ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%c : memref<64x64xf32>)
+  }
+  return
+}
+
+// -----
+
+// The offset of a view that is known at run time only is an argument of its own; b is on the right of the transposed out.
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (n, m)>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[^:]*]]: memref<5x8x16xf32>, %[[B:[^:]*]]: memref<16x32xf32>, %[[C:[^:]*]]: memref<32x8xf32>
+// CHECK: %[[BASE:.*]], %[[OFFSET:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata
+// CHECK: call @contract_packed_f32_32x8x16(%[[B]], %[[BASE]], %[[C]], %[[OFFSET]], %{{.*}})
+// CHECK: func.func private @contract_packed_f32_32x8x16(%{{.*}}: memref<16x32xf32>, %{{.*}}: memref<f32>, %{{.*}}: memref<32x8xf32>, %{{.*}}: index, %{{.*}}: memref
+func.func @main(%x: memref<5x8x16xf32>, %b: memref<16x32xf32>, %c: memref<32x8xf32>, %t: index) {
+  %a = memref.subview %x[%t, 0, 0] [1, 8, 16] [1, 1, 1] : memref<5x8x16xf32> to memref<8x16xf32, strided<[16, 1], offset: ?>>
+  linalg.contract indexing_maps = [#a, #b, #c] ins(%a, %b : memref<8x16xf32, strided<[16, 1], offset: ?>>, memref<16x32xf32>) outs(%c : memref<32x8xf32>)
+  return
+}
+
+// -----
+
+// f16 is summed in f32, bytes in i32.
+// CHECK-LABEL: func.func @main
+// CHECK: func.func private @contract_{{[a-z]*}}_f32_
+// CHECK: arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
+// CHECK: vector.fma {{.*}} : vector<16xf32>
+// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xf16>
+// CHECK: func.func private @contract_{{[a-z]*}}_i32_
+// CHECK: arith.extsi
+// CHECK: arith.muli {{.*}} : vector<16xi32>
+// CHECK: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
+func.func @main(%a: memref<4x8xf16>, %b: memref<8x16xf16>, %c: memref<4x16xf16>, %d: memref<4x8xi8>, %e: memref<8x16xi8>, %f: memref<4x16xi8>) {
+  linalg.matmul ins(%a, %b : memref<4x8xf16>, memref<8x16xf16>) outs(%c : memref<4x16xf16>)
+  linalg.matmul ins(%d, %e : memref<4x8xi8>, memref<8x16xi8>) outs(%f : memref<4x16xi8>)
+  return
+}
+
+// -----
+
+// Left to mlirml-lower-loops: what its schedule gives to it, booleans, no elements, dynamic shapes, other layouts.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: call
+// CHECK: linalg.matmul ins
+// CHECK: linalg.matmul ins
+// CHECK: linalg.matmul ins
+// CHECK: linalg.matmul ins
+// CHECK: linalg.matmul ins
+// CHECK-NOT: func.func private
+func.func @main(%a: memref<4x4xf32>, %i: memref<4x4xi1>, %e: memref<4x0xf32>, %f: memref<0x4xf32>, %d: memref<?x?xf32>, %s: memref<4x4xf32, strided<[?, 1]>>) {
+  linalg.matmul {mlirml.schedule = {kernel = "loops"}} ins(%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+  linalg.matmul ins(%i, %i : memref<4x4xi1>, memref<4x4xi1>) outs(%i : memref<4x4xi1>)
+  linalg.matmul ins(%e, %f : memref<4x0xf32>, memref<0x4xf32>) outs(%a : memref<4x4xf32>)
+  linalg.matmul ins(%d, %d : memref<?x?xf32>, memref<?x?xf32>) outs(%d : memref<?x?xf32>)
+  linalg.matmul ins(%s, %a : memref<4x4xf32, strided<[?, 1]>>, memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+  return
+}

@@ -1,0 +1,87 @@
+// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32" --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=256" --split-input-file | filecheck %s --check-prefix=AVX2
+// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 parallel=false" --split-input-file | filecheck %s --check-prefix=SERIAL
+
+// A small product stays in registers and reads its operands where they are.
+// CHECK-LABEL: func.func @small
+// CHECK: linalg.matmul {mlirml.schedule = {kc = 64 : i64, kernel = "direct", lanes = 16 : i64,
+// AVX2-LABEL: func.func @small
+// AVX2: kernel = "direct", mc = {{.*}}, mr = 6 : i64, {{.*}}nr = 16 : i64
+func.func @small(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// A big one packs both operands, in blocks of k no longer than 384, and splits its rows.
+// CHECK-LABEL: func.func @big
+// CHECK: chunks = 16 : i64, kc = 352 : i64, kernel = "packed"
+// CHECK-SAME: pack = "ab", parallel = "rows", prefetch = 8 : i64
+// SERIAL-LABEL: func.func @big
+// SERIAL-NOT: parallel =
+func.func @big(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>, %c: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<1024x1024xf32>, tensor<1024x1024xf32>) outs(%c : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %r : tensor<1024x1024xf32>
+}
+
+// -----
+
+// b is transposed: the register tile needs it packed.
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @transposed
+// CHECK: kernel = "packed"
+// CHECK-SAME: pack = "b"
+func.func @transposed(%a: tensor<30x20xf32>, %b: tensor<40x20xf32>, %c: tensor<30x40xf32>) -> tensor<30x40xf32> {
+  %r = linalg.contract indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<30x20xf32>, tensor<40x20xf32>) outs(%c : tensor<30x40xf32>) -> tensor<30x40xf32>
+  return %r : tensor<30x40xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @vectors
+// CHECK: linalg.matvec {mlirml.schedule = {kernel = "dot", lanes = 16 : i64, mr = 16 : i64}}
+// CHECK: linalg.vecmat {{.*}}kernel = "stream"
+// CHECK: linalg.dot {mlirml.schedule = {kernel = "dot"
+func.func @vectors(%a: tensor<100x64xf32>, %x: tensor<64xf32>, %y: tensor<100xf32>, %b: tensor<2000x2000xf32>, %v: tensor<2000xf32>, %s: tensor<f32>) -> (tensor<100xf32>, tensor<2000xf32>, tensor<f32>) {
+  %0 = linalg.matvec ins(%a, %x : tensor<100x64xf32>, tensor<64xf32>) outs(%y : tensor<100xf32>) -> tensor<100xf32>
+  %1 = linalg.vecmat ins(%v, %b : tensor<2000xf32>, tensor<2000x2000xf32>) outs(%v : tensor<2000xf32>) -> tensor<2000xf32>
+  %2 = linalg.dot ins(%x, %x : tensor<64xf32>, tensor<64xf32>) outs(%s : tensor<f32>) -> tensor<f32>
+  return %0, %1, %2 : tensor<100xf32>, tensor<2000xf32>, tensor<f32>
+}
+
+// -----
+
+// Fields that are given stay, and the others go with them.
+// CHECK-LABEL: func.func @given
+// CHECK: kernel = "packed", lanes = 16 : i64, mc = {{[0-9]+}} : i64, mr = 5 : i64
+// CHECK-SAME: pack = "ab"
+// CHECK: mlirml.schedule = {kernel = "loops"}
+func.func @given(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = linalg.matmul {mlirml.schedule = {kernel = "packed", mr = 5}} ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = linalg.matmul {mlirml.schedule = {kernel = "loops"}} ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%0 : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}
+
+// -----
+
+// No kernel for no elements, nor for booleans.
+// CHECK-LABEL: func.func @no_kernel
+// CHECK-COUNT-2: linalg.matmul {mlirml.schedule = {kernel = "loops"}}
+func.func @no_kernel(%a: tensor<64x0xf32>, %b: tensor<0x64xf32>, %c: tensor<64x64xf32>, %i: tensor<64x64xi1>) -> (tensor<64x64xf32>, tensor<64x64xi1>) {
+  %0 = linalg.matmul ins(%a, %b : tensor<64x0xf32>, tensor<0x64xf32>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = linalg.matmul ins(%i, %i : tensor<64x64xi1>, tensor<64x64xi1>) outs(%i : tensor<64x64xi1>) -> tensor<64x64xi1>
+  return %0, %1 : tensor<64x64xf32>, tensor<64x64xi1>
+}
+
+// -----
+
+// Only contractions get a schedule.
+// CHECK-LABEL: func.func @elementwise
+// CHECK-NOT: mlirml.schedule
+func.func @elementwise(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32> {
+  %r = linalg.add ins(%a, %a : tensor<64xf32>, tensor<64xf32>) outs(%b : tensor<64xf32>) -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
