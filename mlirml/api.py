@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.config import config
-from mlirml.errors import ArgumentError, CaptureError, TargetError
+from mlirml.errors import ArgumentError, CaptureError, InternalError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten
@@ -241,10 +241,8 @@ class Compiled(Dispatcher):
         seconds["cache lookup"] = time.perf_counter() - start
         from_disk = artifact is not None
         if artifact is None:
-            from mlirml.ir import parse
-
             start = time.perf_counter()
-            module = parse(captured.text)
+            module = _parsed(captured)
             seconds["parse"] = time.perf_counter() - start
             seconds.update(_run_pipeline(self.target, module))
             start = time.perf_counter()
@@ -308,11 +306,9 @@ class Compiled(Dispatcher):
         return self._run_until(stage, args, kwargs).as_text()
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
-        from mlirml.ir import parse
-
         with _COMPILER:
             captured = self._capture(self._call(args, kwargs))
-            module = parse(captured.text)
+            module = _parsed(captured)
             if stage != "capture":
                 _run_pipeline(self.target, module, stage)
             return Lowered(module, self.target, stage or self.target.stages[-1][0])
@@ -370,6 +366,20 @@ class _Call:
 
     def key(self) -> Any:
         return self.treedef, self.specs, tuple((i, type(v), v) for i, v in sorted(self.statics.items()))
+
+
+def _parsed(captured: Captured) -> mlir.Module:
+    """The captured text as a module. MLIR's verifier runs here: what it refuses, the op records should have."""
+    from mlirml.ir import mlir, parse
+    from mlirml.passes.run import error_from_diagnostics
+
+    try:
+        return parse(captured.text)
+    except mlir.MLIRError as error:
+        found = error_from_diagnostics(error, "the captured module is not valid MLIR")
+        raise InternalError(
+            f"captured as invalid MLIR: {found.message}", location=found.location, notes=found.notes, stage="capture"
+        ) from None
 
 
 def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> dict[str, float]:
