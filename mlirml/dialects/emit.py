@@ -11,6 +11,11 @@ from mlirml.location import is_unknown
 
 Values = Sequence[mlir.Value]
 
+FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7, "une": 13, "uno": 14}
+INTEGER_PREDICATES = {
+    "eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9,
+}  # fmt: skip
+
 
 def create(
     name: str,
@@ -33,6 +38,14 @@ def value(name: str, operands: Values, result: mlir.Type, **attributes: mlir.Att
 def same_type(name: str, *operands: mlir.Value, **attributes: mlir.Attribute) -> mlir.Value:
     """The result of an operation whose result has the type of its last operand, `arith.addf` or `arith.select`."""
     return create(name, operands, [operands[-1].type], attributes).results[0]
+
+
+def compare(predicate: str, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """`arith.cmpf` or `arith.cmpi`, by the predicate's name."""
+    floats = predicate in FLOAT_PREDICATES
+    number = FLOAT_PREDICATES[predicate] if floats else INTEGER_PREDICATES[predicate]
+    name = "arith.cmpf" if floats else "arith.cmpi"
+    return value(name, [a, b], mlir.IntegerType.get_signless(1), predicate=i64(number))
 
 
 def i64(number: int) -> mlir.IntegerAttr:

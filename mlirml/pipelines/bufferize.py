@@ -7,7 +7,8 @@ Before:
       return %r
     }
 After:
-    func.func @main(%a: memref<4xf32>, %out: memref<4xf32>) attributes {mlirml.inputs = [tensor<4xf32>], mlirml.outputs = ...} {
+    func.func @main(%a: memref<4xf32>, %out: memref<4xf32>)
+        attributes {mlirml.inputs = [tensor<4xf32>], mlirml.outputs = [tensor<4xf32>]} {
       linalg.generic {...} ins(%a) outs(%out) {...}
       return
     }

@@ -6,7 +6,8 @@ Before:
       ...
     }
 After:
-    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>, %workspace: memref<4096xi8>) attributes {mlirml.workspace = 4096 : i64} {
+    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>, %workspace: memref<4096xi8>)
+        attributes {mlirml.workspace = 4096 : i64} {
       %c0 = arith.constant 0 : index
       %t = memref.view %workspace[%c0][] : memref<4096xi8> to memref<1024xf32>
       ...
@@ -80,7 +81,7 @@ def byte_size(kind: mlir.Type) -> int:
         bits = math.prod(vector.shape) * vector.element_type.width
     else:
         bits = 64 if isinstance(element, mlir.IndexType) else element.width
-    size = math.prod(memref.shape) * max(1, bits // 8)
+    size = int(math.prod(memref.shape) * max(1, bits // 8))
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -96,7 +97,8 @@ def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) 
             raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
         places = [position[top_level(op, body)] for op in users(allocation)]
         own = position[top_level(allocation, body)]
-        lifetimes.append(Lifetime(min(places, default=own), max(places, default=own), byte_size(allocation.results[0].type)))
+        size = byte_size(allocation.results[0].type)
+        lifetimes.append(Lifetime(min(places, default=own), max(places, default=own), size))
     return lifetimes
 
 
@@ -150,7 +152,9 @@ def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
     return offsets, max((offset + life.size for offset, life in zip(offsets, lifetimes)), default=0)
 
 
-def use_workspace(main: mlir.Operation, allocations: Sequence[mlir.Operation], offsets: Sequence[int], size: int) -> None:
+def use_workspace(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], offsets: Sequence[int], size: int
+) -> None:
     """Append the workspace argument and replace the allocations by views of it."""
     body = main.regions[0].blocks[0]
     with main.location:

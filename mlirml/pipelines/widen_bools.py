@@ -20,13 +20,12 @@ LLVM stores an i1 as a byte but cannot vectorise loads and stores of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir, operations, set_function_type
+from mlirml.ir import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.passes import Pass, register
-
-_NOT_EQUAL = 1
 
 
 @register
@@ -37,7 +36,7 @@ class WidenBoolsPass(Pass):
     name = "mlirml-widen-bools"
 
     def run(self, module: mlir.Operation) -> None:
-        found = list(operations(module))
+        found = list(operations(module))[1:]
         with module.location:
             for op in found:
                 for region in op.regions:
@@ -46,16 +45,16 @@ class WidenBoolsPass(Pass):
                             widen(argument)
                 for result in op.results:
                     widen(result)
-        for op in found:
-            with op.location, mlir.InsertionPoint(op) if op.parent is not None else mlir.InsertionPoint(module.regions[0].blocks[0]):
-                if op.name.startswith("linalg.") and op.regions:
-                    widen_structured(op)
-                elif op.name in ("memref.load", "memref.store"):
-                    widen_access(op)
-                elif op.name == "memref.global":
-                    widen_global(op)
-                elif op.name == "func.func" and len(op.regions[0].blocks):
-                    set_function_type(op)
+        for op, convert in [(op, convert) for op in found if (convert := converter(op)) is not None]:
+            with op.location, mlir.InsertionPoint(op):
+                convert(op)
+
+
+def converter(op: mlir.Operation) -> Callable[[mlir.Operation], None] | None:
+    """What to do with an operation besides its types."""
+    if op.name in _CONVERTERS:
+        return _CONVERTERS[op.name]
+    return widen_structured if op.name.startswith("linalg.") and op.regions else None
 
 
 def is_bool(kind: mlir.Type) -> bool:
@@ -78,10 +77,11 @@ def widen(value: mlir.Value) -> None:
         value.set_type(kind)
 
 
-def to_bool(byte: mlir.Value) -> mlir.Value:
-    """True for a byte that is not 0."""
-    bit = mlir.IntegerType.get_signless(1)
-    return emit.value("arith.cmpi", [byte, emit.zero(byte.type)], bit, predicate=emit.i64(_NOT_EQUAL))
+def to_bool(byte: mlir.Value) -> mlir.Operation:
+    """The comparison that is true for a byte that is not 0."""
+    op = defining_op(emit.compare("ne", byte, emit.zero(byte.type)))
+    assert op is not None
+    return op
 
 
 def to_byte(bit: mlir.Value) -> mlir.Value:
@@ -97,31 +97,25 @@ def element_type(value: mlir.Value) -> mlir.Type:
 def widen_structured(op: mlir.Operation) -> None:
     """Convert where a body's arguments enter and its values leave."""
     block = op.regions[0].blocks[0]
-    for position, (argument, operand) in enumerate(zip(block.arguments, op.operands)):
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
         kind = element_type(operand)
         if argument.type == kind:
             continue
-        if op.name == "linalg.fill":
-            continue
         argument.set_type(kind)
-        if position < len(op.operands) and any(True for _ in argument.uses):
+        if any(True for _ in argument.uses):
             with mlir.InsertionPoint.at_block_begin(block):
-                byte = argument
-                zero = emit.zero(kind)
-                bit = emit.value("arith.cmpi", [byte, zero], mlir.IntegerType.get_signless(1), predicate=emit.i64(_NOT_EQUAL))
-            byte.replace_all_uses_except(bit, bit.owner.operation)
-    if op.name == "linalg.fill":
-        widen_fill(op)
-        return
+                compare = to_bool(argument)
+            argument.replace_all_uses_except(compare.results[0], compare)
     final = block_ops(block)[-1]
     with mlir.InsertionPoint(final):
         outs = list(op.operands)[len(op.operands) - len(final.operands) :]
-        for position, (value, out) in enumerate(zip(final.operands, outs)):
+        for position, (value, out) in enumerate(zip(final.operands, outs, strict=True)):
             if value.type != element_type(out):
                 final.operands[position] = to_byte(value)
 
 
 def widen_fill(op: mlir.Operation) -> None:
+    """Fill with a byte."""
     scalar, out = op.operands
     if scalar.type != element_type(out):
         emit.fill(to_byte(scalar), out)
@@ -137,13 +131,9 @@ def widen_access(op: mlir.Operation) -> None:
     result, kind = op.results[0], element_type(op.operands[0])
     if result.type != kind:
         result.set_type(kind)
-        after = op.block.operations
-        del after
-        zero = emit.zero(kind)
-        bit = emit.value("arith.cmpi", [result, zero], mlir.IntegerType.get_signless(1), predicate=emit.i64(_NOT_EQUAL))
-        compare = bit.owner.operation
+        compare = to_bool(result)
         compare.move_after(op)
-        result.replace_all_uses_except(bit, compare)
+        result.replace_all_uses_except(compare.results[0], compare)
 
 
 def widen_global(op: mlir.Operation) -> None:
@@ -166,3 +156,18 @@ def byte_constant(bits: mlir.DenseElementsAttr) -> mlir.DenseElementsAttr:
         return mlir.DenseElementsAttr.get_splat(kind, mlir.IntegerAttr.get(byte, int(one)))
     values = [mlir.IntegerAttr.get(byte, int(bit)) for bit in mlir.DenseIntElementsAttr(bits)]
     return mlir.DenseElementsAttr.get(values, kind)
+
+
+def widen_function(op: mlir.Operation) -> None:
+    """A function's type agrees with its arguments."""
+    if len(op.regions[0].blocks):
+        set_function_type(op)
+
+
+_CONVERTERS = {
+    "linalg.fill": widen_fill,
+    "memref.load": widen_access,
+    "memref.store": widen_access,
+    "memref.global": widen_global,
+    "func.func": widen_function,
+}

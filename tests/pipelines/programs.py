@@ -76,7 +76,8 @@ class Program:
             self.lines.append(f"%f{number} = linalg.fill ins(%z{number} : f64) outs(%e{number} : {kind}) -> {kind}")
             start = f"%f{number}"
         arguments = ", ".join([*(f"%i{k}: f64" for k in range(len(inputs))), "%o: f64"])
-        ins = f"ins({', '.join(v.name for v in inputs)} : {', '.join(self.type(v.dims) for v in inputs)}) " if inputs else ""
+        names, types = ", ".join(v.name for v in inputs), ", ".join(self.type(v.dims) for v in inputs)
+        ins = f"ins({names} : {types}) " if inputs else ""
         lines = [*body, f"%s = {accumulate} %o, %r : f64"] if accumulate else body
         final = "%s" if accumulate else "%r"
         self.lines.append(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.pipelines.programs import Program, programs
 
 from mlirml.ir import mlir, operations, parse
 from mlirml.pipelines.fuse import FusePass
 from mlirml.targets.reference import interpret
+from tests.pipelines.programs import Program, programs
 
 
 def generics(module: mlir.Module) -> list[mlir.Operation]:

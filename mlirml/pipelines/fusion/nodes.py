@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Union
+from typing import TypeAlias
 
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
-Map = Union[tuple[int, ...], mlir.AffineMap]
+Map: TypeAlias = "tuple[int, ...] | mlir.AffineMap"
 """A projected permutation as loop numbers, any other map as it is."""
 
 CHEAP_OPS = 8
@@ -141,9 +141,7 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
     reduction = reductions(op, out_map, rank)
     yields = list(ops[-1].operands)
     used = [any(True for _ in argument.uses) for argument in arguments]
-    inputs = [
-        Input(operands[n], read[n][0], arguments[n]) for n in range(first_out) if used[n]
-    ]
+    inputs = [Input(operands[n], read[n][0], arguments[n]) for n in range(first_out) if used[n]]
     outs = []
     for n, result in enumerate(results):
         place = first_out + n
@@ -223,7 +221,7 @@ def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
         name = op.name
         if name in _FREE:
             continue
-        if name.startswith("math.") or name.startswith("tensor.") or name in _EXPENSIVE:
+        if name.startswith(("math.", "tensor.")) or name in _EXPENSIVE:
             return None
         cost += 1
     return cost

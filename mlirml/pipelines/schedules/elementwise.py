@@ -46,9 +46,7 @@ def ordered(nest: Nest) -> Nest:
     return nest.permuted([*outer_order(nest, [d for d in range(nest.rank) if d != inner]), inner]).collapsed()
 
 
-def loop(
-    frame: Frame, size: int, body: Callable[[mlir.Value], None], *, step: int = 1, grain: int = 0
-) -> None:
+def loop(frame: Frame, size: int, body: Callable[[mlir.Value], None], *, step: int = 1, grain: int = 0) -> None:
     """`for i in range(0, size, step)`, in parallel when `grain` is not 0."""
     lower, upper, stride = frame.index(0), frame.index(size), frame.index(step)
     if grain:

@@ -1,4 +1,4 @@
-"""The iteration space of a structured operation on memrefs: its dimensions, and the stride of each operand along them."""
+"""The iteration space of a structured operation on memrefs: its loops, and the stride of each operand along them."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ class Nest:
 
         accesses = tuple(a and replace(a, strides=pick(a.strides)) for a in self.accesses)
         reduction = tuple(self.reduction[d] for d in order)
-        return replace(
-            self, sizes=pick(self.sizes), reduction=reduction, accesses=accesses, origin=pick(self.origin)
-        )
+        return replace(self, sizes=pick(self.sizes), reduction=reduction, accesses=accesses, origin=pick(self.origin))
 
     def without_unit_dims(self) -> Nest:
         """Drop the loops that run once."""
@@ -135,9 +133,9 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
             else:
                 offset += stride * linear(expression, stride, strides)
         accesses.append(Access(operand, offset, tuple(strides), element_bytes(operand.type.element_type)))
-    kinds = tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]) if (
-        "iterator_types" in op.attributes
-    ) else implied_kinds(maps[-1], rank)
+    kinds = implied_kinds(maps[-1], rank)
+    if "iterator_types" in op.attributes:
+        kinds = tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"])
     pinned = frozenset(inner.attributes["dim"].value for inner in body.ops if inner.name == "linalg.index")
     outs = len(body.yields)
     return Nest(tuple(sizes), kinds, tuple(accesses), outs, tuple(range(rank)), pinned)

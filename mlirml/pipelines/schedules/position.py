@@ -1,11 +1,10 @@
 """Loops for argmax and argmin along a row: the extremum of a block first, and its place only where the block wins.
 
-    best, place = init
-    for block in row:                        # blocks stay in the first-level cache
-        m = max(block)                       # vectorised
-        if m > best:                         # rare after the first blocks
-            best, place = m, first i of the block with x[i] == m     # vectorised as a minimum
-"""
+For each block of a row:
+    m = max(block)                                       vectorised
+    if m > best:                                         rare after the first blocks
+        best, place = m, first i with block[i] == m      vectorised as a minimum
+"""  # fmt: skip
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ from mlirml.pipelines.schedules.reducers import Reducer, is_nan, not_nan
 BLOCK = 1024
 """Elements of a block."""
 
-_OGT, _OLT, _OEQ = 2, 4, 1
-_INTEGER = {"maxsi": 4, "minsi": 2, "maxui": 8, "minui": 6}
-_EQUAL = 0
+_BETTER = {
+    "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,16 @@ def match_position(nest: Nest, body: Body) -> Position:
         raise NoMatch("no out is a place")
     value = 1 - place
     better = operation(body.yields[place], "arith.select").operands[0]
-    operand, name, floats = match_better(better, arguments[value])
-    check_value(body.yields[value], better, operand, arguments[value], name)
+    operand, short = match_better(better, arguments[value])
+    check_value(body.yields[value], better, operand, arguments[value], short)
     depends = {arguments[0], arguments[1]}
     for op in body.ops:
         if any(o in depends for o in op.operands):
             depends.update(op.results)
     if operand in depends:
         raise NoMatch("what is compared depends on the best value")
-    kind = operand.type
-    short = name if not floats else {"maxsi": "maximumf", "minsi": "minimumf"}[name]
-    owner = defining_op(better)
-    assert owner is not None
-    return Position(Reducer(f"arith.{short}", kind, owner, operand, value), operand, value, place)
+    owner = operation(body.yields[place], "arith.select")
+    return Position(Reducer(f"arith.{short}", operand.type, owner, operand, value), operand, value, place)
 
 
 def operation(value: mlir.Value, name: str) -> mlir.Operation:
@@ -81,42 +77,47 @@ def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -
     if source is not None and source.name == "arith.index_cast":
         source = defining_op(source.operands[0])
     reduced = nest.reduction.index(True)
-    return source is not None and source.name == "linalg.index" and source.attributes["dim"].value == nest.origin[reduced]
+    if source is None or source.name != "linalg.index":
+        return False
+    return bool(source.attributes["dim"].value == nest.origin[reduced])
 
 
-def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str, bool]:
-    """What is compared with `best`, as which integer extremum, and whether it is a float (a NaN must win then)."""
+def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str]:
+    """What is compared with `best`, and which extremum that looks for. A NaN must win among floats."""
     op = defining_op(better)
     if op is None:
         raise NoMatch("the comparison comes from outside")
     if op.name == "arith.cmpi":
-        predicate = op.attributes["predicate"].value
-        names = {number: name for name, number in _INTEGER.items()}
-        if predicate not in names or op.operands[1] != best:
-            raise NoMatch("the comparison is another one")
-        return op.operands[0], names[predicate], False
+        return compared_operand(op, best, emit.INTEGER_PREDICATES)
     if op.name != "arith.ori":
         raise NoMatch("the comparison ignores NaN")
     compare, nans = operation(op.operands[0], "arith.cmpf"), operation(op.operands[1], "arith.andi")
-    predicate = compare.attributes["predicate"].value
-    x = compare.operands[0]
-    tests = {(defining.attributes["predicate"].value, *defining.operands) for defining in map(compared, nans.operands)}
-    if predicate not in (_OGT, _OLT) or compare.operands[1] != best or tests != {(14, x, x), (7, best, best)}:
+    x, short = compared_operand(compare, best, emit.FLOAT_PREDICATES)
+    tests = {(test.attributes["predicate"].value, *test.operands) for test in map(float_comparison, nans.operands)}
+    if tests != {(emit.FLOAT_PREDICATES["uno"], x, x), (emit.FLOAT_PREDICATES["ord"], best, best)}:
         raise NoMatch("the comparison is another one")
-    return x, "maxsi" if predicate == _OGT else "minsi", True
+    return x, short
 
 
-def compared(value: mlir.Value) -> mlir.Operation:
+def compared_operand(op: mlir.Operation, best: mlir.Value, predicates: dict[str, int]) -> tuple[mlir.Value, str]:
+    """`x` and the extremum that `x predicate best` looks for."""
+    for short, predicate in _BETTER.items():
+        if predicates.get(predicate) == op.attributes["predicate"].value and op.operands[1] == best:
+            return op.operands[0], short
+    raise NoMatch("the comparison is another one")
+
+
+def float_comparison(value: mlir.Value) -> mlir.Operation:
     return operation(value, "arith.cmpf")
 
 
-def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best: mlir.Value, name: str) -> None:
+def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best: mlir.Value, short: str) -> None:
     """The value out must be `select(better, x, best)`, or the same as a maximum or minimum."""
     op = defining_op(value)
     operands = list(op.operands) if op is not None else []
     if op is None or not (
         (op.name == "arith.select" and operands == [better, operand, best])
-        or (op.name == f"arith.{name}" and operands in ([operand, best], [best, operand]))
+        or (op.name == f"arith.{short}" and operands in ([operand, best], [best, operand]))
     ):
         raise NoMatch("the value is not the one that was compared")
 
@@ -182,9 +183,7 @@ class Search:
         for value, out in zip(state, outs, strict=True):
             cursor.store(value, out)
 
-    def block(
-        self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, state: list[mlir.Value]
-    ) -> list[mlir.Value]:
+    def block(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, state: list[mlir.Value]) -> list[mlir.Value]:
         """The state after one more block."""
         best, place = state
         extremum = self.extremum(cursor, lower, upper)
@@ -200,8 +199,13 @@ class Search:
         """The extremum of a block; NaN if it holds one."""
         reducer, one = self.plan.reducer, self.frame.index(1)
         if not reducer.is_nan_aware:
-            inner = lambda i, c: [reducer.combine(c[0], self.operand_at(cursor, i))]  # noqa: E731
-            return emit.for_loop(lower, upper, one, inner, [reducer.identity()])[0]
+            return emit.for_loop(
+                lower,
+                upper,
+                one,
+                lambda i, c: [reducer.combine(c[0], self.operand_at(cursor, i))],
+                [reducer.identity()],
+            )[0]
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             x = self.operand_at(cursor, i)
@@ -213,27 +217,23 @@ class Search:
 
     def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
         """Whether a value wins over the best one so far."""
-        short, bit = self.plan.reducer.short, mlir.IntegerType.get_signless(1)
+        better = emit.compare(_BETTER[self.plan.reducer.short], value, best)
         if not self.plan.reducer.is_nan_aware:
-            return emit.value("arith.cmpi", [value, best], bit, predicate=emit.i64(_INTEGER[short]))
-        predicate = _OGT if short == "maximumf" else _OLT
-        greater = emit.value("arith.cmpf", [value, best], bit, predicate=emit.i64(predicate))
-        return emit.same_type("arith.ori", greater, emit.same_type("arith.andi", is_nan(value), not_nan(best)))
+            return better
+        return emit.same_type("arith.ori", better, emit.same_type("arith.andi", is_nan(value), not_nan(best)))
 
     def find(
         self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, value: mlir.Value, kind: mlir.Type
     ) -> mlir.Value:
         """The first place of a block with this value."""
-        frame, bit, i32 = self.frame, mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
+        frame, i32 = self.frame, mlir.IntegerType.get_signless(32)
         none = emit.number(i32, BLOCK)
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             x = self.operand_at(cursor, i)
+            same = emit.compare("oeq" if self.plan.reducer.is_nan_aware else "eq", x, value)
             if self.plan.reducer.is_nan_aware:
-                same = emit.value("arith.cmpf", [x, value], bit, predicate=emit.i64(_OEQ))
                 same = emit.same_type("arith.ori", same, emit.same_type("arith.andi", is_nan(x), is_nan(value)))
-            else:
-                same = emit.value("arith.cmpi", [x, value], bit, predicate=emit.i64(_EQUAL))
             number = emit.value("arith.index_cast", [emit.same_type("arith.subi", i, lower)], i32)
             here = emit.same_type("arith.select", same, number, none)
             return [emit.same_type("arith.minsi", carried[0], here)]

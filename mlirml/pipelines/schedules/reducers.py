@@ -14,8 +14,6 @@ _INTEGER_IDENTITY = {"addi": 0, "ori": 0, "xori": 0, "muli": 1, "andi": -1, "max
 _FLOAT_IDENTITY = {
     "addf": -0.0, "mulf": 1.0, "maximumf": -math.inf, "maxnumf": -math.inf, "minimumf": math.inf, "minnumf": math.inf,
 }  # fmt: skip
-_UNORDERED = 14
-_ORDERED = 7
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,11 @@ class Reducer:
 
 
 def is_nan(value: mlir.Value) -> mlir.Value:
-    bit = mlir.IntegerType.get_signless(1)
-    return emit.value("arith.cmpf", [value, value], bit, predicate=emit.i64(_UNORDERED))
+    return emit.compare("uno", value, value)
 
 
 def not_nan(value: mlir.Value) -> mlir.Value:
-    bit = mlir.IntegerType.get_signless(1)
-    return emit.value("arith.cmpf", [value, value], bit, predicate=emit.i64(_ORDERED))
+    return emit.compare("ord", value, value)
 
 
 def two_sum(total: mlir.Value, error: mlir.Value, value: mlir.Value) -> tuple[mlir.Value, mlir.Value]:

@@ -28,8 +28,8 @@ COLUMNS_BYTES = 16384
 ROWS = 8
 """Rows that a column reduction adds at a time, to read and write the out less often."""
 SHORT_ROW_BYTES, LONG_ROW_BYTES = 512, 4096
-"""Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of many
-short pieces, while shorter rows are one piece together and longer ones are long enough."""
+"""Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of
+many short pieces, while shorter rows are one piece together and longer ones are long enough."""
 CHUNK = 65536
 """Elements of a chunk of a reduction that is cut in two stages."""
 FEW = 32
@@ -38,8 +38,11 @@ FEW = 32
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction to emit. `values` builds the values to combine at a point; `inits[n]` is the scalar that an out starts
-    from, None where the out holds it. `each_ns` is the cost of a point."""
+    """A reduction to emit.
+
+    `values` builds the values to combine at a point; `inits[n]` is the scalar that an out starts from, None where the
+    out holds it; `each_ns` is the cost of a point.
+    """
 
     frame: Frame
     nest: Nest
@@ -201,7 +204,8 @@ def absorb(
     task: Reduction, totals: Sequence[mlir.Value], state: Sequence[mlir.Value], compensated: Sequence[bool]
 ) -> list[mlir.Value]:
     """The state with the totals of one more block."""
-    new, rest = [], list(state)
+    new: list[mlir.Value] = []
+    rest = list(state)
     for reducer, total, twice in zip(task.reducers, totals, compensated, strict=True):
         before = rest.pop(0)
         new += two_sum(before, rest.pop(0), total) if twice else [reducer.combine(before, total)]
@@ -317,7 +321,8 @@ def should_split(task: Reduction) -> bool:
     points = math.prod(nest.sizes)
     iterations = nest.sizes[0] if rank else 1
     if not nest.reduction[-1]:
-        iterations = max(iterations, nest.sizes[-1] * sum(element_bytes(r.kind) for r in task.reducers) // COLUMNS_BYTES)
+        row_bytes = nest.sizes[-1] * sum(element_bytes(reducer.kind) for reducer in task.reducers)
+        iterations = max(iterations, row_bytes // COLUMNS_BYTES)
     return iterations < FEW and points >= 4 * CHUNK and points * task.each_ns > 4 * cost.PARALLEL_NS
 
 
