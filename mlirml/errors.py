@@ -11,8 +11,8 @@ from typing import Any
 class SourceLocation:
     """A place in the user's Python source.
 
-    Lines and columns count from 1; `end_column` is one past the last character. Column 0 means that only the line
-    is known (Python 3.10 keeps no columns).
+    Lines and columns count from 1; `end_column` is one past the last character, and columns count the bytes of UTF-8,
+    as Python and MLIR do. Column 0 means that only the line is known (Python 3.10 keeps no columns).
     """
 
     file: str
@@ -31,11 +31,13 @@ class SourceLocation:
         source = linecache.getline(self.file, self.line).rstrip("\n").expandtabs(1)
         if not source.strip():
             return []
-        first = self.column or len(source) - len(source.lstrip()) + 1
+        raw = source.encode()
+        first = self.column or len(raw) - len(raw.lstrip()) + 1
         same_line = self.end_line in (0, self.line) and self.end_column > first
-        last = self.end_column if self.column and same_line else len(source) + 1
+        last = self.end_column if self.column and same_line else len(raw) + 1
+        before, marked = (len(part.decode(errors="replace")) for part in (raw[: first - 1], raw[first - 1 : last - 1]))
         gutter = " " * len(str(self.line))
-        carets = " " * (first - 1) + "^" * max(1, last - first)
+        carets = " " * before + "^" * max(1, marked)
         return [f"{gutter} |", f"{self.line} | {source}", f"{gutter} | {carets}"]
 
 
@@ -93,8 +95,16 @@ class ShapeError(CaptureError, ValueError):
     """Shapes, axes or sizes do not fit together."""
 
 
+class IndexOutOfBoundsError(ShapeError, IndexError):
+    """An index or an axis lies outside of the array."""
+
+
 class DTypeError(CaptureError, TypeError):
     """A dtype is not supported here, or a value would be silently truncated."""
+
+
+class IntegerRangeError(DTypeError, OverflowError):
+    """A Python integer does not fit the dtype that it meets."""
 
 
 class TracedBoolError(CaptureError):
@@ -153,7 +163,7 @@ class TargetError(MlirmlError):
     """The target does not exist here, or cannot do what was asked."""
 
 
-class LaunchError(MlirmlError):
+class LaunchError(MlirmlError, ValueError):
     """A compiled program could not be run with these arguments."""
 
 
