@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if workloads:
         table = _workloads(options, pythons, workloads, out)
     times = _once(options, pythons, chosen, out)
-    if not options.quick:
+    if not options.quick and options.threads == 1:  # the targets are for full sizes on one thread
         out.print(tables.must_show(table, {row.name: row for row in times}))
     for line in tables.problems(table):
         out.print(line, markup=False, soft_wrap=True)

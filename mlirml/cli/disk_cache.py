@@ -19,8 +19,8 @@ def show() -> int:
         for entry in found:
             facts = dict(entry.entries)
             rows.add_row(
-                entry.path.stem[:16],
-                datetime.fromtimestamp(entry.path.stat().st_mtime).isoformat(" ", "seconds"),
+                entry.path.stem[:12],
+                datetime.fromtimestamp(entry.path.stat().st_mtime).isoformat(" ", "minutes"),
                 size(entry.bytes),
                 facts.get("target", "?"),
                 _maker(facts),
@@ -38,7 +38,7 @@ def _maker(facts: dict[str, str]) -> str:
     made_by = {name: facts[name] for name in facts if name.startswith("version.")}
     if not made_by:
         return "?"
-    return "this compiler" if made_by == dict(cache.versions()) else "another version"
+    return "this compiler" if made_by == dict(cache.versions()) else "another one"
 
 
 def check(*, fix: bool) -> int:
