@@ -105,7 +105,8 @@ def contract(
 def check(spec: str, a: Array, b: Array, out: Array, start: Array | None) -> None:
     """Integers agree modulo their width; floats within what sums of their length lose."""
     if out.dtype.kind in "iu":
-        want = np.einsum(spec, a.astype(np.int64), b.astype(np.int64)) + (0 if start is None else start.astype(np.int64))
+        want = np.einsum(spec, a.astype(np.int64), b.astype(np.int64))
+        want = want + (0 if start is None else start.astype(np.int64))
         np.testing.assert_array_equal(out, want.astype(out.dtype))
         return
     narrow = a.dtype.kind == out.dtype.kind == "f" and a.dtype.itemsize > out.dtype.itemsize
@@ -177,7 +178,9 @@ def test_any_number_of_batch_row_column_and_sum_dims(spec: str, sizes: str) -> N
     contract(spec, sizes, accumulate=True)
 
 
-@pytest.mark.parametrize(("spec", "sizes"), [("mk,k->m", "65 70"), ("k,kn->n", "70 65"), ("k,k->", "1001"), ("k,k->", "3")])
+@pytest.mark.parametrize(
+    ("spec", "sizes"), [("mk,k->m", "65 70"), ("k,kn->n", "70 65"), ("k,k->", "1001"), ("k,k->", "3")]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64"])
 def test_vectors(spec: str, sizes: str, dtype: str) -> None:
     contract(spec, sizes, dtype)
@@ -307,7 +310,8 @@ def test_slices_at_places_known_at_run_time() -> None:
     steps, rows, width = 5, 6, 20
     x, w = random((steps, rows, width), np.dtype(np.float32), 1), random((width, width), np.dtype(np.float32), 2)
     text = f"""
-    func.func @main(%x: tensor<{steps}x{rows}x{width}xf32>, %w: tensor<{width}x{width}xf32>) -> tensor<{rows}x{width}xf32> {{
+    func.func @main(%x: tensor<{steps}x{rows}x{width}xf32>, %w: tensor<{width}x{width}xf32>)
+        -> tensor<{rows}x{width}xf32> {{
       %zero = arith.constant 0.0 : f32
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -330,6 +334,7 @@ def test_slices_at_places_known_at_run_time() -> None:
 
 def test_long_sums_are_as_accurate_as_numpy() -> None:
     a, b = random((64, 4000), np.dtype(np.float32), 1), random((4000, 64), np.dtype(np.float32), 2)
-    out = run(module_text("mk,kn->mn", a, b, np.empty((64, 64), np.float32)), [a, b], np.empty((64, 64), np.float32), options())
+    result = np.empty((64, 64), np.float32)
+    out = run(module_text("mk,kn->mn", a, b, result), [a, b], result, options())
     exact = a.astype(np.float64) @ b.astype(np.float64)
     assert np.sqrt(np.mean((out - exact) ** 2)) <= 1.5 * np.sqrt(np.mean((a @ b - exact) ** 2))

@@ -17,6 +17,9 @@ CONTRACTIONS = frozenset(
     ]
 )
 _PRODUCTS = {"arith.mulf": "arith.addf", "arith.muli": "arith.addi"}
+_CASTS = frozenset(
+    "arith." + name for name in ["extf", "extsi", "extui", "fptosi", "fptoui", "sitofp", "truncf", "trunci", "uitofp"]
+)
 _WIDER = {"f16": "f32", "bf16": "f32", "i8": "i32", "i16": "i32"}
 _ELEMENTS = frozenset(["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"])
 
@@ -102,11 +105,11 @@ def match_contraction(op: mlir.Operation) -> Contraction:
 
 
 def _indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
-    had = {name for name in op.attributes}  # noqa: C416  the attribute map iterates names only
+    memo = "linalg.memoized_indexing_maps"
+    had = memo in op.attributes
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
-    for name in ("linalg.memoized_indexing_maps",):
-        if name not in had and name in op.attributes:
-            del op.attributes[name]
+    if not had and memo in op.attributes:
+        del op.attributes[memo]
     return maps
 
 
@@ -142,7 +145,7 @@ def _cast_chain(value: mlir.Value) -> tuple[int, tuple[Cast, ...]]:
     casts: list[Cast] = []
     while not isinstance(value, mlir.BlockArgument):
         op = value.owner
-        if len(op.operands) != 1 or not op.name.startswith("arith."):
+        if op.name not in _CASTS or "roundingmode" in op.attributes:
             raise NoMatch(f"the body multiplies a {op.name}")
         casts.insert(0, Cast(op.name, str(op.operands[0].type), str(value.type)))
         value = op.operands[0]

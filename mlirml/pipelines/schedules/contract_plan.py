@@ -17,7 +17,7 @@ K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
 PARALLEL_WORK = 2_000_000
 """Multiply-adds of four bytes that take about 40 us: less is not split. A quarter of it is worth a chunk."""
-CHUNKS = 64
+CHUNKS = 32
 """The most parts that get packing buffers of their own."""
 PACKED_B_BYTES = 8 << 20
 
@@ -292,7 +292,9 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
     rounds = math.prod(axis.size for axis in outer)
-    if rounds >= 16 or (rounds > 1 and (work // rounds < PARALLEL_WORK or not loops)):
+    # Big products are split inside, which needs fewer packing buffers.
+    most = (8 if rounds >= 16 else 1) * PARALLEL_WORK
+    if rounds > 1 and (work // rounds < most or not loops):
         each = -(-rounds // min(rounds, CHUNKS))
         return replace(schedule, parallel="outer", chunks=-(-rounds // each), grain=_grain(work * each // rounds))
     work //= rounds
