@@ -20,6 +20,7 @@ copied. Inputs are never written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
@@ -31,8 +32,8 @@ UPSTREAM = (
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
     "buffer-alignment=64}",
-    "canonicalize",
     "cse",
+    "canonicalize",
 )
 
 
@@ -45,14 +46,15 @@ class BufferizePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        insert_in_place(main)
         private_inits(main)
         reuse_dying_inputs(main)
         add_out_parameters(main)
         passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
 
 
-def linalg_blocks(function: mlir.Operation) -> list[mlir.Block]:
-    """The blocks that hold linalg operations: the function's and those of its scf regions."""
+def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
+    """The blocks that hold operations on tensors: the function's and those of its scf regions."""
     found, todo = [], [block for region in function.regions for block in region.blocks]
     while todo:
         block = todo.pop(0)
@@ -61,6 +63,35 @@ def linalg_blocks(function: mlir.Operation) -> list[mlir.Block]:
             if not op.name.startswith("linalg."):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def insert_in_place(function: mlir.Operation) -> None:
+    """Prepare stores into slices, so that bufferization adds no copies of its own.
+
+    What cannot be written (an argument, a constant) is copied into an empty tensor first, which may become an
+    out-parameter; a source that only gained unit dimensions is stored without them.
+    """
+    for block in tensor_blocks(function):
+        ops = block_ops(block)
+        for op in ops:
+            if op.name == "tensor.empty" and op != ops[0]:
+                op.move_before(ops[0])  # in front of what may be computed into a slice of it
+            if op.name == "tensor.insert_slice":
+                source, target = defining_op(op.operands[0]), defining_op(op.operands[1])
+                if source is not None and source.name == "tensor.expand_shape" and has_one_use(op.operands[0]):
+                    if without_units(op.operands[0].type.shape) == without_units(source.operands[0].type.shape):
+                        op.operands[0] = source.operands[0]
+                if target is None or target.name == "arith.constant":
+                    with op.location, mlir.InsertionPoint(op):
+                        op.operands[1] = copied(op.operands[1])
+
+
+def without_units(shape: Sequence[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def has_one_use(value: mlir.Value) -> bool:
+    return sum(1 for _ in value.uses) == 1
 
 
 def out_positions(op: mlir.Operation) -> range:
@@ -74,7 +105,7 @@ def private_inits(function: mlir.Operation) -> None:
     CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init
     becomes a fill, since constants cannot be written.
     """
-    for block in linalg_blocks(function):
+    for block in tensor_blocks(function):
         for op in block_ops(block):
             if op.name.startswith("linalg.") and op.results:
                 for position in out_positions(op):
@@ -120,7 +151,7 @@ def copied(value: mlir.Value) -> mlir.Value:
 
 def reuse_dying_inputs(function: mlir.Operation) -> None:
     """Let an elementwise operation write over an input that nobody reads afterwards."""
-    for block in linalg_blocks(function):
+    for block in tensor_blocks(function):
         for op in block_ops(block):
             if op.name == "linalg.generic" and len(op.results) >= 1:
                 reuse_dying_input(op, block)
@@ -131,7 +162,8 @@ def reuse_dying_input(op: mlir.Operation, block: mlir.Block) -> None:
     if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
         return
     inputs = list(op.operands)[: len(op.operands) - len(op.results)]
-    free = [i for i, v in enumerate(inputs) if inputs.count(v) == 1 and dies_at(v, op, block)]
+    once = [i for i, v in enumerate(inputs) if inputs.count(v) == 1]
+    free = [i for i in once if dies_at(inputs[i], op, block) or is_updated_slice(inputs[i], op)]
     for position in out_positions(op):
         out, owner = op.operands[position], defining_op(op.operands[position])
         if owner is None or owner.name != "tensor.empty":
@@ -157,6 +189,21 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
     return True
 
 
+def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
+    """True for a slice that `op` reads, and whose place its result takes: `x[2:4] += 1`."""
+    extract = defining_op(value)
+    if extract is None or extract.name != "tensor.extract_slice" or not has_one_use(value) or len(op.results) != 1:
+        return False
+    if not has_one_use(op.results[0]) or sum(1 for _ in extract.operands[0].uses) != 2:
+        return False
+    insert = next(iter(op.results[0].uses)).owner.operation
+    if insert.name != "tensor.insert_slice" or insert.operands[0] != op.results[0]:
+        return False
+    places = ("static_offsets", "static_sizes", "static_strides")
+    same = all(extract.attributes[name] == insert.attributes[name] for name in places)
+    return same and list(extract.operands) == list(insert.operands)[1:]
+
+
 def add_out_parameters(main: mlir.Operation) -> None:
     """Make the inputs read-only memrefs, and the results memrefs that the function writes."""
     body = main.regions[0].blocks[0]
@@ -169,8 +216,11 @@ def add_out_parameters(main: mlir.Operation) -> None:
             tensor = emit.value("bufferization.to_tensor", [argument], kind, restrict=mlir.UnitAttr.get())
             argument.replace_all_uses_except(tensor, tensor.owner.operation)
     with final.location, mlir.InsertionPoint(final):
-        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
-        for result, destination in zip(final.operands, destinations):
+        for result, destination in zip(list(final.operands), destinations, strict=True):
+            result, destination = without_reshapes(result, destination, body)
+            flags = {"writable": mlir.UnitAttr.get()}
+            if not compute_in(result, destination):
+                flags["restrict"] = mlir.UnitAttr.get()
             emit.create("bufferization.materialize_in_destination", [result, destination], (), flags)
         emit.create("func.return")
     final.erase()
@@ -178,6 +228,55 @@ def add_out_parameters(main: mlir.Operation) -> None:
     with main.context:
         for name, kinds in (("mlirml.inputs", inputs), ("mlirml.outputs", outputs)):
             main.attributes[name] = mlir.ArrayAttr.get([mlir.TypeAttr.get(kind) for kind in kinds])
+
+
+def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
+    """Let the empty tensor that a result grows from be the destination; False where there is none.
+
+    Upstream's elimination does the same, but leaves behind slices that it took of the empty tensor before.
+    """
+    op = defining_op(result)
+    while op is not None and op.name != "tensor.empty":
+        if op.name == "tensor.insert_slice":
+            result = op.operands[1]
+        elif op.name.startswith("linalg.") and len(op.results):
+            result = op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
+        else:
+            return False
+        op = defining_op(result)
+    made = defining_op(destination)
+    body = destination.owner if made is None else made.block
+    if op is None or op.block != body:
+        return False
+    flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+    with op.location, mlir.InsertionPoint.at_block_begin(body):
+        to_tensor = emit.create("bufferization.to_tensor", [destination], [result.type], flags)
+    if made is not None:
+        to_tensor.move_after(made)
+    result.replace_all_uses_with(to_tensor.results[0])
+    return True
+
+
+def without_reshapes(
+    result: mlir.Value, destination: mlir.Value, body: mlir.Block
+) -> tuple[mlir.Value, mlir.Value]:
+    """Reshape the destination instead of the result, so that what computes the result can write into it."""
+    op = defining_op(result)
+    while op is not None and op.name in ("tensor.expand_shape", "tensor.collapse_shape") and has_one_use(result):
+        source = op.operands[0]
+        kind = memref_type(source.type)
+        attributes = {"reassociation": op.attributes["reassociation"]}
+        name = "memref.collapse_shape"
+        if op.name == "tensor.collapse_shape":
+            name = "memref.expand_shape"
+            attributes["static_output_shape"] = mlir.DenseI64ArrayAttr.get(list(source.type.shape))
+        with mlir.InsertionPoint.at_block_begin(body):
+            reshape = emit.create(name, [destination], [kind], attributes)
+        previous = defining_op(destination)
+        if previous is not None:
+            reshape.move_after(previous)
+        result, destination, op = source, reshape.results[0], defining_op(source)
+    return result, destination
 
 
 def memref_type(tensor: mlir.Type) -> mlir.Type:

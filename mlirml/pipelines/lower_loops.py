@@ -64,8 +64,11 @@ def replace_by_loops(op: mlir.Operation, vector_bits: int) -> None:
 
 
 def as_generic(copy: mlir.Operation) -> None:
-    """A copy as a structured operation."""
+    """A copy as a structured operation; nothing for a copy of a buffer onto itself."""
     source, target = copy.operands
+    if source == target:
+        copy.erase()
+        return
     with copy.location, mlir.InsertionPoint(copy):
         identity = mlir.AffineMap.get_identity(source.type.rank)
         emit.generic([source], [target], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
