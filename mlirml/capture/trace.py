@@ -108,9 +108,7 @@ class Trace:
                 raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
             if function is np.divmod:
                 return self.call_function(np.floor_divide, inputs, {}), self.call_function(np.remainder, inputs, {})
-            result = self._apply(self._record(function, name), inputs, kwargs)
-            out = out[0] if isinstance(out, tuple) else out
-            return result if out is None else self._store_out(out, result)
+            return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
 
     def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """`__array_function__`: a NumPy function with a traced argument."""
@@ -124,18 +122,12 @@ class Trace:
                 return special(self, *args, **kwargs)
             if function not in BY_FUNCTION and function not in _MUTATORS and self._foldable(args, kwargs):
                 return self._fold(function, args, kwargs)
-            kwargs = dict(kwargs)
-            out = kwargs.pop("out", None)
-            result = self._apply(self._record(function, name), args, kwargs)
-            return result if out is None else self._store_out(out, result)
+            return self._apply(self._record(function, name), args, dict(kwargs))
 
     def call_method(self, name: str, array: Traced, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A method of an array that has an op record."""
         with at_user_line():
-            kwargs = dict(kwargs)
-            out = kwargs.pop("out", None)
-            result = self._apply(BY_METHOD[name], (array, *args), kwargs)
-            return result if out is None else self._store_out(out, result)
+            return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
 
     def _record(self, function: Any, name: str) -> OpDef:
         record = BY_FUNCTION.get(function)
@@ -143,30 +135,40 @@ class Trace:
             raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
         return record
 
-    def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any = None) -> Any:
         if self.done:
             next(x for x in _arrays((args, kwargs)) if isinstance(x, Traced))._check_alive()
+        args, kwargs, out = self._bound(record, args, kwargs, out)
+        if record.kind == "view":
+            result = self._view(record, args, kwargs)
+        elif self._foldable(args, kwargs):
+            result = self._fold(record.reference, args, kwargs)
+        else:
+            lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
+            options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
+            c_order = all(map(_keeps_c_order, _arrays(args)))
+            result = self.wrap(record.build(self.builder, *lifted, **options), c_order=c_order)
+        return result if out is None else self._store_out(out, result)
+
+    def _bound(
+        self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """The arguments by the record's parameters, without `out` and those that change nothing here."""
+        out = kwargs.pop("out", out)
         for option, default in _HARMLESS.items():
             if option in kwargs and option not in record.signature.parameters:
-                given = kwargs[option]
+                given = kwargs.pop(option)
                 if given is not default and not (isinstance(given, str) and given == default):
                     raise UnsupportedSyntaxError(
                         f"`np.{record.name}`: the argument `{option}` is not compiled",
                         help="select with `np.where`" if option == "where" else None,
                     )
-                del kwargs[option]
         try:
-            record.signature.bind(*args, **kwargs)
+            bound = record.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}") from None
-        if record.kind == "view":
-            return self._view(record, args, kwargs)
-        if self._foldable(args, kwargs):
-            return self._fold(record.reference, args, kwargs)
-        lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
-        options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
-        c_order = all(map(_keeps_c_order, _arrays(args)))
-        return self.wrap(record.build(self.builder, *lifted, **options), c_order=c_order)
+        out = bound.arguments.pop("out", out)  # given by position
+        return bound.args, bound.kwargs, out
 
     def _lift_argument(self, record: OpDef, position: int, x: Any) -> Any:
         if record.arrays == -1 and position == 0:
@@ -176,8 +178,7 @@ class Trace:
         return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
 
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        kwargs = dict(kwargs)
-        source = args[0] if args else kwargs.pop("a")
+        source = args[0]
         if not isinstance(source, Traced):
             source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
         views = record.build(source.shape, *args[1:], **kwargs)
@@ -443,7 +444,7 @@ def trace(
 
     state = Trace(name)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak)) for s in specs]
-    inputs = [Traced(state, cell, scalar=s.weak) for cell, s in zip(cells, specs)]
+    inputs = [Traced(state, cell, scalar=s.weak or s.scalar) for cell, s in zip(cells, specs)]
     args, kwargs = in_tree.unflatten(inputs)
     args = list(args)
     for position in sorted(statics):

@@ -10,7 +10,7 @@ import numpy as np
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import is_float
 from mlirml.dialects.ops import elementwise as ew
-from mlirml.dialects.ops.reductions import as_value, sum_
+from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError
 
@@ -20,9 +20,8 @@ _MULTIPLY = ew.by_kind(biu="arith.muli", f="arith.mulf")
 
 def _prepared(b: Builder, operands: Sequence[Operand]) -> tuple[list[Value], np.dtype, np.dtype]:
     """Operands in one dtype, the dtype to accumulate in, and the dtype of the result."""
+    operands = [ew.strong(o) for o in operands]
     result = ew.result_type(*operands)
-    for operand in operands:
-        ew.check_literal("matmul", operand, result)
     # A product of truth values is an OR of ANDs: count in 32 bits and compare with 0.
     compute = np.dtype(np.int32) if result == _BOOL else result
     accumulate = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else compute
@@ -105,6 +104,8 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     except ValueError:
         raise ShapeError(f"matmul: batch dimensions do not broadcast, {x1} @ {x2}") from None
     (x, y), accumulate, result = _prepared(b, (x1, x2))
+    if dtype is None and result.name == "bfloat16":  # NumPy has no such loop and takes the next wider one
+        dtype = np.float32
     if dtype is not None:
         x, y, accumulate, result = (
             b.cast(x, np.dtype(dtype)),
@@ -260,68 +261,70 @@ def _path(subscripts: str, operands: Sequence[Operand]) -> list[tuple[int, ...]]
 
 
 @operation("contraction", np.dot, dtypes=ALL, arrays=2, methods=("dot",), tolerance=8)
-def dot(b: Builder, a: Operand, b_: Operand) -> Value:
+def dot(builder: Builder, a: Operand, b: Operand, out: None = None) -> Value:
     """Sum of products over the last axis of a and the second to last of b."""
-    if not a.shape or not b_.shape:
-        result: Value = ew.multiply.build(b, a, b_)
-        return result
-    if len(a.shape) <= 2 and len(b_.shape) <= 2:
-        product: Value = matmul.build(b, a, b_)
-        return product
-    inner = b_.shape[-2] if len(b_.shape) > 1 else b_.shape[-1]
-    if a.shape[-1] != inner:
-        raise ShapeError(f"dot: inner dimensions differ, {a} and {b_}")
-    letters = "abcdefghijklmnopqrstuvwxy"
-    x_map = letters[: len(a.shape) - 1] + "z"
-    y_free = letters[len(a.shape) - 1 : len(a.shape) - 1 + max(len(b_.shape) - 1, 0)]
-    y_map = y_free[:-1] + "z" + y_free[-1:] if len(b_.shape) > 1 else "z"
-    combined: Value = einsum.build(b, f"{x_map},{y_map}->{x_map[:-1]}{y_free}", a, b_)
-    return combined
+    if not a.shape or not b.shape:
+        return _scaled(builder, a, b)
+    place = max(len(b.shape) - 2, 0)
+    if a.shape[-1] != b.shape[place]:
+        raise ShapeError(f"dot: inner dimensions differ, {a} and {b}")
+    return tensordot_axes(builder, "dot", a, b, ((len(a.shape) - 1,), (place,)))
 
 
-@operation("contraction", np.outer, dtypes=ALL, arrays=2)
-def outer(b: Builder, a: Operand, b_: Operand) -> Value:
-    """All products of the elements of two flattened arrays."""
-    x, y = (as_value(b, v) for v in (a, b_))
-    column = b.reshape(x, (x.size, 1))
-    result: Value = ew.multiply.build(b, column, b.reshape(y, (y.size,)))
+def _scaled(b: Builder, x: Operand, y: Operand) -> Value:
+    result: Value = ew.multiply.build(b, ew.strong(x), ew.strong(y))
     return result
 
 
+@operation("contraction", np.outer, dtypes=ALL, arrays=2)
+def outer(builder: Builder, a: Operand, b: Operand, out: None = None) -> Value:
+    """All products of the elements of two flattened arrays."""
+    x, y = (as_value(builder, v) for v in (a, b))
+    return _scaled(builder, builder.reshape(x, (x.size, 1)), builder.reshape(y, (y.size,)))
+
+
 @operation("contraction", np.inner, dtypes=ALL, arrays=2, tolerance=8)
-def inner(b: Builder, a: Operand, b_: Operand) -> Value:
+def inner(builder: Builder, a: Operand, b: Operand) -> Value:
     """Sum of products over the last axes of both."""
-    return tensordot_axes(b, a, b_, ((-1,), (-1,))) if a.shape and b_.shape else ew.multiply.build(b, a, b_)
+    if not a.shape or not b.shape:
+        return _scaled(builder, a, b)
+    return tensordot_axes(builder, "inner", a, b, ((-1,), (-1,)))
 
 
 @operation("contraction", np.tensordot, dtypes=ALL, arrays=2, tolerance=8)
-def tensordot(b: Builder, a: Operand, b_: Operand, axes: Any = 2) -> Value:
+def tensordot(builder: Builder, a: Operand, b: Operand, axes: Any = 2) -> Value:
     """Sum of products over the given axes of both, or over the last `axes` of a and the first of b."""
     if isinstance(axes, int):
         pairs = (tuple(range(-axes, 0)), tuple(range(axes)))
     else:
         pairs = tuple((x,) if isinstance(x, int) else tuple(x) for x in axes)  # type: ignore[assignment]
-    return tensordot_axes(b, a, b_, pairs)
+    return tensordot_axes(builder, "tensordot", a, b, pairs)
 
 
-def tensordot_axes(b: Builder, a: Operand, b_: Operand, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Value:
+def tensordot_axes(
+    builder: Builder, name: str, a: Operand, b: Operand, axes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> Value:
     """`tensordot` with both axis lists given."""
-    x_axes, y_axes = ([i % max(len(v.shape), 1) for i in group] for v, group in zip((a, b_), axes))
-    if len(x_axes) != len(y_axes) or any(a.shape[i] != b_.shape[j] for i, j in zip(x_axes, y_axes)):
-        raise ShapeError(f"tensordot: axes {axes} do not fit {a} and {b_}")
+    x_axes, y_axes = ([normalized_axes(name, v.shape, i)[0] for i in group] for v, group in zip((a, b), axes))
+    if len(x_axes) != len(y_axes) or any(a.shape[i] != b.shape[j] for i, j in zip(x_axes, y_axes)):
+        raise ShapeError(f"{name}: sizes differ along the axes {_shown(x_axes)} of {a} and {_shown(y_axes)} of {b}")
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     x_map = [next(letters) for _ in a.shape]
-    y_map = [x_map[x_axes[y_axes.index(j)]] if j in y_axes else next(letters) for j in range(len(b_.shape))]
+    y_map = [x_map[x_axes[y_axes.index(j)]] if j in y_axes else next(letters) for j in range(len(b.shape))]
     out = [c for i, c in enumerate(x_map) if i not in x_axes] + [c for j, c in enumerate(y_map) if j not in y_axes]
-    result: Value = einsum.build(b, f"{''.join(x_map)},{''.join(y_map)}->{''.join(out)}", a, b_)
-    return result
+    (x, y), accumulate, result = _prepared(builder, (a, b))
+    product = einsum_pair(builder, x, "".join(x_map), y, "".join(y_map), "".join(out), accumulate)
+    return _finished(builder, product, result)
+
+
+def _shown(axes: list[int]) -> str:
+    return ", ".join(map(str, axes))
 
 
 @operation("contraction", np.vdot, dtypes=ALL, arrays=2, tolerance=8)
-def vdot(b: Builder, a: Operand, b_: Operand) -> Value:
+def vdot(builder: Builder, a: Operand, b: Operand) -> Value:
     """Sum of products of two flattened arrays of one size."""
-    x, y = (as_value(b, v) for v in (a, b_))
+    x, y = (as_value(builder, v) for v in (a, b))
     if x.size != y.size:
-        raise ShapeError(f"vdot: sizes differ, {a} and {b_}")
-    result: Value = matmul.build(b, b.reshape(x, (x.size,)), b.reshape(y, (y.size,)))
-    return result
+        raise ShapeError(f"vdot: sizes differ, {a} and {b}")
+    return tensordot_axes(builder, "vdot", builder.reshape(x, (x.size,)), builder.reshape(y, (y.size,)), ((0,), (0,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from mlirml.dialects.dtypes import is_float, is_supported, mlir_name, short_name
 from mlirml.dialects.ops.registry import ALL, BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
 from mlirml.errors import DTypeError, ShapeError
 
-_BOOL = np.dtype(np.bool_)
+_BOOL, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
 # body(block, operand names, the dtype that the operands were cast to) -> name of the result
 ScalarBody = Callable[[Body, list[str], np.dtype], str]
 
@@ -25,6 +26,11 @@ def promoted(operand: Operand) -> Any:
     if isinstance(operand, Scalar):
         return type(operand.value)
     return {"b": bool, "i": int}.get(operand.dtype.kind, float)
+
+
+def strong(operand: Operand) -> Operand:
+    """The operand as `np.asarray` makes it: a Python number gets NumPy's default dtype and keeps it."""
+    return replace(operand, weak=False) if operand.weak else operand
 
 
 @lru_cache(maxsize=4096)
@@ -59,13 +65,16 @@ def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
 
 def check_literal(name: str, operand: Operand, dtype: np.dtype) -> None:
     """Refuse a Python integer that does not fit, as NumPy 2 does."""
-    if isinstance(operand, Scalar) and operand.weak and type(operand.value) is int and dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        if not limits.min <= operand.value <= limits.max:
-            raise DTypeError(
-                f"{name}: Python integer {operand.value} is out of bounds for {short_name(dtype)}",
-                help="convert the array to a wider dtype with `x.astype(...)`",
-            )
+    if isinstance(operand, Scalar) and promoted(operand) is int and not _fits(operand.value, dtype):
+        raise DTypeError(
+            f"{name}: Python integer {operand.value} is out of bounds for {short_name(dtype)}",
+            help="convert the array to a wider dtype with `x.astype(...)`",
+        )
+
+
+def _fits(number: Any, dtype: np.dtype) -> bool:
+    """Whether an integer is a value of an integer dtype; true for every other dtype."""
+    return dtype.kind not in "iu" or bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
 
 
 def _write(
@@ -121,6 +130,18 @@ def _math(op: str) -> ScalarBody:
     return by_kind(f=op)
 
 
+def _in_single(body: ScalarBody) -> ScalarBody:
+    """16-bit floats are computed in f32 and rounded once, as NumPy does."""
+
+    def wrapped(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        if not is_float(dtype) or dtype.itemsize != 2:
+            return body(block, xs, dtype)
+        result = body(block, [block.cast(x, dtype, _SINGLE) for x in xs], _SINGLE)
+        return block.cast(result, _SINGLE, dtype)
+
+    return wrapped
+
+
 def _compare(signed: str, unsigned: str, ordered: str) -> ScalarBody:
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
         kind = kind_of(dtype)
@@ -146,18 +167,18 @@ def _comparison(name: str, ufunc: np.ufunc, signed: str, unsigned: str, ordered:
     def build(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         operands = (x1, x2)
         shape = broadcast_shapes(name, operands)
-        loop = resolve(ufunc, tuple(promoted(o) for o in operands), None)
+        loop = list(resolve(ufunc, tuple(promoted(o) for o in operands), None)[:2])
         for i, operand in enumerate(operands):
-            other = loop[1 - i]
-            if isinstance(operand, Scalar) and operand.weak and type(operand.value) is int and other.kind in "iu":
-                limits = np.iinfo(other)
-                if not limits.min <= operand.value <= limits.max:  # every element compares alike
-                    inside = 0
-                    pair = (operand.value, inside) if i == 0 else (inside, operand.value)
-                    return b.filled(shape, _BOOL, bool(ufunc(*pair)))
+            if promoted(operand) is not int or loop[1 - i].kind not in "iu":
+                continue
+            if isinstance(operand, Value):  # a Python integer, which need not fit the other's dtype
+                loop[i] = np.dtype(np.int64)
+                loop[1 - i] = loop[1 - i] if loop[1 - i] == np.uint64 else loop[i]
+            elif not _fits(operand.value, loop[1 - i]):  # every element compares alike
+                return b.filled(shape, _BOOL, bool(ufunc(operand.value, 0) if i == 0 else ufunc(0, operand.value)))
         if loop[0] != loop[1]:
-            return b.elementwise(operands, loop[:2], _BOOL, shape, lambda block, xs: mixed(block, xs, loop[0], loop[1]))
-        return _write(name, ufunc, body, b, operands, None)
+            return b.elementwise(operands, loop, _BOOL, shape, lambda block, xs: mixed(block, xs, loop[0], loop[1]))
+        return b.elementwise(operands, loop, _BOOL, shape, lambda block, xs: body(block, xs, loop[0]))
 
     return define(OpDef(name, "elementwise", ufunc, build, ALL, doc, arrays=2))
 
@@ -280,6 +301,8 @@ def _square(block: Body, xs: list[str], dtype: np.dtype) -> str:
 
 
 def _reciprocal(block: Body, xs: list[str], dtype: np.dtype) -> str:
+    if not is_float(dtype):
+        raise DTypeError(f"reciprocal: not compiled for {short_name(dtype)}", help="write `1 / x`, which gives floats")
     return block.op(f"arith.divf {block.constant(1.0, dtype)}, {xs[0]}", mlir_name(dtype))
 
 
@@ -384,14 +407,18 @@ divide = elementwise(
 floor_divide = elementwise(
     "floor_divide",
     np.floor_divide,
-    _floor_divide,
+    _in_single(_floor_divide),
     NUMBERS,
     "Quotient rounded towards minus infinity; an integer divided by 0 is 0.",
 )
 remainder = elementwise(
-    "remainder", np.remainder, _remainder, NUMBERS, "Remainder with the sign of the divisor; 0 for an integer modulo 0."
+    "remainder",
+    np.remainder,
+    _in_single(_remainder),
+    NUMBERS,
+    "Remainder with the sign of the divisor; 0 for an integer modulo 0.",
 )
-fmod = elementwise("fmod", np.fmod, _fmod, NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
+fmod = elementwise("fmod", np.fmod, _in_single(_fmod), NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
 negative = elementwise("negative", np.negative, _negative, NUMBERS, "The negated array.")
 positive = elementwise("positive", np.positive, _same, NUMBERS, "A copy of the array.")
 absolute = elementwise(
@@ -402,7 +429,15 @@ sign = elementwise("sign", np.sign, _sign, NUMBERS, "-1, 0 or 1; NaN stays NaN."
 square = elementwise("square", np.square, _square, NUMBERS, "The array times itself.")
 sqrt = elementwise("sqrt", np.sqrt, _math("math.sqrt"), ALL, "Square root.", domain=_POSITIVE)
 cbrt = elementwise("cbrt", np.cbrt, _math("math.cbrt"), ("f32", "f64"), "Cube root.", tolerance=4)
-reciprocal = elementwise("reciprocal", np.reciprocal, _reciprocal, FLOATS, "1 / x for floats.", domain=_POSITIVE)
+reciprocal = elementwise(
+    "reciprocal",
+    np.reciprocal,
+    _reciprocal,
+    FLOATS,
+    "1 / x for floats.",
+    domain=_POSITIVE,
+    gaps=tuple((d, "of no use: 0, or 1 for 1") for d in BOOL + INTEGERS),
+)
 exp = elementwise("exp", np.exp, _math("math.exp"), ALL, "e to the power of x.", tolerance=3)
 exp2 = elementwise("exp2", np.exp2, _math("math.exp2"), FLOATS, "2 to the power of x.", tolerance=3)
 expm1 = elementwise("expm1", np.expm1, _math("math.expm1"), FLOATS, "exp(x) - 1, exact near 0.", tolerance=4)
@@ -415,7 +450,7 @@ log1p = elementwise(
     "log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4
 )
 logaddexp = elementwise(
-    "logaddexp", np.logaddexp, _logaddexp, ("f32", "f64"), "log(exp(x1) + exp(x2)) without overflow.", tolerance=6
+    "logaddexp", np.logaddexp, _in_single(_logaddexp), FLOATS, "log(exp(x1) + exp(x2)) without overflow.", tolerance=6
 )
 sin = elementwise("sin", np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
 cos = elementwise("cos", np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
@@ -440,7 +475,7 @@ arccosh = elementwise(
 arctanh = elementwise(
     "arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4
 )
-hypot = elementwise("hypot", np.hypot, _hypot, ("f32", "f64"), "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
+hypot = elementwise("hypot", np.hypot, _in_single(_hypot), FLOATS, "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
 deg2rad = elementwise(
     "deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,)
 )
@@ -465,20 +500,10 @@ trunc = elementwise(
     "Round towards zero.",
 )
 rint = elementwise("rint", np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
-maximum = elementwise(
-    "maximum",
-    np.maximum,
-    by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf"),
-    ALL,
-    "The larger element; NaN wins.",
-)
-minimum = elementwise(
-    "minimum",
-    np.minimum,
-    by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf"),
-    ALL,
-    "The smaller element; NaN wins.",
-)
+_MAXIMUM = by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf")
+_MINIMUM = by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf")
+maximum = elementwise("maximum", np.maximum, _MAXIMUM, ALL, "The larger element; NaN wins.")
+minimum = elementwise("minimum", np.minimum, _MINIMUM, ALL, "The smaller element; NaN wins.")
 fmax = elementwise(
     "fmax",
     np.fmax,
@@ -532,7 +557,18 @@ greater_equal = _comparison("greater_equal", np.greater_equal, "sge", "uge", "og
 
 def _power_body(block: Body, xs: list[str], dtype: np.dtype) -> str:
     kind = mlir_name(dtype)
-    return block.op(f"math.{'powf' if is_float(dtype) else 'ipowi'} {xs[0]}, {xs[1]}", kind)
+    x, exponent = xs
+    if is_float(dtype):
+        return block.op(f"math.powf {x}, {exponent}", kind)
+    if dtype.kind == "i":
+        return block.op(f"math.ipowi {x}, {exponent}", kind)
+    # math.ipowi reads the exponent as signed: half of it always fits.
+    one = block.constant(1, dtype)
+    half = block.op(f"arith.shrui {exponent}, {one}", kind)
+    root = block.op(f"math.ipowi {x}, {half}", kind)
+    odd = block.op(f"arith.trunci {exponent}", f"{kind} to i1")
+    square = block.op(f"arith.muli {root}, {root}", kind)
+    return block.op(f"arith.muli {square}, {_select(block, odd, x, one, dtype)}", kind)
 
 
 @operation("elementwise", np.power, dtypes=NUMBERS, arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4)
@@ -578,66 +614,69 @@ def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand |
     )
 
 
-@operation("elementwise", np.clip, dtypes=NUMBERS, arrays=3, methods=("clip",))
+@operation("elementwise", np.clip, dtypes=ALL, arrays=3, methods=("clip",))
 def clip(
     b: Builder,
     a: Operand,
     a_min: Operand | None = None,
     a_max: Operand | None = None,
+    out: None = None,
     *,
     min: Any = None,
     max: Any = None,
 ) -> Value:
     """Limit the elements to [a_min, a_max]; either may be None. NaN stays NaN."""
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    bounds = [x for x in (low, high) if x is not None]
-    if not bounds:
-        raise ShapeError("clip: give at least one of a_min and a_max")
-    dtype = result_type(a, *bounds)
+    low, high = (a_min if min is None else _operand(min)), (a_max if max is None else _operand(max))
+    result: Value
+    if low is None or high is None:
+        record = positive if low is high else maximum if high is None else minimum
+        result = record.build(b, a, *(x for x in (low, high) if x is not None))
+        return result
+    dtype = result_type(a, low, high)
     if dtype.name == "bfloat16":  # NumPy has no such loop for `clip` and takes the next wider one
-        dtype = np.dtype(np.float32)
-    shape = broadcast_shapes("clip", (a, *bounds))
-    for operand in bounds:
+        dtype = _SINGLE
+    shape = broadcast_shapes("clip", (a, low, high))
+    for operand in (low, high):
         check_literal("clip", operand, dtype)
 
     def body(block: Body, xs: list[str]) -> str:
-        result, rest = xs[0], iter(xs[1:])
-        if low is not None:
-            result = by_kind(i="arith.maxsi", u="arith.maxui", f="arith.maximumf")(block, [result, next(rest)], dtype)
-        if high is not None:
-            result = by_kind(i="arith.minsi", u="arith.minui", f="arith.minimumf")(block, [result, next(rest)], dtype)
-        return result
+        return _MINIMUM(block, [_MAXIMUM(block, xs[:2], dtype), xs[2]], dtype)
 
-    return b.elementwise((a, *bounds), [dtype] * (1 + len(bounds)), dtype, shape, body)
+    return b.elementwise((a, low, high), [dtype] * 3, dtype, shape, body)
+
+
+def _operand(x: Any) -> Operand:
+    return Scalar(x) if type(x) in (bool, int, float) else x
 
 
 def _rounded(b: Builder, a: Operand, decimals: int = 0) -> Value:
     if decimals != 0:
         raise DTypeError("round: only decimals=0 is compiled", help="scale first: `np.rint(x * 10**d) / 10**d`")
-    if not is_float(a.dtype):
+    if a.dtype.kind in "iu":
         result: Value = positive.build(b, a)
         return result
     rounded: Value = rint.build(b, a)
     return rounded
 
 
-@operation("elementwise", np.round, dtypes=NUMBERS, methods=("round",), aliases=(np.around,))
-def round_(b: Builder, a: Operand, decimals: int = 0) -> Value:
+@operation("elementwise", np.round, dtypes=ALL, methods=("round",), aliases=(np.around,))
+def round_(b: Builder, a: Operand, decimals: int = 0, out: None = None) -> Value:
     """Round to the nearest integer, ties to even."""
     return _rounded(b, a, decimals)
 
 
-@operation("elementwise", np.isclose, dtypes=NUMBERS, arrays=2)
+@operation("elementwise", np.isclose, dtypes=ALL, arrays=2)
 def isclose(
-    b: Builder, a: Operand, b_: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    builder: Builder, a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Value:
     """True where |a - b| <= atol + rtol * |b|, or both are the same infinity."""
-    b_ = b.broadcast(b_, b_.shape, result_type(b_, Scalar(1.0)))  # so that differences of integers do not wrap
-    difference = absolute.build(b, subtract.build(b, a, b_))
-    bound = add.build(b, Scalar(atol), multiply.build(b, Scalar(rtol), absolute.build(b, b_)))
-    close = logical_and.build(b, less_equal.build(b, difference, bound), isfinite.build(b, b_))
-    result = logical_or.build(b, close, equal.build(b, a, b_))
+    y = builder.broadcast(b, b.shape, result_type(b, Scalar(1.0)))  # so that differences of integers do not wrap
+    difference = absolute.build(builder, subtract.build(builder, a, y))
+    allowed = multiply.build(builder, Scalar(rtol), absolute.build(builder, y))
+    bound = add.build(builder, Scalar(atol), allowed)
+    close = logical_and.build(builder, less_equal.build(builder, difference, bound), isfinite.build(builder, y))
+    result: Value = logical_or.build(builder, close, equal.build(builder, a, y))
     if equal_nan:
-        result = logical_or.build(b, result, logical_and.build(b, isnan.build(b, a), isnan.build(b, b_)))
-    final: Value = result
-    return final
+        both = logical_and.build(builder, isnan.build(builder, a), isnan.build(builder, y))
+        result = logical_or.build(builder, result, both)
+    return result

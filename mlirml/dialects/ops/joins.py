@@ -38,12 +38,13 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
 def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
     if not arrays:
         return []
+    arrays = [ew.strong(a) for a in arrays]
     common = np.dtype(dtype) if dtype is not None else ew.result_type(*arrays)
     return [b.cast(as_value(b, a), common) for a in arrays]
 
 
 @operation("join", np.concatenate, dtypes=ALL, arrays=-1)
-def concat(b: Builder, arrays: Sequence[Operand], axis: Any = 0, *, dtype: Any = None) -> Value:
+def concat(b: Builder, arrays: Sequence[Operand], axis: Any = 0, out: None = None, *, dtype: Any = None) -> Value:
     """Arrays one after the other along an axis; None flattens them first."""
     values = _promoted(b, arrays, dtype)
     if axis is None:
@@ -52,7 +53,7 @@ def concat(b: Builder, arrays: Sequence[Operand], axis: Any = 0, *, dtype: Any =
 
 
 @operation("join", np.stack, dtypes=ALL, arrays=-1)
-def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, *, dtype: Any = None) -> Value:
+def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, out: None = None, *, dtype: Any = None) -> Value:
     """Arrays of one shape along a new axis."""
     values = _promoted(b, arrays, dtype)
     if values:
@@ -65,14 +66,14 @@ def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, *, dtype: Any = 
 
 
 @operation("join", np.vstack, dtypes=ALL, arrays=-1)
-def vstack(b: Builder, arrays: Sequence[Operand], *, dtype: Any = None) -> Value:
+def vstack(b: Builder, tup: Sequence[Operand], *, dtype: Any = None) -> Value:
     """Rows on top of each other; a 1-D array is a row."""
-    values = [b.reshape(v, (1, v.size)) if len(v.shape) < 2 else v for v in _promoted(b, arrays, dtype)]
+    values = [b.reshape(v, (1, v.size)) if len(v.shape) < 2 else v for v in _promoted(b, tup, dtype)]
     return _joined(b, "vstack", values, 0)
 
 
 @operation("join", np.hstack, dtypes=ALL, arrays=-1)
-def hstack(b: Builder, arrays: Sequence[Operand], *, dtype: Any = None) -> Value:
+def hstack(b: Builder, tup: Sequence[Operand], *, dtype: Any = None) -> Value:
     """Arrays side by side: along axis 1, or axis 0 for 1-D arrays."""
-    values = [b.reshape(v, (1,)) if not v.shape else v for v in _promoted(b, arrays, dtype)]
+    values = [b.reshape(v, (1,)) if not v.shape else v for v in _promoted(b, tup, dtype)]
     return _joined(b, "hstack", values, 0 if values and len(values[0].shape) == 1 else 1)

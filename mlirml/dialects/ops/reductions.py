@@ -83,7 +83,13 @@ def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
 
 @operation("reduction", np.sum, dtypes=ALL, methods=("sum",), aliases=(np.add.reduce,))
 def sum_(
-    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 0
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = 0,
 ) -> Value:
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
@@ -96,7 +102,13 @@ def sum_(
     "reduction", np.prod, dtypes=ALL, methods=("prod",), aliases=(np.multiply.reduce,), domain=(0.5, 1.5), tolerance=8
 )
 def prod(
-    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 1
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = 1,
 ) -> Value:
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
@@ -140,19 +152,23 @@ _min = _extremum("min", {"b": "arith.andi", "i": "arith.minsi", "u": "arith.minu
 
 
 @operation("reduction", np.max, dtypes=ALL, methods=("max",), aliases=(np.amax, np.maximum.reduce))
-def max_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Value:
+def max_(
+    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None
+) -> Value:
     """Largest element over axes; NaN wins."""
     return _max(b, a, axis, keepdims, initial)
 
 
 @operation("reduction", np.min, dtypes=ALL, methods=("min",), aliases=(np.amin, np.minimum.reduce))
-def min_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Value:
+def min_(
+    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None
+) -> Value:
     """Smallest element over axes; NaN wins."""
     return _min(b, a, axis, keepdims, initial)
 
 
 @operation("reduction", np.ptp, dtypes=NUMBERS)
-def ptp(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+def ptp(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """Largest minus smallest element over axes."""
     result: Value = ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
     return result
@@ -177,7 +193,9 @@ def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, di
 
 
 @operation("reduction", np.mean, dtypes=ALL, methods=("mean",))
-def mean(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Value:
+def mean(
+    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+) -> Value:
     """Mean over axes; integers give f64, f16 and bf16 are summed in f32. The mean of nothing is NaN."""
     value = as_value(b, a)
     axes = normalized_axes("mean", value.shape, axis)
@@ -202,15 +220,35 @@ def _variance(
 
 
 @operation("reduction", np.var, dtypes=ALL, methods=("var",), tolerance=8)
-def var(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Value:
+def var(
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Value:
     """Variance over axes in two passes, the sum of squares divided by n - ddof."""
-    return _variance(b, a, axis, dtype, ddof, keepdims, "var", root=False)
+    return _variance(b, a, axis, dtype, ddof if correction is None else correction, keepdims, "var", root=False)
 
 
 @operation("reduction", np.std, dtypes=ALL, methods=("std",), tolerance=8)
-def std(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Value:
+def std(
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Value:
     """Standard deviation over axes, the root of `var`."""
-    return _variance(b, a, axis, dtype, ddof, keepdims, "std", root=True)
+    return _variance(b, a, axis, dtype, ddof if correction is None else correction, keepdims, "std", root=True)
 
 
 def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str, start: bool) -> Value:
@@ -224,13 +262,13 @@ def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str
 
 
 @operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,))
-def any_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+def any_(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """True where some element along the axes is not zero."""
     return _truth(b, a, axis, keepdims, "any", "arith.ori", False)
 
 
 @operation("reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,))
-def all_(b: Builder, a: Operand, axis: Any = None, keepdims: bool = False) -> Value:
+def all_(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """True where no element along the axes is zero."""
     return _truth(b, a, axis, keepdims, "all", "arith.andi", True)
 
@@ -287,12 +325,12 @@ _LESS = {"b": "arith.cmpi ult", "i": "arith.cmpi slt", "u": "arith.cmpi ult", "f
 
 
 @operation("reduction", np.argmax, dtypes=ALL, methods=("argmax",))
-def argmax(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
+def argmax(b: Builder, a: Operand, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Value:
     """Position of the first largest element (i64); the first NaN wins."""
     return _position(b, a, axis, keepdims, "argmax", _GREATER, _lowest)
 
 
 @operation("reduction", np.argmin, dtypes=ALL, methods=("argmin",))
-def argmin(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
+def argmin(b: Builder, a: Operand, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Value:
     """Position of the first smallest element (i64); the first NaN wins."""
     return _position(b, a, axis, keepdims, "argmin", _LESS, _highest)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 BOOL = ("bool",)
 SIGNED = ("i8", "i16", "i32", "i64")
@@ -18,16 +16,14 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 NUMBERS = INTEGERS + FLOATS
 ALL = BOOL + NUMBERS
 
-# (random generator, dtype) -> arguments of the NumPy function
-Sampler = Callable[[Any, np.dtype], tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 @dataclass(frozen=True)
 class OpDef:
     """An operation. From the record come the NumPy dispatch, `mlirml.numpy.<name>`, the method, the tests and the docs.
 
     `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are
-    `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead.
+    `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead. The parameters are NumPy's, in
+    NumPy's order; `out` only keeps its place there, as storing is not the record's business.
     """
 
     name: str
@@ -38,10 +34,10 @@ class OpDef:
     doc: str
     aliases: tuple[Callable[..., Any], ...] = ()
     methods: tuple[str, ...] = ()
+    operand: str = "a"  # what NumPy calls the operand of a view
     arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
     domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
     second_domain: tuple[float, float] | None = None
-    cases: tuple[Sampler, ...] = field(default=(), compare=False)
     tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
     gaps: tuple[tuple[str, str], ...] = ()  # (dtype, reason) for each NumPy dtype that is refused
 
@@ -50,7 +46,7 @@ class OpDef:
         """The parameters after the builder (or, for a view, after the shape)."""
         parameters = list(inspect.signature(self.build).parameters.values())[1:]
         if self.kind == "view":
-            parameters.insert(0, inspect.Parameter("a", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+            parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
         return inspect.Signature(parameters)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mlirml.dialects.build import Body, Builder, Value
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
-from mlirml.errors import ShapeError
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
 
 @dataclass(frozen=True)
@@ -173,20 +173,22 @@ def resolved_shape(name: str, old: Shape, new: Any) -> Shape:
 
 
 @operation("view", np.reshape, dtypes=ALL, methods=("reshape",))
-def reshape(
-    shape: Shape, new: Any = None, order: str = "C", *more: Any, copy: Any = None, newshape: Any = None
-) -> ViewOp:
+def reshape(old: Shape, shape: Any, order: str = "C") -> ViewOp:
     """The same elements in another shape; one size may be -1."""
+    check_order("reshape", order)
+    return Reshape(resolved_shape("reshape", old, shape))
+
+
+def check_order(name: str, order: Any) -> None:
+    """Refuse every order of elements but the row-major one: arrays have no memory layout in compiled code."""
     if order != "C":
-        raise ShapeError(f"reshape: only order='C' is compiled, not {order!r}")
-    return Reshape(resolved_shape("reshape", shape, newshape if new is None else new))
+        raise UnsupportedSyntaxError(f"{name}: only order='C' is compiled, not {order!r}", help="transpose: `x.T`")
 
 
 @operation("view", np.ravel, dtypes=ALL, methods=("ravel",))
 def ravel(shape: Shape, order: str = "C") -> ViewOp:
     """All elements in one dimension."""
-    if order not in "CK":
-        raise ShapeError(f"ravel: only order='C' is compiled, not {order!r}")
+    check_order("ravel", order)
     return Reshape((math.prod(shape),))
 
 
@@ -242,20 +244,20 @@ def squeeze(shape: Shape, axis: Any = None) -> ViewOp:
     return Reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
 
 
-@operation("view", np.broadcast_to, dtypes=ALL)
-def broadcast_to(shape: Shape, new: Any = None, subok: bool = False) -> ViewOp:
+@operation("view", np.broadcast_to, dtypes=ALL, operand="array")
+def broadcast_to(old: Shape, shape: Any, subok: bool = False) -> ViewOp:
     """The array repeated to a larger shape."""
-    target = integers("broadcast_to", "the shape", new if isinstance(new, (tuple, list)) else (new,))
+    target = integers("broadcast_to", "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
     try:
-        fits = np.broadcast_shapes(shape, target) == target
+        fits = np.broadcast_shapes(old, target) == target
     except ValueError:
         fits = False
     if not fits:
-        raise ShapeError(f"broadcast_to: shape {list(shape)} does not stretch to {list(target)}")
+        raise ShapeError(f"broadcast_to: shape {list(old)} does not stretch to {list(target)}")
     return Broadcast(target)
 
 
-@operation("view", np.flip, dtypes=ALL)
+@operation("view", np.flip, dtypes=ALL, operand="m")
 def flip(shape: Shape, axis: Any = None) -> ViewOp:
     """Elements in reverse order along axes."""
     axes = normalized_axes("flip", shape, axis)
@@ -282,13 +284,13 @@ def _sections(shape: Shape, indices_or_sections: Any, axis: int, *, equal: bool)
     return result
 
 
-@operation("view", np.split, dtypes=ALL)
+@operation("view", np.split, dtypes=ALL, operand="ary")
 def split(shape: Shape, indices_or_sections: Any, axis: int = 0) -> list[ViewOp]:
     """Equal parts, or parts between the given indices, along an axis."""
     return _sections(shape, indices_or_sections, axis, equal=True)
 
 
-@operation("view", np.array_split, dtypes=ALL)
+@operation("view", np.array_split, dtypes=ALL, operand="ary")
 def array_split(shape: Shape, indices_or_sections: Any, axis: int = 0) -> list[ViewOp]:
     """As `split`, but the parts need not be equal."""
     return _sections(shape, indices_or_sections, axis, equal=False)
