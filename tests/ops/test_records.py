@@ -1,0 +1,210 @@
+"""Every operation record with every dtype on every target, against NumPy: values, dtypes and shapes.
+
+Floats are compared by their error against the same call in a wider type: at most twice NumPy's own largest error and
+the record's `tolerance` in units in the last place. Everything else is exact.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.capture.trace import _HARMLESS
+from mlirml.dialects.dtypes import is_float, short_name
+from mlirml.dialects.ops import OPS, OpDef
+from mlirml.errors import DTypeError
+from tests.ops.samples import DTYPES, SAMPLERS, Call, _finfo, calls_of
+from tests.oracle import TARGETS, clone, same_elements
+
+RECORDS = [OPS[name] for name in sorted(OPS)]
+MORE_THAN_NUMPY = {("einsum", "bf16")}
+"""Records and dtypes that NumPy has no loop for."""
+
+NOT_COMPILED = {"var": ["mean"], "std": ["mean"], "reshape": ["copy"], "clip": ["kwargs"]}
+"""Parameters of NumPy's functions that the records lack."""
+
+SUMS = {"sum", "mean", "matmul", "einsum", "dot", "inner", "tensordot", "vdot", "outer"}
+"""Operations that add products up: their error is measured against the sum of the magnitudes."""
+
+
+def strided(array: np.ndarray) -> np.ndarray:
+    """Every second element of a larger array."""
+    large = np.zeros(tuple(2 * n for n in array.shape), array.dtype)
+    view: np.ndarray = large[(*(slice(None, None, 2) for _ in array.shape), ...)]
+    view[...] = array
+    return view
+
+
+def backwards(array: np.ndarray) -> np.ndarray:
+    """All strides negative."""
+    reverse = (*(slice(None, None, -1) for _ in array.shape), ...)
+    flipped: np.ndarray = array[reverse].copy()[reverse]
+    return flipped
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": np.copy,
+    "Fortran": lambda a: a.copy(order="F"),
+    "strided": strided,
+    "backwards": backwards,
+    "stretched": lambda a: np.broadcast_to(a[:1], a.shape) if a.ndim and a.shape[0] else a,
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """NumPy warns about what these tests do on purpose."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_record(record: OpDef, target: str) -> None:
+    calls, failures = [], []
+    for dtype in DTYPES:
+        for call in calls_of(record, dtype):
+            takes = numpy_takes(call) or (record.name, short_name(dtype)) in MORE_THAN_NUMPY
+            if takes and short_name(dtype) not in dict(record.gaps):
+                calls.append(call)
+            elif not is_refused(call, target):
+                failures.append(f"{call}: compiled, though {'the record has a gap' if takes else 'NumPy refuses it'}")
+    assert calls
+    failures += run(record, calls, target)
+    if failures:
+        pytest.fail(f"{record.name} on {target}: {len(failures)} failures\n" + "\n".join(failures[:20]), pytrace=False)
+
+
+def test_every_record_has_a_sampler() -> None:
+    missing = [r.name for r in RECORDS if r.kind != "elementwise" and r.name not in SAMPLERS]
+    assert missing == []
+    assert all(calls_of(r, d) for r in RECORDS for d in DTYPES)
+
+
+def test_every_listed_dtype_is_one_that_numpy_takes() -> None:
+    more = {
+        (record.name, short_name(dtype))
+        for record in RECORDS
+        for dtype in DTYPES
+        if short_name(dtype) in record.dtypes and not numpy_takes(calls_of(record, dtype)[0])
+    }
+    assert more == MORE_THAN_NUMPY
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_parameters_are_those_of_numpy(record: OpDef) -> None:
+    try:
+        theirs = inspect.signature(record.reference).parameters
+    except ValueError:  # a builtin, in some versions of NumPy
+        return
+    if isinstance(record.reference, np.ufunc) or record.name == "einsum":
+        return
+    ours = record.signature.parameters
+    assert [n for n in theirs if n not in ours and n not in _HARMLESS] == NOT_COMPILED.get(record.name, [])
+    positional = [n for n, p in theirs.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    assert [n for n in ours if n in positional] == [n for n in positional if n in ours]
+
+
+def numpy_takes(call: Call) -> bool:
+    """Whether NumPy computes this."""
+    try:
+        call.apply(call.leaves())
+    except (TypeError, OverflowError):
+        return False
+    return True
+
+
+def is_refused(call: Call, target: str) -> bool:
+    """Whether mlirml refuses the call by a `DTypeError`."""
+    try:
+        ml.compile(lambda leaves: call.apply(leaves), target).trace(call.leaves())
+    except DTypeError:
+        return True
+    return False
+
+
+def numpy_result(call: Call, leaves: list[Any]) -> Any:
+    """What NumPy gives; for bf16 where it takes f32 only, the f32 result rounded."""
+    copies = [clone(x) if isinstance(x, np.ndarray) else x for x in leaves]
+    if numpy_takes(call):
+        return call.apply(copies)
+    return call.apply([x.astype(np.float32) for x in copies]).astype(leaves[0].dtype)
+
+
+def run(record: OpDef, calls: list[Call], target: str) -> Iterator[str]:
+    """Run the calls in one program; one by one if the program cannot be made, to find out which is at fault."""
+    compiled = ml.compile(lambda groups: [call.apply(leaves) for call, leaves in zip(calls, groups)], target)
+    groups = [call.leaves() for call in calls]
+    try:
+        compiled(groups)
+    except Exception as error:
+        if len(calls) == 1:
+            yield f"{calls[0]}: {type(error).__name__}: {str(error).splitlines()[0]}"
+            return
+        middle = len(calls) // 2
+        yield from run(record, calls[:middle], target)
+        yield from run(record, calls[middle:], target)
+        return
+    found: set[Call] = set()
+    for name, layout in LAYOUTS.items():
+        arranged = [[layout(x) if isinstance(x, np.ndarray) else x for x in leaves] for leaves in groups]
+        for call, leaves, given in zip(calls, arranged, compiled(arranged)):
+            expected = numpy_result(call, leaves)
+            pairs = zip(given, expected, strict=True) if isinstance(expected, list) else [(given, expected)]
+            for one, other in pairs if call not in found else []:
+                problem = difference(record, call, leaves, one, np.asarray(other))
+                if problem:
+                    found.add(call)
+                    yield f"{call}, {name}: {problem}"
+
+
+def difference(record: OpDef, call: Call, leaves: list[Any], given: np.ndarray, expected: np.ndarray) -> str | None:
+    """What is wrong with a result; None when nothing is."""
+    if (given.dtype, given.shape) != (expected.dtype, expected.shape):
+        return f"{given.dtype}{list(given.shape)}, expected {expected.dtype}{list(expected.shape)}"
+    wrong = ~same_elements(given, expected)
+    if not wrong.any():
+        return None
+    limit = np.zeros(given.shape)
+    if is_float(given.dtype):
+        exact, scale = in_wider_type(record, call, leaves, given.dtype)
+        ours, theirs = (np.abs(x.astype(exact.dtype) - exact) for x in (given, expected))
+        unit = float(_finfo(given.dtype).eps) * np.maximum(scale, float(_finfo(given.dtype).smallest_normal))
+        finite = np.isfinite(given) & np.isfinite(expected) & np.isfinite(exact)
+        own = np.max(np.where(finite, theirs / unit, 0), initial=0)
+        limit = np.asarray((record.tolerance + 2 * own) * unit, np.float64)
+        wrong &= ~(finite & (ours <= limit))
+    if not wrong.any():
+        return None
+    first = np.unravel_index(np.argmax(wrong), wrong.shape)
+    shown = ", ".join(repr(_at(x, first, wrong.shape)) for x in leaves)
+    where = f"{wrong.sum()} of {wrong.size}, at {[int(i) for i in first]}"
+    return f"{where}: {given[first]!r}, expected {expected[first]!r}; operands {shown}"
+
+
+def _at(x: Any, place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """The operand's element at a place of the result, where it broadcasts to it."""
+    try:
+        return np.broadcast_to(x, shape)[place]
+    except ValueError:
+        return "..."
+
+
+def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The result almost exactly, and the magnitude that rounding errors are in proportion to."""
+    wide = np.dtype(np.longdouble) if dtype.itemsize >= 4 else np.dtype(np.float64)
+    options = {k: wide.type if k == "dtype" else v for k, v in call.options.items()}
+    precise = Call(call.function, call.args, options)
+    operands = [x.astype(wide) if isinstance(x, np.ndarray) and x.dtype != np.bool_ else x for x in leaves]
+    exact = np.asarray(precise.apply(operands)).astype(wide)
+    scale = np.abs(exact)
+    if record.name in SUMS:
+        scale = np.asarray(precise.apply([np.abs(x) for x in operands])).astype(wide)
+    return exact, np.asarray(np.where(np.isfinite(scale), scale, 0), wide)
