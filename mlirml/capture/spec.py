@@ -13,11 +13,16 @@ from mlirml.errors import ArgumentError, DTypeError
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Shape and dtype of an array. `weak` marks a Python bool, int or float, which gives way in promotion."""
+    """Shape and dtype of an array.
+
+    `weak` marks a Python bool, int or float, which gives way in promotion; `scalar` a NumPy scalar, which, unlike an
+    array of no dimension, cannot be stored into.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     weak: bool = False
+    scalar: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
@@ -30,6 +35,8 @@ class TensorSpec:
         return tensor_type(self.shape, self.dtype)
 
     def __str__(self) -> str:
+        if self.scalar:
+            return f"NumPy {self.dtype.name}"
         return f"Python {self.dtype.name.rstrip('0123456789')}" if self.weak else describe(self.shape, self.dtype)
 
 
@@ -40,7 +47,7 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     if type(leaf) in (bool, int, float):
         return TensorSpec((), np.dtype(type(leaf)), weak=True)
     array = as_array(leaf, path)
-    return TensorSpec(array.shape, array.dtype)
+    return TensorSpec(array.shape, array.dtype, scalar=isinstance(leaf, np.generic))
 
 
 def as_array(leaf: Any, path: str) -> np.ndarray:

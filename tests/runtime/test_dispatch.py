@@ -121,11 +121,13 @@ def test_same_signature_in_another_layout_or_c_type_hits(add_program: Add) -> No
     assert np.array_equal(dispatcher(np.arange(3), program=longs)(np.arange(3).astype(np.longlong)), [0, 1, 2])
 
 
-def test_arrays_of_no_dimension_and_numpy_scalars_are_one_signature() -> None:
+def test_arrays_of_no_dimension_and_numpy_scalars_are_two_signatures() -> None:
     for dtype in (np.float32, np.float64, ml_dtypes.bfloat16, np.bool_, np.longlong):
-        call = dispatcher(np.array(1, dtype), program=copy_program(dtype))
-        assert call(dtype(1)) == 1
-        assert call(np.array(0, dtype)) == 0
+        for known, other in ((np.array(1, dtype), dtype(1)), (dtype(1), np.array(1, dtype))):
+            call = dispatcher(known, program=copy_program(dtype))
+            assert call(known) == 1
+            with pytest.raises(Missed):
+                call(other)
 
 
 def test_python_scalars_are_signatures_of_their_own() -> None:

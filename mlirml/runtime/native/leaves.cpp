@@ -5,6 +5,8 @@ namespace mlirml {
 namespace {
 
 constexpr int kMaxDepth = 48;
+// Instead of a number of dimensions: programs that store into an array of none must not get a scalar.
+constexpr uint64_t kScalarRank = 255;
 
 enum Tag : uint64_t { kTuple = 16, kList, kDict, kNone, kStringKey, kIntKey, kCall, kKeywords };
 
@@ -86,7 +88,7 @@ void Flat::add_leaf(PyObject *value) {
     return;
   }
   if (!PyArray_CheckExact(value)) {
-    words.push(word(tag, static_cast<uint64_t>(scalar_type(value)) << 8));
+    words.push(word(tag, static_cast<uint64_t>(scalar_type(value)) << 8 | kScalarRank));
     return;
   }
   auto *array = reinterpret_cast<PyArrayObject *>(value);
