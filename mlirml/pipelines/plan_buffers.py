@@ -42,6 +42,7 @@ class PlanBuffersPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        replace_empty_arguments(main)
         allocations = [op for op in list(operations(main)) if op.name == "memref.alloc" and not erase_unused(op)]
         lifetimes = find_lifetimes(main, allocations)
         offsets, size = place(lifetimes)
@@ -62,6 +63,20 @@ class Lifetime:
 
     def overlaps(self, other: Lifetime) -> bool:
         return self.first <= other.last and other.first <= self.last
+
+
+def replace_empty_arguments(main: mlir.Operation) -> None:
+    """Arguments without elements get a type that the bare-pointer convention takes; nothing is ever read of them."""
+    body = main.regions[0].blocks[0]
+    for argument in body.arguments:
+        kind = argument.type
+        if 0 in kind.shape:
+            with main.location, mlir.InsertionPoint.at_block_begin(body):
+                argument.set_type(mlir.MemRefType.get([1], kind.element_type))
+                attributes = {"operandSegmentSizes": emit.segments(0, 0)}
+                nothing = emit.create("memref.alloca", (), [kind], attributes)
+            argument.replace_all_uses_with(nothing.results[0])
+    set_function_type(main)
 
 
 def erase_unused(allocation: mlir.Operation) -> bool:

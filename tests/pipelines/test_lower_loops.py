@@ -54,7 +54,8 @@ def run_buffers(module: mlir.Module, inputs: list[Array]) -> list[Array]:
         outs.append(np.zeros(tuple(attribute.value.shape), dtype))
     size = main.attributes["mlirml.workspace"].value if "mlirml.workspace" in main.attributes else 0
     workspace = [np.full(size, 0xCD, np.uint8).view(np.int8)] if size else []
-    interpret(module, [*inputs, *outs, *workspace])
+    arguments = [array if array.size else np.zeros(1, array.dtype) for array in (*inputs, *outs)]
+    interpret(module, [*arguments, *workspace])
     return outs
 
 
