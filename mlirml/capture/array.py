@@ -13,23 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture.frames import at_user_line
+from mlirml.capture import advice
+from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import index_views
-from mlirml.dialects.build import Value
+from mlirml.dialects.build import Scalar, Value
 from mlirml.dialects.dtypes import describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.views import Reshape, Slice, Transpose, ViewOp
 from mlirml.errors import (
     CaptureError,
     DTypeError,
+    IntegerRangeError,
     LeakedTracerError,
     ShapeError,
+    SourceLocation,
     TracedBoolError,
     UnsupportedSyntaxError,
 )
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
+
+
+_Advise = Callable[[SourceLocation | None], advice.Advice | None]
 
 
 class Cell:
@@ -56,6 +62,7 @@ class Cell:
 class Traced:
     """A NumPy array whose elements are known only when the compiled program runs."""
 
+    __slots__ = ("_ambiguous", "_cached", "_cell", "_scalar", "_shape", "_trace", "_views")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
@@ -146,6 +153,10 @@ class Traced:
         return describe(self._shape, self.dtype)
 
     # Reading and writing.
+
+    def _is_weak(self) -> bool:
+        """Whether the value comes from Python numbers alone."""
+        return isinstance(self._cell.value, Value) and self._cell.value.weak
 
     def _check_alive(self) -> None:
         if self._trace.done:
@@ -257,7 +268,7 @@ class Traced:
         with at_user_line():
             self._check_alive()
             index = _known_index(index)
-            _refuse_masks(index, "x[mask]")
+            _refuse_masks(index)
             result = self._viewed(*index_views(self._shape, index))
             items = index if isinstance(index, tuple) else (index,)
             if not result._shape and not any(item is Ellipsis for item in items):
@@ -272,7 +283,7 @@ class Traced:
                 self._store_where(mask, value)
                 return
             index = _known_index(index)
-            _refuse_masks(index, "x[mask] = array")
+            _refuse_masks(index)
             target = self._viewed(*index_views(self._shape, index))
             if not target._same_place(value):
                 target._assign(value)
@@ -290,17 +301,20 @@ class Traced:
         """`self[...] = value`: broadcast and cast as NumPy's assignment does."""
         trace = self._trace
         known = value._known() if isinstance(value, Traced) else value
+        if type(known) is int:
+            elementwise.check_literal("assignment", Scalar(known), self.dtype)
         if isinstance(self._cell.value, np.ndarray) and known is not None and not _has_traced(known):
             array = np.asarray(known)
             try:
                 filled = np.empty(self._shape, self.dtype)
                 filled[...] = array if isinstance(value, Traced) else known
-            except (ValueError, OverflowError) as error:
-                raise ShapeError(str(error)) from None
+            except OverflowError as error:
+                raise IntegerRangeError(f"assignment: {error}") from None
+            except ValueError as error:
+                raise ShapeError(f"assignment: {error}") from None
             self._write(filled)
             return
         operand = trace.lift(value)
-        elementwise.check_literal("assignment", operand, self.dtype)
         shape = operand.shape
         while len(shape) > self.ndim and shape[0] == 1:
             shape = shape[1:]
@@ -309,7 +323,10 @@ class Traced:
         except ValueError:
             fits = False
         if not fits:
-            raise ShapeError(f"could not store {operand} into an array of shape {list(self._shape)}")
+            raise ShapeError(
+                f"assignment: {operand} does not broadcast to {self._describe()}",
+                help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
+            )
         if isinstance(operand, Value):
             operand = trace.builder.reshape(operand, shape)
         self._write(trace.builder.broadcast(operand, self._shape, self.dtype))
@@ -367,44 +384,72 @@ class Traced:
         if name in BY_METHOD:
             return lambda *args, **kwargs: self._trace.call_method(name, self, args, kwargs)
         with at_user_line():
-            if name in ("item", "tolist", "tobytes", "nonzero"):
-                self._convert(f"`.{name}()`")
+            if name in ("item", "tolist", "tobytes"):
+                return getattr(self._convert(f"`.{name}()`"), name)
+            if name == "nonzero":
+                return lambda: self._trace.call_function(np.nonzero, (self,), {})
             if hasattr(np.ndarray, name):
-                raise UnsupportedSyntaxError(f"the array attribute `.{name}` is not compiled")
+                raise UnsupportedSyntaxError(
+                    f"the array attribute `.{name}` is not compiled", help=_ATTRIBUTE_HELP.get(name)
+                )
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
     # Conversions to Python values: possible only while the contents are known.
 
-    def _convert(self, what: str) -> np.ndarray:
+    def _convert(self, what: str, advise: _Advise = lambda location: None, help: str | None = None) -> np.ndarray:
         self._check_alive()
         known = self._known()
-        if known is None:
-            with at_user_line():
-                raise TracedBoolError(
-                    f"{what} needs the value of {self._describe()}, which is known only when the program runs",
-                    help=_CONVERSION_HELP.get(
-                        what, "compute with the array itself, or pass the value by `static_argnums`"
-                    ),
-                )
-        return known
+        if known is not None:
+            return known
+        location = user_location(2)
+        found = advise(location)
+        if found is not None:
+            what, location, help = found.subject, found.place, found.help
+        if what in ("a branch", "a loop") and self._is_weak():
+            help = f"{help}, or {advice.STATIC}"
+        raise TracedBoolError(
+            f"{what} needs the value of {self._describe()}, which is known only when the program runs",
+            location=location,
+            help=help or "compute with the array itself; return it to see its value",
+        )
 
     def __bool__(self) -> bool:
-        return bool(self._convert("a branch or truth test"))
+        return bool(self._convert("a truth test", advice.on_truth_test, "select with `np.where(condition, a, b)`"))
 
     def __int__(self) -> int:
-        return int(self._convert("`int()`"))
+        return int(self._convert("`int()`", advice.on_conversion))
 
     def __float__(self) -> float:
-        return float(self._convert("`float()`"))
+        return float(self._convert("`float()`", advice.on_conversion))
 
     def __complex__(self) -> complex:
-        return complex(self._convert("`complex()`"))
+        return complex(self._convert("`complex()`", advice.on_conversion))
 
     def __index__(self) -> int:
-        return int(self._convert("an index or a size").__index__())
+        return int(self._convert("an index or a size", advice.on_conversion).__index__())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array(self._convert("conversion to a real NumPy array"), dtype)
+        return np.array(self._convert("conversion to a real NumPy array", advice.on_conversion), dtype)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        value: Any = self._convert("`round()`", help="use `np.rint(x)`")[()]
+        return round(value, digits)
+
+    def __format__(self, specification: str) -> str:
+        if not specification:
+            return str(self)
+        shown = "print(x)` shows shape and dtype while tracing; return the array to see its value"
+        return format(self._convert("formatting", help=f"`{shown}")[()], specification)
+
+    def __contains__(self, value: Any) -> bool:
+        found = self._trace.call_function(np.any, (self == value,), {})
+        return bool(found._convert("`in`", help="look for a value with `np.any(x == value)`"))
+
+    def __delitem__(self, index: Any) -> None:
+        with at_user_line():
+            raise ShapeError(
+                "cannot delete array elements", help="join what is left: `np.concatenate([x[:i], x[i + 1:]])`"
+            )
 
     def __copy__(self) -> Traced:
         return self.copy()
@@ -421,10 +466,16 @@ class Traced:
         return self._trace.call_function(function, args, kwargs)
 
 
-_CONVERSION_HELP = {
-    "a branch or truth test": "select with `np.where(condition, a, b)`, or pass the value by `static_argnums`",
-    "an index or a size": "use a Python integer, or name the argument in `static_argnums`",
-    "conversion to a real NumPy array": "make the array with `np.` functions inside the compiled function itself",
+_LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
+_ATTRIBUTE_HELP = {
+    **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
+    "flat": "use `x.reshape(-1)`",
+    "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
+    "resize": "use `x.reshape(...)`, which returns the array",
+    "sort": "sort outside, and pass the result as an argument",
+    "argsort": "sort outside, and pass the result as an argument",
+    "imag": "the imaginary part of a real array is 0: `np.zeros_like(x)`",
+    "put": "store by slices: `x[i] = value`",
 }
 
 
@@ -502,12 +553,12 @@ def _known_index(index: Any) -> Any:
     return tuple(result) if isinstance(index, tuple) else result[0]
 
 
-def _refuse_masks(index: Any, form: str) -> None:
+def _refuse_masks(index: Any) -> None:
     for item in index if isinstance(index, tuple) else (index,):
         if getattr(item, "dtype", None) == np.bool_ and np.ndim(item) > 0:
             raise ShapeError(
-                f"`{form}`: the shape of the result would depend on the data",
-                help="keep the shape: `np.where(mask, x, 0)`, or sum with `np.sum(np.where(mask, x, 0))`",
+                "indexing with a mask: the shape of the result would depend on the data",
+                help="keep the shape with `np.where(mask, x, 0)`; to change elements, `x[:] = np.where(mask, new, x)`",
             )
 
 

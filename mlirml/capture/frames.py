@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 import sys
 from types import CodeType, FrameType
 
 from mlirml.errors import CaptureError, SourceLocation
 
-_CACHE: dict[tuple[CodeType, int], SourceLocation] = {}
+# By the code's id, with the code itself to keep the id its own: equal code may come from different files.
+_CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
+_CACHE_LIMIT = 1 << 14
+_DECORATOR_LINES = 50
 
 
 def _internal(frame: FrameType) -> bool:
@@ -24,11 +28,13 @@ def user_location(depth: int = 1) -> SourceLocation | None:
         frame = frame.f_back
     if frame is None:
         return None
-    key = frame.f_code, frame.f_lasti
-    place = _CACHE.get(key)
-    if place is None:
-        place = _CACHE[key] = _locate(frame)
-    return place
+    key = id(frame.f_code), frame.f_lasti
+    known = _CACHE.get(key)
+    if known is None:
+        if len(_CACHE) >= _CACHE_LIMIT:
+            _CACHE.clear()
+        known = _CACHE[key] = frame.f_code, _locate(frame)
+    return known[1]
 
 
 def _locate(frame: FrameType) -> SourceLocation:
@@ -42,8 +48,12 @@ def _locate(frame: FrameType) -> SourceLocation:
 
 
 def function_location(code: CodeType) -> SourceLocation:
-    """The line of a `def`."""
-    return SourceLocation(code.co_filename, code.co_firstlineno, function=code.co_name)
+    """The line of a `def`; Python's own first line is that of the first decorator."""
+    first, name = code.co_firstlineno, code.co_name
+    lines = linecache.getlines(code.co_filename)[first - 1 : first - 1 + _DECORATOR_LINES]
+    start = f"def {name}(", f"async def {name}("
+    skipped = next((i for i, line in enumerate(lines) if line.lstrip().startswith(start)), 0)
+    return SourceLocation(code.co_filename, first + skipped, function=name)
 
 
 class at_user_line:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.ops.views import Reshape, Slice, ViewOp
-from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.errors import IndexOutOfBoundsError, ShapeError, UnsupportedSyntaxError
 
 
 def index_views(shape: tuple[int, ...], index: Any) -> list[ViewOp]:
@@ -15,7 +15,8 @@ def index_views(shape: tuple[int, ...], index: Any) -> list[ViewOp]:
     items = index if isinstance(index, tuple) else (index,)
     used = sum(1 for item in items if item is not None and item is not Ellipsis)
     if used > len(shape):
-        raise ShapeError(f"too many indices: the array has {len(shape)} dimension(s), but {used} were indexed")
+        rank = "1 dimension" if len(shape) == 1 else f"{len(shape)} dimensions"
+        raise IndexOutOfBoundsError(f"too many indices: {used} for an array of {rank}, shape {list(shape)}")
     if sum(1 for item in items if item is Ellipsis) > 1:
         raise ShapeError("an index can have only one ellipsis (`...`)")
     if not any(item is Ellipsis for item in items):
@@ -69,5 +70,8 @@ def _position(item: Any, size: int, axis: int) -> int:
     except (AttributeError, TypeError):
         raise ShapeError(f"an index must be an integer, a slice, `...` or None, got {item!r}") from None
     if not -size <= number < size:
-        raise ShapeError(f"index {number} is out of bounds for axis {axis} with size {size}")
+        raise IndexOutOfBoundsError(
+            f"index {number} is out of bounds for axis {axis} with size {size}",
+            help=f"an index lies between {-size} and {size - 1}" if size else "the axis is empty",
+        )
     return number % size

@@ -1,0 +1,166 @@
+"""What to write instead where Python asks a traced array for its value: read off the syntax at the place."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlirml.errors import SourceLocation
+
+STATIC = "list the argument in `static_argnums` to compile for its value"
+REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
+_CALLS = {
+    "max": "use `np.maximum(a, b)`, or `np.max(x)` for all elements",
+    "min": "use `np.minimum(a, b)`, or `np.min(x)` for all elements",
+    "any": "use `np.any(x)`",
+    "all": "use `np.all(x)`",
+    "round": "use `np.rint(x)`",
+    "bool": "compute with the array itself, or convert it with `x.astype(bool)`",
+    "float": "compute with the array itself, or convert it with `x.astype(float)`",
+    "int": "compute with the array itself, or convert it with `x.astype(int)`",
+    "complex": "compute real and imaginary parts apart",
+    "range": f"loop over a Python integer, or {STATIC}",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What asks for the value, the place of exactly that, and what to write instead."""
+
+    subject: str
+    place: SourceLocation
+    help: str
+
+
+def on_truth_test(location: SourceLocation | None) -> Advice | None:
+    """Advice for a place where Python asks whether an array is true."""
+    return _advise(location, _truth_test)
+
+
+def on_conversion(location: SourceLocation | None) -> Advice | None:
+    """Advice for a place where an array is converted to a Python number or to a real NumPy array."""
+    return _advise(location, _conversion)
+
+
+# What asks, the expression to point at, and the help.
+_Finding = tuple[str, ast.expr, str]
+
+
+def _advise(
+    location: SourceLocation | None, find: Callable[[ast.AST, SourceLocation], _Finding | None]
+) -> Advice | None:
+    if location is None:
+        return None
+    nodes = list(_around(location))
+    if not location.column:  # only the line is known: the advice must be the only one for it
+        found = {f for f in (find(node, location) for node in nodes) if f is not None}
+        return _made(location, found.pop()) if len(found) == 1 else None
+    for position, node in enumerate(nodes):
+        finding = find(node, location)
+        if finding is not None:
+            outer = nodes[position + 1 :] if find is _truth_test else []
+            return _made(location, _with_control(finding, outer, location))
+    return None
+
+
+def _made(location: SourceLocation, finding: _Finding) -> Advice:
+    subject, node, help_ = finding
+    end_line, end = node.end_lineno or node.lineno, (node.end_col_offset or node.col_offset) + 1
+    place = replace(location, line=node.lineno, column=node.col_offset + 1, end_line=end_line, end_column=end)
+    return Advice(subject, place, help_)
+
+
+def _with_control(finding: _Finding, outer: list[ast.AST], location: SourceLocation) -> _Finding:
+    """`a and b` inside of an `if`: the branch is what asks, and both helps are needed."""
+    subject, place, help_ = finding
+    for node in outer:
+        if isinstance(node, ast.Call):
+            break
+        around = _truth_test(node, location)
+        if around is not None:
+            subject, place, help_ = around[0], around[1], f"{around[2]}; {help_}"
+    return subject, place, help_
+
+
+def _around(location: SourceLocation) -> Iterator[ast.AST]:
+    """The expressions around a place, the innermost first, and their statement."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(location.file)))
+    except (SyntaxError, ValueError):
+        return
+    found = [node for node in ast.walk(tree) if isinstance(node, (ast.expr, ast.stmt)) and _contains(node, location)]
+    for node in sorted(found, key=_extent):
+        yield node
+        if isinstance(node, ast.stmt):
+            return
+
+
+def _extent(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return (node.end_lineno or node.lineno) - node.lineno, (node.end_col_offset or 0) - node.col_offset
+
+
+def _contains(node: ast.expr | ast.stmt, location: SourceLocation) -> bool:
+    end_line = node.end_lineno or node.lineno
+    if not location.column:
+        return node.lineno <= location.line <= end_line
+    starts = (node.lineno, node.col_offset + 1) <= (location.line, location.column)
+    return starts and (end_line, (node.end_col_offset or 0) + 1) >= (location.end_line, location.end_column)
+
+
+def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
+    if isinstance(node, (ast.If, ast.IfExp)) and _asks(node, node.test, location):
+        return "a branch", node.test, "select with `np.where(condition, a, b)`"
+    if isinstance(node, ast.While) and _asks(node, node.test, location):
+        return "a loop", node.test, "run a fixed number of steps, and keep what is finished with `np.where`"
+    if isinstance(node, ast.Assert) and _asks(node, node.test, location):
+        return "an assertion", node.test, "return the condition, and check it outside"
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        tests = [test for part in node.generators for test in part.ifs if _contains(test, location)]
+        return ("a branch", tests[0], "select with `np.where(condition, a, b)`") if tests else None
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return f"`{word}`", node, f"combine conditions with `np.logical_{word}(a, b)`"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return "`not`", node, "negate with `np.logical_not(a)`"
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        return "`in`", node, "look for a value with `np.any(x == value)`"
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return "a chained comparison", node, "write it as `np.logical_and(a < b, b < c)`"
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in _CALLS:
+        return _call(node)
+    return None
+
+
+def _asks(node: ast.AST, test: ast.expr, location: SourceLocation) -> bool:
+    """Whether the place is the test, or (Python 3.11) the whole statement because of its test."""
+    if _contains(test, location):
+        return True
+    return isinstance(node, ast.stmt) and (node.lineno, node.col_offset + 1) == (location.line, location.column)
+
+
+def _conversion(node: ast.AST, location: SourceLocation) -> _Finding | None:
+    if isinstance(node, ast.Call):
+        return _call(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return "a store into a real NumPy array", node, REAL_ARRAY
+    if isinstance(node, ast.Subscript):
+        return "an index", node, f"use Python integers or slices, or {STATIC}"
+    return None
+
+
+def _call(node: ast.Call) -> _Finding:
+    callee = ast.unparse(node.func)
+    name = callee.rpartition(".")[2]
+    if callee in _CALLS and hasattr(builtins, callee):
+        return f"`{callee}()`", node, _CALLS[callee]
+    if callee in (f"math.{name}", name) and hasattr(math, name) and hasattr(np, name):
+        return f"`{callee}()`", node, f"use `np.{name}`"
+    if callee in (f"np.{name}", f"numpy.{name}") and name.isidentifier():
+        return f"`{callee}()`", node, f"use Python numbers for sizes and limits, or {STATIC}"
+    return f"`{callee}()`", node, "write it with `np.` functions, or call it outside and pass its result as an argument"
