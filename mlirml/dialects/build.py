@@ -187,10 +187,8 @@ class Builder:
         With `live` the array is always an argument, read anew at each call.
         """
         if not live:
-            flat = array.reshape(-1)[:1]
-            uniform = array.size > 0 and (max(map(abs, array.strides), default=0) == 0 or bool((array == flat).all()))
-            if uniform and _is_plain(flat[0]):
-                return self.filled(array.shape, array.dtype, flat[0])
+            if _is_uniform(array):
+                return self.filled(array.shape, array.dtype, array.reshape(-1)[0])
             if array.nbytes <= SMALL_CONSTANT_BYTES:
                 return self._dense(array)
         known = self._constant_values.get(id(array))
@@ -442,10 +440,16 @@ class Builder:
         return "\n".join(lines) + "\n"
 
 
-def _is_plain(number: np.generic) -> bool:
-    """Whether equality with this number means the same bits: no NaN, no zero that may be negative."""
-    value = number.astype(np.float64)
-    return not np.isnan(value) and not (value == 0 and np.signbit(value))
+def _is_uniform(array: np.ndarray) -> bool:
+    """Whether all elements have the same bits."""
+    if array.size == 0:
+        return False
+    if not any(array.strides):
+        return True
+    first = array.reshape(-1)[0]
+    if not (array == first).all():
+        return False
+    return first != 0 or not is_float(array.dtype) or bool((np.signbit(array) == np.signbit(first)).all())
 
 
 def _location_text(location: SourceLocation | None) -> str:
