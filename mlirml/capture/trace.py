@@ -461,7 +461,6 @@ def trace(
         state.done = True
     count = len(outputs) - len(written)
     builder, entry = state.builder, definition(function)
-    names = [a.name for a in builder.arguments]
     return Captured(
         name,
         builder.text(outputs, entry=entry),
@@ -471,7 +470,7 @@ def trace(
         out_tree,
         tuple(builder.constants),
         tuple((count + j, i) for j, i in enumerate(written)),
-        tuple((names.index(n), *limits) for n, limits in builder.int_ranges.items()),
+        tuple(builder.int_ranges),
         tuple(state.guards.values()),
     )
 

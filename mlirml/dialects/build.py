@@ -134,7 +134,7 @@ class Builder:
         self.arguments: list[Value] = []
         self.constants: list[np.ndarray] = []
         self._constant_values: dict[int, Value] = {}
-        self.int_ranges: dict[str, tuple[int, int, str]] = {}
+        self.int_ranges: list[tuple[int, int, int, str]] = []
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
@@ -294,10 +294,9 @@ class Builder:
                 help=f"convert it yourself, `np.{dtype.name}(x)`, or pass the argument as a NumPy scalar",
             )
         limits = np.iinfo(dtype)
-        old = self.int_ranges.get(value.name, (-(2**63), 2**63 - 1, ""))
-        self.int_ranges[value.name] = max(
-            (old, (int(limits.min), min(int(limits.max), 2**63 - 1), dtype.name)), key=lambda r: (r[0], -r[1])
-        )
+        narrow = self.arguments.index(value), int(limits.min), int(limits.max), dtype.name
+        if narrow not in self.int_ranges:
+            self.int_ranges.append(narrow)
 
     def squeezed(self, value: Value, shape: tuple[int, ...]) -> tuple[Value, list[int]]:
         """Drop the dimensions along which `value` is broadcast to `shape`; the loop number of each that is left."""
