@@ -365,7 +365,14 @@ class _Call:
     abstract: bool
 
     def key(self) -> Any:
-        return self.treedef, self.specs, tuple((i, type(v), v) for i, v in sorted(self.statics.items()))
+        return self.treedef, self.specs, tuple((i, _exact(v)) for i, v in sorted(self.statics.items()))
+
+
+def _exact(value: Any) -> Any:
+    """A static argument such that equal means the same to the function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    if type(value) is tuple:
+        return tuple, tuple(map(_exact, value))
+    return type(value), value.hex() if type(value) is float else value
 
 
 def _parsed(captured: Captured) -> mlir.Module:
