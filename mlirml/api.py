@@ -16,7 +16,7 @@ from mlirml.config import config
 from mlirml.errors import ArgumentError, CaptureError, InternalError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
-from mlirml.tree import TreeDef, flatten
+from mlirml.tree import TreeDef, flatten, store_leaves
 
 if TYPE_CHECKING:
     from mlirml.capture.spec import TensorSpec
@@ -35,7 +35,8 @@ def compile(
 
     The function is traced at its first call with arguments of new shapes or dtypes, and the program is kept, in memory
     and on disk. Arguments and results are arrays, numbers and nested containers of them (tuple, list, dict, named
-    tuple, dataclass, None). Results are new NumPy arrays. Python numbers are weakly typed as in NumPy 2.
+    tuple, dataclass, None). Results are new NumPy arrays. Python numbers are weakly typed as in NumPy 2. Stores into
+    arguments, arrays and the items of containers, are seen by the caller as with NumPy.
 
     Parameters:
         fn: the function; without it a decorator is returned.
@@ -162,10 +163,12 @@ class Compiled(Dispatcher):
         build = self._build(call)
         outs = None if out is None else _result_buffers(out, build.captured)
         results = build.program([_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)], outs)
-        if out is None:
+        if out is None and not build.captured.replaced:
             self._remember(call, build)
-        tree = build.captured.out_tree
-        return tree.unflatten(results[: tree.leaf_count()])
+        tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
+        if build.captured.replaced:
+            _store_items(call, build.captured, results[count:])
+        return tree.unflatten(results[:count])
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.
@@ -364,6 +367,10 @@ class _Call:
     paths: list[str]
     abstract: bool
 
+    @property
+    def dynamic(self) -> tuple[Any, ...]:
+        return tuple(a for i, a in enumerate(self.args) if i not in self.statics)
+
     def key(self) -> Any:
         return self.treedef, self.specs, tuple((i, _exact(v)) for i, v in sorted(self.statics.items()))
 
@@ -417,7 +424,14 @@ def _result_buffers(out: Any, captured: Captured) -> list[Any]:
         if not isinstance(leaf, np.ndarray) or leaf.shape != spec.shape or leaf.dtype != spec.dtype:
             shown = f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
             raise ArgumentError(f"`out`: result {number} is {spec}, but the array given for it is {shown}")
-    return leaves + [None] * len(captured.writebacks)
+    return leaves + [None] * (len(captured.outputs) - len(leaves))
+
+
+def _store_items(call: _Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
+    """Put the new items of the containers among the arguments where the function put them."""
+    specs = captured.outputs[captured.out_tree.leaf_count() :]
+    new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
+    store_leaves((call.dynamic, call.kwargs), new)
 
 
 def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:

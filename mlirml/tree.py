@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,28 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
         keys = [field.name for field in dataclasses.fields(kind)]
         return kind, keys, [getattr(tree, key) for key in keys]
     return None
+
+
+def store_leaves(tree: Any, values: Mapping[int, Any]) -> None:
+    """Put new leaves, by their numbers, into the lists, dicts and dataclasses of a pytree."""
+    _store(tree, itertools.count(), values)
+
+
+def _store(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> None:
+    items = _items(tree)
+    if items is None:
+        return
+    for key, child in zip(*items[1:]):
+        if child is None or _items(child) is not None:
+            _store(child, numbers, values)
+            continue
+        number = next(numbers)
+        if number not in values:
+            continue
+        if dataclasses.is_dataclass(tree):
+            object.__setattr__(tree, key, values[number])
+        else:
+            tree[key] = values[number]
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:

@@ -29,6 +29,10 @@ class TensorSpec:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
         _check_dtype(self.dtype, "TensorSpec")
 
+    def restored(self, result: np.ndarray) -> Any:
+        """An array that a program gave, as the Python object that this spec describes."""
+        return result.item() if self.weak else result[()] if self.scalar else result
+
     @property
     def mlir_type(self) -> str:
         """The MLIR tensor type."""

@@ -418,7 +418,11 @@ def _creation(options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Captured:
-    """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations."""
+    """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
+
+    The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
+    among its arguments, then those of `writebacks`.
+    """
 
     name: str
     text: str = field(repr=False)
@@ -430,6 +434,7 @@ class Captured:
     writebacks: tuple[tuple[int, int], ...] = ()
     int_ranges: tuple[tuple[int, int, int, str], ...] = ()
     guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
+    replaced: tuple[int, ...] = ()
 
     def as_text(self) -> str:
         """The MLIR module."""
@@ -445,53 +450,68 @@ def trace(
     state = Trace(name)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak)) for s in specs]
     inputs = [Traced(state, cell, scalar=s.weak or s.scalar) for cell, s in zip(cells, specs)]
-    args, kwargs = in_tree.unflatten(inputs)
-    args = list(args)
+    dynamic, kwargs = in_tree.unflatten(inputs)
+    args = list(dynamic)
     for position in sorted(statics):
         args.insert(position, statics[position])
     token = _CURRENT.set(state)
     try:
         result = retarget(function, state)(*args, **kwargs)
         with at_function(function):
-            outputs, out_tree = _results(state, result)
+            leaves, out_tree = flatten(result)
+            new = _new_items(in_tree, inputs, (dynamic, kwargs))
+            outputs = [_value(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
+            outputs += [_value(state, leaf, "an item of an argument") for leaf in new.values()]
             written = [i for i, cell in enumerate(cells) if cell.written]
             outputs += [Traced(state, cells[i])._read() for i in written]
     finally:
         _CURRENT.reset(token)
         state.done = True
     count = len(outputs) - len(written)
+    results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
+    items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
     builder, entry = state.builder, definition(function)
     return Captured(
         name,
         builder.text(outputs, entry=entry),
         builder.text(outputs, locations=False),
         tuple(specs),
-        tuple(TensorSpec(v.shape, v.dtype) for v in outputs),
+        (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
         out_tree,
         tuple(builder.constants),
         tuple((count + j, i) for j, i in enumerate(written)),
         tuple(builder.int_ranges),
         tuple(state.guards.values()),
+        tuple(new),
     )
 
 
-def _results(state: Trace, result: Any) -> tuple[list[Value], TreeDef]:
-    leaves, tree = flatten(result)
-    values = []
-    for leaf, path in zip(leaves, tree.paths("result")):
-        try:
-            if isinstance(leaf, Traced):
-                values.append(leaf._read())
-            else:
-                operand = state.lift(leaf)
-                values.append(
-                    operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
-                )
-        except DTypeError as error:
-            raise DTypeError(
-                f"{path} cannot be returned from compiled code: {error.message}", help=error.help
-            ) from None
-    return values, tree
+def _value(state: Trace, leaf: Any, path: str) -> Value:
+    """A leaf of the result in the program."""
+    if isinstance(leaf, Traced):
+        return leaf._read()
+    try:
+        operand = state.lift(leaf)
+    except DTypeError as error:
+        raise DTypeError(f"{path} cannot be returned from compiled code: {error.message}", help=error.help) from None
+    return operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
+
+
+def _new_items(in_tree: TreeDef, before: Sequence[Traced], arguments: Any) -> dict[int, Any]:
+    """What the function put into the lists, dicts and dataclasses among its arguments, by leaf number."""
+    after, tree = flatten(arguments)
+    if tree != in_tree:
+        raise CaptureError(
+            "a list, dict or dataclass among the arguments has other items after the call than before",
+            help="return what is new; compiled code can assign to the items of a container, not add or remove any",
+        )
+    return {i: new for i, (old, new) in enumerate(zip(before, after)) if new is not old}
+
+
+def _python_kind(leaf: Any) -> tuple[bool, bool]:
+    """Whether a leaf is a Python number, and whether it is a NumPy scalar."""
+    weak = _is_weak(leaf)
+    return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
 
 
 class at_function:
