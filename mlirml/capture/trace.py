@@ -26,6 +26,12 @@ FOLD_ELEMENTS = 1 << 16
 # Arguments of NumPy functions that change nothing here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
 
+# Operators for which Python's bool is an int.
+_ARITHMETIC = {
+    np.add, np.subtract, np.multiply, np.floor_divide, np.remainder, np.power, np.negative, np.positive, np.absolute,
+    np.invert, np.left_shift, np.right_shift,
+}  # fmt: skip
+
 _CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
 
 
@@ -86,10 +92,21 @@ class Trace:
         with at_user_line():
             if any(_is_foreign(x) for x in operands):
                 return NotImplemented
+            python = all(map(_is_weak, operands))
+            if python and ufunc in _ARITHMETIC:
+                operands = tuple(self._as_integer(x) for x in operands)
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
-            if all(_is_weak(x) for x in operands) and isinstance(result._cell.value, Value):
+            if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
             return result
+
+    def _as_integer(self, x: Any) -> Any:
+        if isinstance(x, bool):
+            return int(x)
+        if not isinstance(x, Traced) or x.dtype != np.bool_:
+            return x
+        value = self.builder.cast(x._read(), np.dtype(np.int64))
+        return Traced(self, Cell(replace(value, weak=True)), scalar=True)
 
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`__array_ufunc__`: calls, `out=`, `reduce` and `outer`."""
