@@ -124,7 +124,9 @@ class Trace:
             else:
                 raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
             if function is np.divmod:
-                return self.call_function(np.floor_divide, inputs, {}), self.call_function(np.remainder, inputs, {})
+                outs = out or (None, None)
+                parts = [self._apply(BY_FUNCTION[f], inputs, dict(kwargs)) for f in (np.floor_divide, np.remainder)]
+                return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outs, parts))
             return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
 
     def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -393,7 +395,11 @@ def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where:
 def _array_equal(trace: Trace, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     if np.shape(a1) != np.shape(a2):
         return False
-    return trace.call_function(np.all, (trace.call_function(np.equal, (a1, a2), {}),), {})
+    same = trace.call_function(np.equal, (a1, a2), {})
+    if equal_nan:
+        nans = [trace.call_function(np.isnan, (a,), {}) for a in (a1, a2)]
+        same = trace.call_function(np.logical_or, (same, trace.call_function(np.logical_and, nans, {})), {})
+    return trace.call_function(np.all, (same,), {})
 
 
 def _allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
