@@ -110,11 +110,26 @@ class Builder:
             return
         with fused_location(self.members):
             inits = [self.init(out, replaced) for _, out in outs]
+            self.drop_dead(needed)
             self.cover_loops([out for _, out in outs])
             loads = [replaced.get(value, value) for value, _ in self.loads]
             op = self.create(loads, inits, [out for _, out in outs], replaced)
         for (_, out), result in zip(outs, op.results, strict=True):
             replaced[out.result] = result
+
+    def drop_dead(self, needed: set[mlir.Value]) -> None:
+        """Leave out members whose results are only read where they are computed again."""
+        wanted = set(needed)
+        live: list[Node] = []
+        for node in reversed(self.members):
+            if any(out.result in wanted for out in node.outs):
+                live.append(node)
+                wanted.update(item.value for number, item in enumerate(node.inputs) if number not in node.inlined)
+        if len(live) < len(self.members):
+            self.members = live[::-1]
+            self.loads = {}
+            for node in self.members:
+                self.collect(node, self.cluster.places[node])
 
     def cover_loops(self, outs: list[Out]) -> None:
         """Add an empty tensor where no operand is left that gives the extent of a reduced loop."""

@@ -1,0 +1,165 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-fuse | filecheck %s
+
+#v = affine_map<(i) -> (i)>
+
+// A producer with two users and its users are one loop, and the product is no result any more.
+// CHECK-LABEL: func.func @chain_with_shared_value
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<8xf32>, tensor<8xf32>)
+// CHECK: %[[T:.*]] = arith.mulf
+// CHECK: %[[U:.*]] = math.tanh %[[T]]
+// CHECK: arith.addf %[[T]], %[[U]]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]]
+func.func @chain_with_shared_value(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %e0 = tensor.empty() : tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<8xf32>, tensor<8xf32>) outs(%e0 : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %0 = arith.mulf %x, %y : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %u = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%t : tensor<8xf32>) outs(%e1 : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %0 = math.tanh %x : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+      ins(%t, %u : tensor<8xf32>, tensor<8xf32>) outs(%e2 : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The exponential is returned and summed up: one loop with two results.
+// CHECK-LABEL: func.func @reduction_joins_its_producer
+// CHECK: %[[F:.*]] = linalg.fill
+// CHECK: %[[R:.*]]:2 = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
+// CHECK-SAME: ins(%arg0 : tensor<4x8xf32>) outs(%{{.*}}, %[[F]] : tensor<4x8xf32>, tensor<4xf32>)
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: %[[S:.*]] = arith.addf
+// CHECK: linalg.yield %[[E]], %[[S]]
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @reduction_joins_its_producer(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4x8xf32>
+  %e = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%e0 : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x8xf32>
+  %e1 = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%e : tensor<4x8xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %e, %s : tensor<4x8xf32>, tensor<4xf32>
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+#v = affine_map<(i) -> (i)>
+
+// The row is read 4 times: a scaling is cheap enough to be computed 4 times, a tanh is not.
+// CHECK-LABEL: func.func @only_cheap_producers_are_computed_again
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]}
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: math.tanh
+// CHECK-NEXT: linalg.yield
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]}
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: arith.addf
+// CHECK-NOT: linalg.generic
+func.func @only_cheap_producers_are_computed_again(%x: tensor<4x8xf32>, %r: tensor<8xf32>) -> tensor<4x8xf32> {
+  %two = arith.constant 2.0 : f32
+  %e0 = tensor.empty() : tensor<8xf32>
+  %scaled = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%r : tensor<8xf32>) outs(%e0 : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.mulf %a, %two : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %bent = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%r : tensor<8xf32>) outs(%e1 : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = math.tanh %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e2 = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#m, #column, #column, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %scaled, %bent : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) outs(%e2 : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):
+    %0 = arith.addf %a, %b : f32
+    %1 = arith.addf %0, %c : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The quotient needs the whole sum, so it cannot be in the loop that makes the sum.
+// CHECK-LABEL: func.func @nothing_joins_across_a_reduction
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]}
+// CHECK: arith.divf
+func.func @nothing_joins_across_a_reduction(%x: tensor<4x8xf32>, %init: tensor<4xf32>) -> tensor<4x8xf32> {
+  %s = linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %e = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#m, #row, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<4x8xf32>, tensor<4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// Unused and repeated inputs go, a filled tensor becomes its scalar.
+// CHECK-LABEL: func.func @operands_are_pruned
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<8xf32>)
+// CHECK: arith.mulf %[[X:.*]], %[[X]]
+// CHECK: arith.addf %{{.*}}, %cst
+func.func @operands_are_pruned(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %cst = arith.constant 3.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%cst : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#v, #v, #v, #v, #v], iterator_types = ["parallel"]}
+      ins(%a, %b, %a, %f : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %c: f32, %o: f32):
+    %0 = arith.mulf %x, %z : f32
+    %1 = arith.addf %0, %c : f32
+    linalg.yield %1 : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

@@ -1,0 +1,115 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-lower-loops | filecheck %s
+
+#m = affine_map<(i, j) -> (i, j)>
+
+// What all operands walk as one is one loop.
+// CHECK-LABEL: func.func @contiguous_loops_are_merged
+// CHECK: %[[X:.*]] = memref.collapse_shape %arg0 {{\[}}[0, 1]] : memref<4x8xf32> into memref<32xf32>
+// CHECK: %[[Y:.*]] = memref.collapse_shape %arg1
+// CHECK: scf.for %[[I:.*]] = %c0 to %c32 step %c1
+// CHECK-NEXT: %[[A:.*]] = memref.load %[[X]][%[[I]]]
+// CHECK-NEXT: %[[N:.*]] = arith.negf %[[A]]
+// CHECK-NEXT: memref.store %[[N]], %[[Y]][%[[I]]]
+func.func @contiguous_loops_are_merged(%x: memref<4x8xf32>, %y: memref<4x8xf32>) {
+  linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The accumulator is carried, LLVM may reassociate it, and the fill is its start.
+// CHECK-LABEL: func.func @row_sums
+// CHECK-NOT: linalg.fill
+// CHECK: scf.for %[[I:.*]] = %c0 to %c4
+// CHECK: scf.for %[[J:.*]] = %c0 to %c8 step %c1 iter_args(%[[S:.*]] = %{{.*}}) -> (f32)
+// CHECK: %[[A:.*]] = memref.load
+// CHECK: arith.addf %[[S]], %[[A]] fastmath<reassoc>
+// CHECK: %[[R:.*]] = arith.addf %cst, %{{.*}} : f32
+// CHECK: memref.store %[[R]], %arg1[%[[I]]]
+func.func @row_sums(%x: memref<4x8xf32>, %y: memref<4xf32>) {
+  %cst = arith.constant 0.0 : f32
+  linalg.fill ins(%cst : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x8xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Eight rows at a time are added to the out; the innermost loop walks a row.
+// CHECK-LABEL: func.func @column_sums
+// CHECK: scf.for %{{.*}} = %c0 to %c16 step %c8
+// CHECK: scf.for %[[J:.*]] = %c0 to %c100 step %c1
+// CHECK-COUNT-8: memref.load %collapse_shape
+// CHECK: %[[S:.*]] = memref.load %arg1[%[[J]]]
+// CHECK-NEXT: %[[T:.*]] = arith.addf %[[S]], %{{.*}} : f32
+// CHECK-NEXT: memref.store %[[T]], %arg1[%[[J]]]
+func.func @column_sums(%x: memref<16x100xf32>, %y: memref<100xf32>) {
+  linalg.generic {indexing_maps = [#m, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<16x100xf32>) outs(%y : memref<100xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// CHECK-LABEL: func.func @big_loops_are_parallel
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c4000000) step (%c1)
+// CHECK: scf.reduce
+// CHECK-NEXT: } {mlirml.grain = {{[0-9]+}} : i64}
+func.func @big_loops_are_parallel(%x: memref<4000000xf32>) {
+  %cst = arith.constant 1.0 : f32
+  linalg.fill ins(%cst : f32) outs(%x : memref<4000000xf32>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @copies_of_slices
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [3], sizes: [21], strides: [1]
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-NOT: memref.copy
+func.func @copies_of_slices(%x: memref<4x8xf32>, %y: memref<3x5xf32>) {
+  %s = memref.subview %x[0, 3] [3, 5] [1, 1] : memref<4x8xf32> to memref<3x5xf32, strided<[8, 1], offset: 3>>
+  memref.copy %s, %y : memref<3x5xf32, strided<[8, 1], offset: 3>> to memref<3x5xf32>
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#t = affine_map<(i, j) -> (j, i)>
+
+// CHECK-LABEL: func.func @transposes_go_through_registers
+// CHECK-COUNT-8: vector.load {{.*}} vector<8xf32>
+// CHECK-COUNT-24: vector.shuffle
+// CHECK-COUNT-8: vector.store
+func.func @transposes_go_through_registers(%x: memref<64x64xf32>, %y: memref<64x64xf32>) {
+  linalg.generic {indexing_maps = [#m, #t], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x64xf32>) outs(%y : memref<64x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  return
+}

@@ -1,0 +1,50 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-outline-parallel | filecheck %s
+
+// CHECK: func.func private @main.parallel0(%[[LO:.*]]: index, %[[HI:.*]]: index, %[[S:.*]]: f32, %[[X:.*]]: memref<64x64xf32> {llvm.noalias})
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[FLAT:.*]] = memref.collapse_shape %[[X]]
+// CHECK: scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %[[C1]]
+// CHECK-NEXT: memref.store %[[S]], %[[FLAT]][%[[I]]]
+// CHECK: func.func @main
+// CHECK: call @main.parallel0(%c0, %c4096, %arg1, %arg0) {mlirml.parallel_for = 1024 : i64}
+func.func @main(%x: memref<64x64xf32>, %s: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4096 = arith.constant 4096 : index
+  %flat = memref.collapse_shape %x [[0, 1]] : memref<64x64xf32> into memref<4096xf32>
+  scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
+    memref.store %s, %flat[%i] : memref<4096xf32>
+    scf.reduce
+  } {mlirml.grain = 1024 : i64}
+  return
+}
+
+// -----
+
+// A step becomes a factor, a loop inside is sequential, and a stack buffer is made once a chunk.
+// CHECK: func.func private @f.parallel0(%[[LO:.*]]: index, %[[HI:.*]]: index, %{{.*}}: memref<4096xf32>)
+// CHECK: memref.alloca
+// CHECK: scf.for %[[T:.*]] = %[[LO]] to %[[HI]]
+// CHECK: %[[O:.*]] = arith.muli %[[T]], %[[STEP:.*]] : index
+// CHECK: scf.for
+// CHECK-NOT: scf.parallel
+// CHECK: func.func @f
+// CHECK: arith.ceildivsi
+// CHECK: call @f.parallel0({{.*}}) {mlirml.parallel_for = 1 : i64}
+func.func @f(%x: memref<4096xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c4096 = arith.constant 4096 : index
+  scf.parallel (%i) = (%c0) to (%c4096) step (%c64) {
+    %t = memref.alloca() : memref<1xf32>
+    scf.parallel (%j) = (%c0) to (%c64) step (%c1) {
+      %k = arith.addi %i, %j : index
+      %v = memref.load %x[%k] : memref<4096xf32>
+      memref.store %v, %t[%c0] : memref<1xf32>
+      scf.reduce
+    }
+    scf.reduce
+  }
+  return
+}
