@@ -60,7 +60,10 @@ class Trace:
         if isinstance(x, Traced):
             if x._trace is not self:
                 x._check_alive()
-                raise CaptureError("an array of an outer trace is used in an inner one", help="pass it as an argument")
+                raise CaptureError(
+                    f"an array of the trace of `{x._trace.name}` is used in the trace of `{self.name}`",
+                    help="pass it as an argument",
+                )
             known = x._known()
             if known is not None and known.shape == ():
                 return Scalar(known.dtype.type(known), weak=False)
@@ -511,7 +514,7 @@ def trace(
 
 def _value(state: Trace, leaf: Any, path: str) -> Value:
     """A leaf of the result in the program."""
-    if isinstance(leaf, Traced):
+    if isinstance(leaf, Traced) and leaf._trace is state:
         return leaf._read()
     try:
         operand = state.lift(leaf)
