@@ -16,10 +16,10 @@ import numpy as np
 from mlirml.capture import advice
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import index_views
-from mlirml.dialects.build import Scalar, Value
+from mlirml.dialects.build import Scalar, Value, common_groups
 from mlirml.dialects.dtypes import describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
-from mlirml.dialects.ops.views import Reshape, Slice, Transpose, ViewOp
+from mlirml.dialects.ops.views import Broadcast, Reshape, Slice, Transpose, ViewOp, check_order
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -67,13 +67,19 @@ class Traced:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, trace: Trace, cell: Cell, views: tuple[ViewOp, ...] = (), *, scalar: bool = False, ambiguous: bool = False
+        self,
+        trace: Trace,
+        cell: Cell,
+        views: tuple[ViewOp, ...] = (),
+        *,
+        scalar: bool = False,
+        ambiguous: int | None = None,
     ) -> None:
         self._trace = trace
         self._cell = cell
         self._views = views
         self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
-        self._ambiguous = cell.version if ambiguous else None
+        self._ambiguous = ambiguous  # the cell's version up to which a view and a copy are alike, if it may be either
         self._cached: tuple[int, Value] | None = None
         last = views[-1].shape if views else cell.value.shape
         self._shape: tuple[int, ...] = tuple(last)
@@ -242,13 +248,14 @@ class Traced:
         for view in views:
             if view.shape == result._shape and isinstance(view, Reshape):
                 continue
-            ambiguous = result._ambiguous is not None
+            ambiguous = result._ambiguous
             if isinstance(view, Reshape) and result.size > 1:
                 contiguous = all(isinstance(v, Reshape) for v in result._views)
-                if not result._cell.c_order and result.ndim > 1:
-                    ambiguous = True
+                if not result._cell.c_order:
+                    if ambiguous is None and _joins_dimensions(result._shape, view.shape):
+                        ambiguous = result._cell.version
                 elif not contiguous and not _reshapes_in_place(result._cell.value.shape, result._views, view):
-                    result = Traced(result._trace, Cell(result._contents()))
+                    result, ambiguous = Traced(result._trace, Cell(result._contents())), None
             result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
         return result
 
@@ -256,8 +263,13 @@ class Traced:
         known = self._known()
         return self._read() if known is None else known.copy()
 
-    def _copy(self) -> Traced:
-        return Traced(self._trace, Cell(self._contents(), owned=True))
+    def _copy(self, *, c_order: bool = True) -> Traced:
+        return Traced(self._trace, Cell(self._contents(), owned=True, c_order=c_order))
+
+    def _keeps_c_order(self) -> bool:
+        """Whether NumPy gives a result that follows the memory order of this array C order."""
+        moved = any(isinstance(view, (Transpose, Broadcast)) for view in self._views)
+        return self.ndim < 2 or (self._cell.c_order and not moved)
 
     def _same_place(self, other: Any) -> bool:
         return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
@@ -280,7 +292,7 @@ class Traced:
             self._check_alive()
             mask = self._trace.boolean_mask(index, self)
             if mask is not None:
-                self._store_where(mask, value)
+                self._store_where(mask, value, self.ndim - np.ndim(index))
                 return
             index = _known_index(index)
             _refuse_masks(index)
@@ -288,11 +300,13 @@ class Traced:
             if not target._same_place(value):
                 target._assign(value)
 
-    def _store_where(self, mask: Any, value: Any) -> None:
-        if np.shape(value) != ():
+    def _store_where(self, mask: Any, value: Any, free: int) -> None:
+        """Store under a mask that leaves the last `free` dimensions open."""
+        value = self._trace.array(value) if isinstance(value, (list, tuple)) else value
+        if np.ndim(value) > free:
             raise ShapeError(
-                "storing an array through a mask: its length would depend on the data",
-                help="write `x = np.where(mask, value, x)` with a value of the shape of x",
+                "storing an array through a mask: the length that it needs would depend on the data",
+                help="write `x[...] = np.where(mask, value, x)` with a value of the shape of x",
             )
         chosen = self._trace.call_function(np.where, (mask, value, self), {})
         self._assign(chosen)
@@ -353,6 +367,7 @@ class Traced:
     def flatten(self, order: str = "C") -> Traced:
         """A copy in one dimension."""
         with at_user_line():
+            check_order("flatten", order)
             return self._copy()._viewed(Reshape((self.size,)))
 
     def fill(self, value: Any) -> None:
@@ -452,10 +467,10 @@ class Traced:
             )
 
     def __copy__(self) -> Traced:
-        return self.copy()
+        return self._copy(c_order=self._keeps_c_order())
 
     def __deepcopy__(self, memo: Any) -> Traced:
-        return self.copy()
+        return self._copy(c_order=self._keeps_c_order())
 
     # NumPy's protocols.
 
@@ -560,6 +575,12 @@ def _refuse_masks(index: Any) -> None:
                 "indexing with a mask: the shape of the result would depend on the data",
                 help="keep the shape with `np.where(mask, x, 0)`; to change elements, `x[:] = np.where(mask, new, x)`",
             )
+
+
+def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
+    groups = common_groups(old, new)
+    return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
 
 
 def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Sequence
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,14 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture.advice import REAL_ARRAY
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
+from mlirml.capture.unsupported import refuse
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
-from mlirml.dialects.ops.views import Broadcast, Transpose, ViewOp
-from mlirml.errors import CaptureError, DTypeError, ShapeError, SourceLocation, UnsupportedSyntaxError
+from mlirml.dialects.ops.views import ViewOp
+from mlirml.errors import (
+    CaptureError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    IntegerRangeError,
+    ShapeError,
+    SourceLocation,
+    UnsupportedSyntaxError,
+)
 from mlirml.tree import TreeDef, flatten
 
 # Operations on known arrays up to this size are done at once, by NumPy itself.
@@ -78,9 +89,12 @@ class Trace:
         if isinstance(x, complex):
             raise DTypeError("complex numbers are not supported yet", help="compute real and imaginary parts apart")
         if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
-            raise DTypeError(f"a {type(x).__name__} cannot be used as an array: {x!r}")
+            raise DTypeError(f"{_a(type(x).__name__)} is no array or number: {reprlib.repr(x)}")
         if has_own_arithmetic(x):
-            raise DTypeError(f"a {type(x).__name__} cannot be used in compiled code", help="use `np.asarray(x)`")
+            raise DTypeError(
+                f"{_a(type(x).__name__)} has an arithmetic of its own, which is not compiled",
+                help="use `np.asarray(x)`",
+            )
         array = np.asarray(x)
         if not is_supported(array.dtype):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
@@ -114,7 +128,8 @@ class Trace:
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`__array_ufunc__`: calls, `out=`, `reduce` and `outer`."""
         with at_user_line():
-            name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+            name = f"{'np.' if hasattr(np, ufunc.__name__) else ''}{ufunc.__name__}"
+            name += "" if method == "__call__" else f".{method}"
             out = kwargs.pop("out", None)
             if method == "reduce":
                 kwargs.setdefault("axis", 0)
@@ -125,7 +140,7 @@ class Trace:
             elif method == "__call__":
                 function = ufunc
             else:
-                raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
+                raise refuse(getattr(ufunc, method), name)
             if function is np.divmod:
                 outs = out or (None, None)
                 parts = [self._apply(BY_FUNCTION[f], inputs, dict(kwargs)) for f in (np.floor_divide, np.remainder)]
@@ -154,7 +169,7 @@ class Trace:
     def _record(self, function: Any, name: str) -> OpDef:
         record = BY_FUNCTION.get(function)
         if record is None:
-            raise UnsupportedSyntaxError(f"`{name}` is not compiled", help=_nearest(name))
+            raise refuse(function, name)
         return record
 
     def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any = None) -> Any:
@@ -188,14 +203,15 @@ class Trace:
         try:
             bound = record.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}") from None
+            takes = ", ".join(n for n in record.signature.parameters if n != "out")
+            raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}", help=f"compiled are {takes}") from None
         out = bound.arguments.pop("out", out)  # given by position
         return bound.args, bound.kwargs, out
 
     def _lift_argument(self, record: OpDef, position: int, x: Any) -> Any:
         if record.arrays == -1 and position == 0:
             return [self.lift(v) for v in x]
-        if position < record.arrays and x is not None:
+        if position < record.arrays and (x is not None or record.required[position]):
             return self.lift(x)
         return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
 
@@ -223,14 +239,14 @@ class Trace:
         try:
             with np.errstate(all="ignore"):
                 result = function(*real_args, **real_kwargs)
-        except (ValueError, TypeError) as error:
-            kind = DTypeError if isinstance(error, TypeError) else ShapeError
-            raise kind(str(error)) from None
+        except (TypeError, OverflowError, IndexError, ValueError) as error:
+            raise _capture_error(error) from None
         return self._known_result(result)
 
     def _known_result(self, result: Any) -> Any:
         if isinstance(result, (list, tuple)):
-            return [self._known_result(r) for r in result]
+            results = [self._known_result(r) for r in result]
+            return tuple(results) if isinstance(result, tuple) else results
         if not isinstance(result, (np.ndarray, np.generic)):
             return result
         return self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
@@ -238,16 +254,13 @@ class Trace:
     def _store_out(self, out: Any, result: Traced) -> Traced:
         if not isinstance(out, Traced):
             raise CaptureError(
-                "out= is a real NumPy array, which compiled code cannot fill",
-                help="make it inside the function with `np.empty(...)`, or pass it as an argument",
+                "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
             )
         if not np.can_cast(result.dtype, out.dtype, "same_kind"):
             raise DTypeError(
-                f"cannot store a result of dtype {result.dtype} in place into an array of dtype {out.dtype}",
-                help="write `x = x + y`, or convert with `.astype(...)`",
+                f"cannot store {result._describe()} in place into {out._describe()}",
+                help=f"make a new array, `x = x + y`, or convert the result with `.astype(np.{out.dtype.name})`",
             )
-        if out.shape != result.shape and np.broadcast_shapes(out.shape, result.shape) != out.shape:
-            raise ShapeError(f"the result of shape {list(result.shape)} does not fit `out` of shape {list(out.shape)}")
         out._assign(result)
         return out
 
@@ -257,12 +270,15 @@ class Trace:
         """An array whose contents are known while tracing; nothing is written until it meets a traced one."""
         if not is_supported(array.dtype):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
-        return Traced(self, Cell(array, owned=array.flags.writeable), scalar=scalar and array.shape == ())
+        c_order = array.flags.c_contiguous or not any(array.strides)
+        return Traced(
+            self, Cell(array, owned=array.flags.writeable, c_order=c_order), scalar=scalar and array.shape == ()
+        )
 
     def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
         """`np.array`: nested lists of numbers and traced arrays."""
         if isinstance(data, Traced):
-            result = data._copy() if copy else data
+            result = data._copy(c_order=data._keeps_c_order()) if copy else data
             return result if dtype is None else result.astype(dtype, copy=False)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
             parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
@@ -275,8 +291,8 @@ class Trace:
             return result if dtype is None else result.astype(dtype, copy=False)
         try:
             return self.known(np.array(data, dtype))
-        except ValueError as error:
-            raise ShapeError(str(error)) from None
+        except (TypeError, OverflowError, ValueError) as error:
+            raise _capture_error(error) from None
 
     def astype(self, array: Traced, dtype: np.dtype) -> Traced:
         """A copy in another element type."""
@@ -286,17 +302,28 @@ class Trace:
         if known is not None and known.size <= FOLD_ELEMENTS:
             with np.errstate(all="ignore"):
                 return self.known(known.astype(dtype), scalar=array._scalar)
-        result = self.wrap(self.builder.cast(array._read(), dtype), scalar=array._scalar)
-        assert isinstance(result, Traced)
-        return result
+        value, c_order = self.builder.cast(array._read(), dtype), array._keeps_c_order()
+        return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=array._scalar)
 
     def boolean_mask(self, index: Any, array: Traced) -> Any:
-        """The index as a mask of the array's own shape, or None if it is no such mask."""
-        if getattr(index, "dtype", None) == np.bool_ and np.ndim(index) > 0:
-            if np.shape(index) != array.shape:
-                raise ShapeError(f"a mask of shape {list(np.shape(index))} does not fit {array._describe()}")
-            return index
-        return None
+        """The index as a mask that broadcasts to the array, or None if it is no mask."""
+        if getattr(index, "dtype", None) != np.bool_ or np.ndim(index) == 0:
+            return None
+        shape = np.shape(index)
+        if shape != array.shape[: len(shape)]:
+            raise ShapeError(
+                f"a mask of shape {list(shape)} does not fit {array._describe()}",
+                help="a mask has the shape of the array, or that of its first dimensions",
+            )
+        return index.reshape(shape + (1,) * (array.ndim - len(shape)))
+
+
+def _capture_error(error: Exception) -> CaptureError:
+    """An error of NumPy as ours of the same kind."""
+    kinds: dict[type[Exception], type[CaptureError]] = {
+        OverflowError: IntegerRangeError, IndexError: IndexOutOfBoundsError, TypeError: DTypeError
+    }  # fmt: skip
+    return next((ours for kind, ours in kinds.items() if isinstance(error, kind)), ShapeError)(str(error))
 
 
 def _is_weak(x: Any) -> bool:
@@ -322,11 +349,7 @@ def _arrays(tree: Any) -> list[Any]:
 
 def _keeps_c_order(x: Any) -> bool:
     """Whether NumPy gives an elementwise result C order because of this operand."""
-    if x.ndim < 2:
-        return True
-    if isinstance(x, Traced):
-        return x._cell.c_order and not any(isinstance(v, (Transpose, Broadcast)) for v in x._views)
-    return bool(x.flags.c_contiguous)
+    return x._keeps_c_order() if isinstance(x, Traced) else bool(x.flags.c_contiguous)
 
 
 def _replace_known(tree: Any) -> Any:
@@ -340,10 +363,8 @@ def _replace_known(tree: Any) -> Any:
     return tree
 
 
-def _nearest(name: str) -> str | None:
-    names = sorted({f"np.{f.__name__}" for f in (*BY_FUNCTION, *_SPECIAL) if hasattr(f, "__name__")})
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    return f"compiled functions with a similar name: {', '.join(close)}" if close else None
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 # NumPy functions that store into an argument, which must not happen to a copy of it.
@@ -358,7 +379,9 @@ def _like(
     shape = np.shape(a) if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
     value = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.get(function.__name__)
-    return filled(trace, shape, fill.get("fill_value") if value is None else value, dtype)
+    result = filled(trace, shape, fill.get("fill_value") if value is None else value, dtype)
+    result._cell.c_order = _keeps_c_order(a)
+    return result
 
 
 def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
@@ -370,10 +393,8 @@ def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
     number = value._known() if isinstance(value, Traced) else value
     try:
         array = np.broadcast_to(np.asarray(number, dtype), np.zeros(0).reshape(0).shape if shape == 0 else shape)
-    except OverflowError as error:
-        raise DTypeError(str(error)) from None
-    except (ValueError, TypeError) as error:
-        raise ShapeError(str(error)) from None
+    except (TypeError, OverflowError, ValueError) as error:
+        raise _capture_error(error) from None
     return trace.known(array)
 
 
@@ -391,7 +412,9 @@ def _at_least(rank: int) -> Callable[..., Any]:
 
 def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if not isinstance(dst, Traced):
-        raise CaptureError("np.copyto into a real NumPy array", help="make the array inside the function")
+        raise CaptureError(
+            "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
+        )
     dst._assign(src if where is True else trace.call_function(np.where, (where, src, dst), {}))
 
 
@@ -414,7 +437,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.shape: lambda trace, a: a.shape,
     np.ndim: lambda trace, a: a.ndim,
     np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
-    np.copy: lambda trace, a, order="K", subok=False: a._copy(),
+    np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
     np.real: lambda trace, val: val,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
@@ -474,7 +497,7 @@ def trace(
     from mlirml.capture.namespace import retarget
 
     state = Trace(name)
-    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak)) for s in specs]
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in specs]
     inputs = [Traced(state, cell, scalar=s.weak or s.scalar) for cell, s in zip(cells, specs)]
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
@@ -482,7 +505,8 @@ def trace(
         args.insert(position, statics[position])
     token = _CURRENT.set(state)
     try:
-        result = retarget(function, state)(*args, **kwargs)
+        with _uncovered():
+            result = retarget(function, state)(*args, **kwargs)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
@@ -538,6 +562,18 @@ def _python_kind(leaf: Any) -> tuple[bool, bool]:
     """Whether a leaf is a Python number, and whether it is a NumPy scalar."""
     weak = _is_weak(leaf)
     return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
+
+
+@contextmanager
+def _uncovered() -> Iterator[None]:
+    """Storing a traced array into a real one, NumPy covers our error with a ValueError of its own: uncover it."""
+    try:
+        yield
+    except ValueError as error:
+        cause = error.__cause__
+        if isinstance(cause, CaptureError) and str(error).startswith("setting an array element with a sequence"):
+            raise cause.with_traceback(error.__traceback__) from None
+        raise
 
 
 class at_function:

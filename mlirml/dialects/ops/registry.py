@@ -49,6 +49,11 @@ class OpDef:
             parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
         return inspect.Signature(parameters)
 
+    @cached_property
+    def required(self) -> tuple[bool, ...]:
+        """For each parameter whether it has no default."""
+        return tuple(p.default is p.empty for p in self.signature.parameters.values())
+
 
 OPS: dict[str, OpDef] = {}
 BY_FUNCTION: dict[Any, OpDef] = {}
