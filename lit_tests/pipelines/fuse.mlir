@@ -163,3 +163,42 @@ func.func @operands_are_pruned(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#c = affine_map<(i, j) -> (j)>
+#v = affine_map<(i) -> (i)>
+
+// The negation is computed where it is read, and it reads the sum: the two readers of %a stay apart, as the second
+// would see half of the sum.
+// CHECK-LABEL: func.func @sum_behind_a_cheap_producer
+// CHECK: %[[S:.*]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%arg0 : tensor<4x8xf32>)
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%arg0, %[[S]] :
+// CHECK-NOT: linalg.generic
+func.func @sum_behind_a_cheap_producer(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e0 : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#m, #c], iterator_types = ["reduction", "parallel"]}
+      ins(%a : tensor<4x8xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %0 = arith.addf %x, %o : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %neg = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%sum : tensor<8xf32>) outs(%e1 : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %0 = arith.negf %x : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %e2 = tensor.empty() : tensor<4x8xf32>
+  %r = linalg.generic {indexing_maps = [#m, #c, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %neg : tensor<4x8xf32>, tensor<8xf32>) outs(%e2 : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}

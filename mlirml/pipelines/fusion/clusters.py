@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.fusion.nodes import Input, MapCache, Node, Out, is_permutation, match_node, splat
+from mlirml.pipelines.fusion.nodes import Input, MapCache, Node, Out, is_permutation, match_node, splat, through
 
 _SEARCH = 512
 """How many operations a search for a path may visit before the fusion is given up."""
@@ -214,11 +214,18 @@ class Graph:
         return True
 
     def edges_agree(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
-        """Whether everything that a node uses of a cluster is computed at the same point of the iteration space."""
+        """Whether everything that a node uses of a cluster is computed at the same point of the iteration space.
+
+        Inlined producers are seen through: what they read must not be half a sum.
+        """
         for number, item in enumerate(node.inputs):
-            if item.value not in target.results or number in node.inlined:
-                continue
             found = self.producer.get(item.value)
+            if number in node.inlined:
+                if found is not None and not self.edges_agree(found[0], through(item, found[1], place), target):
+                    return False
+                continue
+            if item.value not in target.results:
+                continue
             if found is None or not self.is_full(node, item, found):
                 return False
             if self.place_after(node, item, target.places[found[0]], found[1]) != place:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.pipelines.fusion.clusters import Cluster, Graph
-from mlirml.pipelines.fusion.nodes import Input, Map, Node, Out, splat
+from mlirml.pipelines.fusion.nodes import Input, Map, Node, Out, splat, through
 
 Key = tuple[mlir.Value, Map]
 
@@ -256,15 +256,6 @@ class Builder:
         }
         self.clone_body(producer, there, environment, replaced)
         return environment.get(out.value, out.value)
-
-
-def through(item: Input, out: Out, place: tuple[int, ...]) -> tuple[int, ...]:
-    """The loops of a producer in the cluster, seen through an input that reads it."""
-    assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
-    there = [0] * len(out.map)
-    for theirs, own in zip(out.map, item.map, strict=True):
-        there[theirs] = place[own]
-    return tuple(there)
 
 
 def compose(map_: Map, place: tuple[int, ...]) -> Map:

@@ -227,6 +227,15 @@ def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
     return cost
 
 
+def through(item: Input, out: Out, place: tuple[int, ...]) -> tuple[int, ...]:
+    """The loops of a producer in the cluster, seen through an input that reads it."""
+    assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
+    there = [0] * len(out.map)
+    for theirs, own in zip(out.map, item.map, strict=True):
+        there[theirs] = place[own]
+    return tuple(there)
+
+
 def splat(value: mlir.Value) -> mlir.Operation | None:
     """The `linalg.fill` or splat `arith.constant` that defines a tensor."""
     op = defining_op(value)
