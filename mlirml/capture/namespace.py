@@ -59,29 +59,37 @@ class Namespace:
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.zeros`."""
-        return self._filled(shape, 0, dtype)
+        return self._filled(shape, 0, dtype, order)
 
     def ones(self, shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
         """`np.ones`."""
-        return self._filled(shape, 1, dtype or float)
+        return self._filled(shape, 1, dtype, order)
 
     def empty(
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.empty`; filled with zeros, so that programs stay deterministic."""
-        return self._filled(shape, 0, dtype)
+        return self._filled(shape, 0, dtype, order)
 
     def full(
         self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.full`."""
-        return self._filled(shape, fill_value, dtype)
-
-    def _filled(self, shape: Any, value: Any, dtype: Any) -> Traced:
         from mlirml.capture.trace import filled
 
         with at_user_line():
-            return filled(self._trace, _sizes(shape), value, dtype)
+            return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
+
+    def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
+        from mlirml.capture.trace import filled
+
+        with at_user_line():
+            sizes = _sizes(shape)
+            return self._ordered(filled(self._trace, sizes, value, float if dtype is None else dtype), order)
+
+    def _ordered(self, array: Traced, order: str) -> Traced:
+        array._cell.c_order = order == "C"
+        return array
 
     def array(
         self, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
@@ -98,7 +106,14 @@ class Namespace:
         with at_user_line():
             return self._trace.array(a, dtype, copy=bool(copy))
 
-    ascontiguousarray = asanyarray = asarray
+    asanyarray = asarray
+
+    def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
+        """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
+        result: Any = np.atleast_1d(self.asarray(a, dtype))
+        if result._cell.c_order and not result._views:
+            return result  # type: ignore[no-any-return]
+        return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

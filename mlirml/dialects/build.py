@@ -345,7 +345,7 @@ class Builder:
         if not value.shape or not shape:  # all dimensions are 1
             name = "tensor.collapse_shape" if value.shape else "tensor.expand_shape"
             return self._reassociate(name, value, [], shape)
-        groups = _common_groups(value.shape, shape)
+        groups = common_groups(value.shape, shape)
         if groups is None:
             flat = self.reshape(value, (value.size,))
             return self.reshape(flat, shape)
@@ -482,7 +482,7 @@ def _nest(words: list[str], shape: tuple[int, ...]) -> str:
     return words[0]
 
 
-def _common_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]] | None:
+def common_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]] | None:
     """Groups of adjacent dimensions with equal products; None if a side has to be split both ways at once."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
