@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir, passmanager, set_function_type
+from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
 
 UPSTREAM = (
@@ -46,6 +47,7 @@ class BufferizePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        locate_constants(main)
         insert_in_place(main)
         private_inits(main)
         reuse_dying_inputs(main)
@@ -63,6 +65,16 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
             if not op.name.startswith("linalg."):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def locate_constants(function: mlir.Operation) -> None:
+    """Give dense constants, which the folder shares and leaves without a place, that of a user: globals inherit it."""
+    for block in tensor_blocks(function):
+        for op in block_ops(block):
+            if op.name == "arith.constant" and is_unknown(op.location):
+                user = next(iter(op.results[0].uses), None)
+                if user is not None:
+                    op.location = user.owner.location
 
 
 def insert_in_place(function: mlir.Operation) -> None:
