@@ -308,8 +308,14 @@ class Traced:
                 "storing an array through a mask: the length that it needs would depend on the data",
                 help="write `x[...] = np.where(mask, value, x)` with a value of the shape of x",
             )
-        chosen = self._trace.call_function(np.where, (mask, value, self), {})
-        self._assign(chosen)
+        self._assign_where(mask, value)
+
+    def _assign_where(self, mask: Any, value: Any) -> None:
+        """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
+        if type(value) is int:
+            elementwise.check_literal("assignment", Scalar(value), self.dtype)
+        new = self._trace.array(value, copy=False).astype(self.dtype, copy=False)
+        self._assign(self._trace.call_function(np.where, (mask, new, self), {}))
 
     def _assign(self, value: Any) -> None:
         """`self[...] = value`: broadcast and cast as NumPy's assignment does."""

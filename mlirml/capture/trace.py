@@ -415,7 +415,13 @@ def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where:
         raise CaptureError(
             "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
         )
-    dst._assign(src if where is True else trace.call_function(np.where, (where, src, dst), {}))
+    given = src.dtype if isinstance(src, (Traced, np.ndarray, np.generic)) else np.asarray(src).dtype
+    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(f"copyto: cannot cast {given} to {dst.dtype} with casting={casting!r}")
+    if where is True:
+        dst._assign(src)
+    else:
+        dst._assign_where(where, src)
 
 
 def _array_equal(trace: Trace, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
