@@ -206,6 +206,8 @@ class Trace:
             takes = ", ".join(n for n in record.signature.parameters if n != "out")
             raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}", help=f"compiled are {takes}") from None
         out = bound.arguments.pop("out", out)  # given by position
+        if isinstance(out, Traced) and record.kind == "reduction" and "dtype" in record.signature.parameters:
+            bound.arguments["dtype"] = bound.arguments.get("dtype") or out.dtype
         return bound.args, bound.kwargs, out
 
     def _lift_argument(self, record: OpDef, position: int, x: Any) -> Any:
