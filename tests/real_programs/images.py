@@ -41,19 +41,16 @@ def histogram(values: Array) -> Array:
     return (values[:, None] == np.arange(16, dtype=values.dtype)).sum(axis=0)
 
 
-@program(lambda d: (d.normal(2, 9, 9, 3), d.normal(3, 3, 3, 4), d.normal(4)), ulps=100)
+@program(lambda d: (d.normal(2, 5, 6, 3), d.normal(3, 3, 3, 4), d.normal(4)), ulps=100)
 def conv2d_slices(x: Array, weights: Array, bias: Array) -> Array:
     k = weights.shape[0]
     n, h, w = x.shape[0], x.shape[1] - k + 1, x.shape[2] - k + 1
     y = np.empty((n, h, w, weights.shape[3]), dtype=x.dtype)
     for i in range(h):
-        for j in range(0, w, 4):  # a strip of four outputs at a time
-            for c in range(min(4, w - j)):
-                patch = x[:, i : i + k, j + c : j + c + k, :, np.newaxis]
-                y[:, i, j + c, :] = np.sum(patch * weights[np.newaxis], axis=(1, 2, 3))
-        if i == 1:
-            break
-    return np.maximum(y[:, :2] + bias, 0)
+        for j in range(w):
+            patch = x[:, i : i + k, j : j + k, :, np.newaxis]
+            y[:, i, j, :] = np.sum(patch * weights[np.newaxis], axis=(1, 2, 3))
+    return np.maximum(y + bias, 0)
 
 
 @program(lambda d: (d.normal(2, 8, 9, 3), d.normal(3, 3, 3, 5)), ulps=100)
