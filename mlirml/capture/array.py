@@ -41,7 +41,7 @@ _Advise = Callable[[SourceLocation | None], advice.Advice | None]
 class Cell:
     """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
 
-    __slots__ = ("c_order", "emitted", "owned", "value", "version", "written")
+    __slots__ = ("c_order", "emitted", "frozen", "owned", "value", "version", "written")
 
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
@@ -50,6 +50,7 @@ class Cell:
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: Value | None = None
+        self.frozen: str | None = None  # why nothing may be stored
 
     def store(self, value: Value | np.ndarray) -> None:
         """Replace the contents."""
@@ -217,6 +218,8 @@ class Traced:
         """Store a value of exactly this shape and dtype."""
         self._check_alive()
         self._check_ambiguous("write")
+        if self._cell.frozen is not None:
+            raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
         for view in self._views:
             if not view.writable:
                 raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")

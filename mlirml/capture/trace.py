@@ -243,15 +243,20 @@ class Trace:
                 result = function(*real_args, **real_kwargs)
         except (TypeError, OverflowError, IndexError, ValueError) as error:
             raise _capture_error(error) from None
-        return self._known_result(result)
+        cells = [x._cell for x in _arrays((args, kwargs)) if isinstance(x, Traced)]
+        return self._known_result(result, cells)
 
-    def _known_result(self, result: Any) -> Any:
+    def _known_result(self, result: Any, sources: list[Cell]) -> Any:
         if isinstance(result, (list, tuple)):
-            results = [self._known_result(r) for r in result]
+            results = [self._known_result(r, sources) for r in result]
             return tuple(results) if isinstance(result, tuple) else results
         if not isinstance(result, (np.ndarray, np.generic)):
             return result
-        return self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
+        known = self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
+        for cell in sources:
+            if np.may_share_memory(known._cell.value, cell.value):
+                cell.frozen = known._cell.frozen = "a store into an array of which a NumPy function made a view"
+        return known
 
     def _store_out(self, out: Any, result: Traced) -> Traced:
         if not isinstance(out, Traced):
@@ -286,10 +291,11 @@ class Trace:
             parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
             stacked: Traced = self.call_function(np.stack, (parts,), {} if dtype is None else {"dtype": dtype})
             return stacked
-        if isinstance(data, np.ndarray):  # captured: share the buffer, copy on store
+        if isinstance(data, np.ndarray):  # captured
             value = self._lift_array(data)
             assert isinstance(value, Value)
-            result = Traced(self, Cell(value))
+            result = Traced(self, Cell(value, c_order=bool(data.flags.c_contiguous)))
+            result._cell.frozen = None if copy else "a store into a captured array, which compiled code only reads"
             return result if dtype is None else result.astype(dtype, copy=False)
         try:
             return self.known(np.array(data, dtype))
@@ -404,7 +410,7 @@ def _at_least(rank: int) -> Callable[..., Any]:
     def function(trace: Trace, *arrays: Any) -> Any:
         results = []
         for a in arrays:
-            a = a if isinstance(a, Traced) else trace.array(a)
+            a = a if isinstance(a, Traced) else trace.array(a, copy=False)
             missing = max(rank - a.ndim, 0)
             results.append(a.reshape((1,) * missing + a.shape) if missing else a)
         return results[0] if len(results) == 1 else results
