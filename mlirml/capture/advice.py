@@ -6,6 +6,7 @@ import ast
 import builtins
 import linecache
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -46,6 +47,29 @@ def on_truth_test(location: SourceLocation | None) -> Advice | None:
 def on_conversion(location: SourceLocation | None) -> Advice | None:
     """Advice for a place where an array is converted to a Python number or to a real NumPy array."""
     return _advise(location, _conversion)
+
+
+def in_user_words(help: str, location: SourceLocation | None) -> str:
+    """The help with `x1` and `x2` replaced by the operands that stand in the source."""
+    found = [_operands(node) for node in _around(location)] if location is not None else []
+    found = [f for f in found if f]
+    if not found or (len(found) > 1 and location is not None and not location.column):
+        return help
+    texts = [ast.unparse(n) if isinstance(n, _SIMPLE) else f"({ast.unparse(n)})" for n in found[0]]
+    return re.sub(r"\bx([12])\b", lambda m: texts[int(m[1]) - 1] if int(m[1]) <= len(texts) else m[0], help)
+
+
+_SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return [node.left, *node.comparators]
+    return node.args if isinstance(node, ast.Call) and not node.keywords else []
 
 
 # What asks, the expression to point at, and the help.
