@@ -17,7 +17,7 @@ from mlirml.capture import advice
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import index_views
 from mlirml.dialects.build import Scalar, Value, common_groups
-from mlirml.dialects.dtypes import describe
+from mlirml.dialects.dtypes import as_dtype, check_integer, describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.views import Broadcast, Reshape, Slice, Transpose, ViewOp, check_order
 from mlirml.errors import (
@@ -325,7 +325,7 @@ class Traced:
         trace = self._trace
         known = value._known() if isinstance(value, Traced) else value
         if type(known) is int:
-            elementwise.check_literal("assignment", Scalar(known), self.dtype)
+            check_integer("assignment", known, self.dtype)
         if isinstance(self._cell.value, np.ndarray) and known is not None and not _has_traced(known):
             array = np.asarray(known)
             try:
@@ -361,7 +361,7 @@ class Traced:
     ) -> Traced:
         """A copy with another element type."""
         with at_user_line():
-            wanted = np.dtype(dtype)
+            wanted = as_dtype(dtype)
             if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]
                 raise DTypeError(f"astype: cannot cast {self.dtype} to {wanted} with casting={casting!r}")
             if wanted == self.dtype and not copy:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.advice import REAL_ARRAY
+from mlirml.capture.advice import REAL_ARRAY, in_user_words
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
@@ -184,7 +184,12 @@ class Trace:
             lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
             options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
             c_order = all(map(_keeps_c_order, _arrays(args)))
-            result = self.wrap(record.build(self.builder, *lifted, **options), c_order=c_order)
+            try:
+                value = record.build(self.builder, *lifted, **options)
+            except CaptureError as error:
+                error.help = error.help and in_user_words(error.help, user_location())
+                raise
+            result = self.wrap(value, c_order=c_order)
         return result if out is None else self._store_out(out, result)
 
     def _bound(

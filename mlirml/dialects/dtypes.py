@@ -6,6 +6,8 @@ from functools import cache
 
 import numpy as np
 
+from mlirml.errors import DTypeError, IntegerRangeError
+
 _NAMES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
@@ -40,6 +42,27 @@ def short_name(dtype: np.dtype) -> str:
     name: str = dtype.name
     letters = name.rstrip("0123456789")
     return _SHORT[letters] + name[len(letters) :]
+
+
+def as_dtype(given: object) -> np.dtype:
+    """`np.dtype(given)`, or a `DTypeError` for what names no dtype."""
+    try:
+        return np.dtype(given)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        raise DTypeError(f"{given!r} is no dtype", help="use one such as `np.float32`, or its name") from None
+
+
+def check_integer(what: str, number: int, dtype: np.dtype) -> None:
+    """Refuse a Python integer that does not fit an integer dtype, as NumPy 2 does."""
+    if dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise IntegerRangeError(
+            f"{what}: Python integer {number} is out of bounds for {short_name(dtype)}",
+            notes=(f"{short_name(dtype)} holds the integers from {limits.min} to {limits.max}",),
+            help="convert the array to a wider dtype with `x.astype(...)`",
+        )
 
 
 def from_short_name(name: str) -> np.dtype:

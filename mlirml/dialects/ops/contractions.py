@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
-from mlirml.dialects.dtypes import is_float
+from mlirml.dialects.dtypes import as_dtype, is_float
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
@@ -94,11 +94,7 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     x_batch, y_batch = x1.shape[:-2], x2.shape[:-2]
     inner = x1.shape[-1], x2.shape[-2] if len(x2.shape) > 1 else x2.shape[0]
     if inner[0] != inner[1]:
-        transposed = len(x2.shape) > 1 and x2.shape[-1] == inner[0]
-        raise ShapeError(
-            f"matmul: inner dimensions differ, {x1} @ {x2}",
-            help="did you mean `x1 @ x2.T`?" if transposed else None,
-        )
+        raise ShapeError(f"matmul: inner dimensions differ, {x1} @ {x2}", help=_transpose_hint(x1.shape, x2.shape))
     try:
         batch = np.broadcast_shapes(x_batch, y_batch)
     except ValueError:
@@ -108,10 +104,10 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         dtype = np.float32
     if dtype is not None:
         x, y, accumulate, result = (
-            b.cast(x, np.dtype(dtype)),
-            b.cast(y, np.dtype(dtype)),
-            np.dtype(dtype),
-            np.dtype(dtype),
+            b.cast(x, as_dtype(dtype)),
+            b.cast(y, as_dtype(dtype)),
+            as_dtype(dtype),
+            as_dtype(dtype),
         )
     letters = "abcdefghlmnop"[: len(batch)]
     x, x_map = _batch_map(b, x, batch, letters, "ik" if len(x.shape) > 1 else "k")
@@ -123,6 +119,17 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     used = "".join(c for c in out_map if c in x_map or c in y_map)
     product = contract(b, x, y, (x_map, y_map, used), sizes, accumulate)
     return _finished(b, b.reshape(product, tuple(sizes[c] for c in out_map)), result)
+
+
+def _transpose_hint(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
+    x_turned, y_turned = (f"{name}.{'T' if len(s) == 2 else 'mT'}" for name, s in (("x1", x), ("x2", y)))
+    if len(y) > 1 and y[-1] == x[-1]:
+        return f"did you mean `x1 @ {y_turned}`?"
+    if len(x) > 1 and x[-2] == y[-2 if len(y) > 1 else -1]:
+        return f"did you mean `{x_turned} @ x2`?"
+    if len(x) == len(y) == 2 and y[1] == x[0]:
+        return "did you mean `x2 @ x1`?"
+    return None
 
 
 def _batch_map(b: Builder, value: Value, batch: tuple[int, ...], letters: str, core: str) -> tuple[Value, str]:
@@ -267,7 +274,8 @@ def dot(builder: Builder, a: Operand, b: Operand, out: None = None) -> Value:
         return _scaled(builder, a, b)
     place = max(len(b.shape) - 2, 0)
     if a.shape[-1] != b.shape[place]:
-        raise ShapeError(f"dot: inner dimensions differ, {a} and {b}")
+        hint = _transpose_hint(a.shape, b.shape) if max(len(a.shape), len(b.shape)) < 3 else None
+        raise ShapeError(f"dot: inner dimensions differ, {a} and {b}", help=hint)
     return tensordot_axes(builder, "dot", a, b, ((len(a.shape) - 1,), (place,)))
 
 

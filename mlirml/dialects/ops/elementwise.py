@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
-from mlirml.dialects.dtypes import is_float, is_supported, mlir_name, short_name
+from mlirml.dialects.dtypes import as_dtype, check_integer, is_float, is_supported, mlir_name, short_name
 from mlirml.dialects.ops.registry import ALL, BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
 from mlirml.errors import DTypeError, ShapeError
 
@@ -56,20 +56,39 @@ def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(o.shape for o in operands))
     except ValueError:
-        shapes = " and ".join(str(o) for o in operands)
+        shapes = " and ".join(str(o) for o in operands if o.shape)
         raise ShapeError(
             f"{name}: shapes do not broadcast, {shapes}",
-            help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
+            help=_axis_hint([o.shape for o in operands])
+            or "sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
         ) from None
+
+
+def _axis_hint(shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """The operand that would broadcast with axes of size 1 behind its own."""
+    rank = max(map(len, shapes))
+    for i, shape in enumerate(shapes):
+        for count in range(1, rank - len(shape) + 1 if shape else 0):
+            try:
+                np.broadcast_shapes(*shapes[:i], (*shape, *[1] * count), *shapes[i + 1 :])
+            except ValueError:
+                continue
+            return f"did you mean `x{i + 1}[..{', None' * count}]`?".replace("[..,", "[...,")
+    return None
 
 
 def check_literal(name: str, operand: Operand, dtype: np.dtype) -> None:
     """Refuse a Python integer that does not fit, as NumPy 2 does."""
-    if isinstance(operand, Scalar) and promoted(operand) is int and not _fits(operand.value, dtype):
-        raise DTypeError(
-            f"{name}: Python integer {operand.value} is out of bounds for {short_name(dtype)}",
-            help="convert the array to a wider dtype with `x.astype(...)`",
-        )
+    if isinstance(operand, Scalar) and promoted(operand) is int:
+        check_integer(name, int(operand.value), dtype)
+
+
+_BRACKETS = "put comparisons in brackets, `(x > 0) & (y > 0)`, or convert with `.astype(int)`"
+_UNDEFINED_HELP = {
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"), _BRACKETS),
+    "negative": "negate truth values with `~x`",
+    "subtract": "compare truth values with `x1 ^ x2`",
+}
 
 
 def _fits(number: Any, dtype: np.dtype) -> bool:
@@ -80,17 +99,20 @@ def _fits(number: Any, dtype: np.dtype) -> bool:
 def _write(
     record_name: str, ufunc: np.ufunc, body: ScalarBody, b: Builder, operands: tuple[Operand, ...], dtype: Any
 ) -> Value:
+    wanted = None if dtype is None else as_dtype(dtype)
     try:
-        *loop, out = resolve(ufunc, tuple(promoted(o) for o in operands), None if dtype is None else np.dtype(dtype))
+        *loop, out = resolve(ufunc, tuple(promoted(o) for o in operands), wanted)
     except TypeError:
-        kinds = ", ".join(f"{'Python ' if o.weak else ''}{short_name(o.dtype)}" for o in operands)
-        raise DTypeError(f"{record_name}: not defined for {kinds}, as in NumPy") from None
+        kinds = " and ".join(f"Python {promoted(o).__name__}" if o.weak else short_name(o.dtype) for o in operands)
+        raise DTypeError(
+            f"{record_name}: not defined for {kinds}, as in NumPy", help=_UNDEFINED_HELP.get(record_name)
+        ) from None
     for d in (*loop, out):
         if not is_supported(d):
             raise DTypeError(f"{record_name}: NumPy would compute in {d}, which mlirml does not support yet")
     shape = broadcast_shapes(record_name, operands)
-    for operand, wanted in zip(operands, loop):
-        check_literal(record_name, operand, wanted)
+    for operand, kind in zip(operands, loop):
+        check_literal(record_name, operand, kind)
     return b.elementwise(operands, loop, out, shape, lambda block, xs: body(block, xs, loop[0]))
 
 

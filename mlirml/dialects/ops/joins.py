@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Builder, Operand, Value
+from mlirml.dialects.dtypes import as_dtype
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.reductions import as_value, normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
@@ -22,10 +23,11 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
     (place,) = normalized_axes(name, values[0].shape, axis)
     first = values[0].shape
     for value in values[1:]:
-        same = len(value.shape) == len(first)
-        if not same or any(m != n for i, (m, n) in enumerate(zip(value.shape, first)) if i != place):
-            shapes = ", ".join(map(str, values))
-            raise ShapeError(f"{name}: sizes differ outside of axis {place}: {shapes}")
+        shapes = ", ".join(map(str, values))
+        if len(value.shape) != len(first):
+            raise ShapeError(f"{name}: numbers of dimensions differ, {shapes}", help="add an axis with `x[None]`")
+        if any(m != n for i, (m, n) in enumerate(zip(value.shape, first)) if i != place):
+            raise ShapeError(f"{name}: sizes differ outside of axis {place}, {shapes}")
     shape = tuple(sum(v.shape[place] for v in values) if i == place else n for i, n in enumerate(first))
     result, start = b.empty(shape, values[0].dtype), 0
     for value in values:
@@ -39,7 +41,7 @@ def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
     if not arrays:
         return []
     arrays = [ew.strong(a) for a in arrays]
-    common = np.dtype(dtype) if dtype is not None else ew.result_type(*arrays)
+    common = as_dtype(dtype) if dtype is not None else ew.result_type(*arrays)
     return [b.cast(as_value(b, a), common) for a in arrays]
 
 
@@ -58,7 +60,7 @@ def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, out: None = None
     values = _promoted(b, arrays, dtype)
     if values:
         if any(v.shape != values[0].shape for v in values):
-            raise ShapeError(f"stack: shapes differ: {', '.join(map(str, values))}")
+            raise ShapeError(f"stack: shapes differ, {', '.join(map(str, values))}")
         (place,) = normalized_axes("stack", (1, *values[0].shape), axis)
         values = [b.reshape(v, (*v.shape[:place], 1, *v.shape[place:])) for v in values]
         axis = place

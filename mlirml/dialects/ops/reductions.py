@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
-from mlirml.dialects.dtypes import is_float, is_supported, mlir_name, short_name
+from mlirml.dialects.dtypes import as_dtype, is_float, is_supported, mlir_name, short_name
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.registry import ALL, NUMBERS, operation
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 
 _SINGLE, _DOUBLE, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -29,7 +29,10 @@ def normalized_axes(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, 
         except AttributeError:
             raise ShapeError(f"{name}: an axis must be an integer, got {a!r}") from None
         if not -rank <= number < rank:
-            raise ShapeError(f"{name}: axis {number} is out of bounds for an array of {rank} dimension(s)")
+            raise IndexOutOfBoundsError(
+                f"{name}: axis {number} is out of bounds for an array of shape {list(shape)}",
+                help=f"an axis lies between {-rank} and {rank - 1}" if rank else "the array has no axes",
+            )
         result.append(number % rank)
     if len(set(result)) != len(result):
         raise ShapeError(f"{name}: axis {axis} names a dimension twice")
@@ -69,7 +72,7 @@ def _accumulate(
 def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
     result: np.dtype
     if dtype is not None:
-        result = np.dtype(dtype)
+        result = as_dtype(dtype)
     elif a.dtype.kind in "bi" and a.dtype.itemsize < 8:
         result = np.dtype(np.int64)
     elif a.dtype.kind == "u" and a.dtype.itemsize < 8:
@@ -127,7 +130,10 @@ def _highest(dtype: np.dtype) -> object:
 
 def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
     if any(value.shape[i] == 0 for i in axes):
-        raise ShapeError(f"{name}: no elements to choose from, {value} is empty along the axis")
+        raise ShapeError(
+            f"{name}: no elements to choose from, {value} is empty along the axis",
+            help="give the value for this case: `initial=...`" if name in ("max", "min") else None,
+        )
 
 
 def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object]) -> Callable[..., Value]:
@@ -176,7 +182,7 @@ def ptp(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bo
 
 def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtype]:
     """The dtype to compute in and the dtype of the result."""
-    result = np.dtype(dtype) if dtype is not None else value.dtype if is_float(value.dtype) else _DOUBLE
+    result = as_dtype(dtype) if dtype is not None else value.dtype if is_float(value.dtype) else _DOUBLE
     if not is_float(result):
         raise DTypeError(f"{name}: the result must be a float, not {short_name(result)}")
     return (_SINGLE if result.itemsize == 2 else result), result

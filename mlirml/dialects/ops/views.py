@@ -165,10 +165,11 @@ def resolved_shape(name: str, old: Shape, new: Any) -> Shape:
     known = math.prod(n for n in shape if n != -1)
     if len(unknown) > 1 or any(n < -1 for n in shape):
         raise ShapeError(f"{name}: {list(shape)} is no shape; at most one size may be -1")
-    if unknown and known and size % known == 0:
-        shape = tuple(size // known if n == -1 else n for n in shape)
-    if math.prod(shape) != size or (unknown and not known):
-        raise ShapeError(f"{name}: {size} elements of shape {list(old)} do not fit {list(shape)}")
+    if unknown and (not known or size % known):
+        raise ShapeError(f"{name}: the {size} elements of shape {list(old)} do not divide into {list(shape)}")
+    shape = tuple(size // known if n == -1 else n for n in shape)
+    if math.prod(shape) != size:
+        raise ShapeError(f"{name}: shape {list(old)} has {size} elements, {list(shape)} has {math.prod(shape)}")
     return shape
 
 
