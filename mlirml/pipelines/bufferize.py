@@ -90,12 +90,21 @@ def insert_in_place(function: mlir.Operation) -> None:
                 op.move_before(ops[0])  # in front of what may be computed into a slice of it
             if op.name == "tensor.insert_slice":
                 source, target = defining_op(op.operands[0]), defining_op(op.operands[1])
-                if source is not None and source.name == "tensor.expand_shape" and has_one_use(op.operands[0]):
-                    if without_units(op.operands[0].type.shape) == without_units(source.operands[0].type.shape):
-                        op.operands[0] = source.operands[0]
+                if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
+                    op.operands[0] = source.operands[0]
                 if target is None or target.name == "arith.constant":
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[1] = copied(op.operands[1])
+
+
+def only_gains_units(value: mlir.Value) -> bool:
+    """Whether an expanded tensor, read once, is its source with more dimensions of size 1."""
+    owner = defining_op(value)
+    return (
+        owner is not None
+        and has_one_use(value)
+        and without_units(value.type.shape) == without_units(owner.operands[0].type.shape)
+    )
 
 
 def without_units(shape: Sequence[int]) -> list[int]:
@@ -111,6 +120,13 @@ def out_positions(op: mlir.Operation) -> range:
     return range(len(op.operands) - len(op.results), len(op.operands))
 
 
+def init_positions(op: mlir.Operation) -> range:
+    """Which operands of an operation it writes over."""
+    if op.name == "tensor.insert_slice":
+        return range(1, 2)
+    return out_positions(op) if op.name.startswith("linalg.") and op.results else range(0)
+
+
 def private_inits(function: mlir.Operation) -> None:
     """Give every init its own `tensor.empty`, or fill of one.
 
@@ -118,12 +134,16 @@ def private_inits(function: mlir.Operation) -> None:
     becomes a fill, since constants cannot be written.
     """
     for block in tensor_blocks(function):
-        for op in block_ops(block):
-            if op.name.startswith("linalg.") and op.results:
-                for position in out_positions(op):
-                    init = fresh_init(op, op.operands[position])
-                    if init is not None:
-                        op.operands[position] = init
+        ops = block_ops(block)
+        for op in ops:
+            for position in init_positions(op):
+                init = fresh_init(op, op.operands[position])
+                if init is None:
+                    continue
+                op.operands[position] = init
+                owner = defining_op(init)
+                if op.name == "tensor.insert_slice" and owner is not None and owner.name == "tensor.empty":
+                    owner.move_before(ops[0])
 
 
 def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
@@ -269,9 +289,7 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     return True
 
 
-def without_reshapes(
-    result: mlir.Value, destination: mlir.Value, body: mlir.Block
-) -> tuple[mlir.Value, mlir.Value]:
+def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:
     """Reshape the destination instead of the result, so that what computes the result can write into it."""
     op = defining_op(result)
     while op is not None and op.name in ("tensor.expand_shape", "tensor.collapse_shape") and has_one_use(result):

@@ -31,6 +31,7 @@ from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.polynomials import EXPANSIONS, GUARDED, Builder, Features, Value
 from mlirml.pipelines.polynomials.builder import WIDTHS
+from mlirml.pipelines.polynomials.registry import UNROUNDED
 from mlirml.pipelines.polynomials.small_floats import SMALL, extend, truncate
 
 PREFIX = "mlirml."
@@ -230,7 +231,7 @@ def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     elif key in GUARDED:
         result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
     elif (recipe := EXPANSIONS.get(key)) is not None:
-        result = recipe(b, *operands)
+        result = (UNROUNDED.get(recipe, recipe) if function.result in SMALL else recipe)(b, *operands)
     else:
         predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
         result = b.apply(function.op, operands, wide, predicate)

@@ -11,6 +11,10 @@ Recipe = Callable[..., Value]
 EXPANSIONS: dict[tuple[str, str], Recipe] = {}
 """(`exp`, `f32`) -> a function of a `Builder` and the operands that builds the result."""
 
+UNROUNDED: dict[Recipe, Recipe] = {}
+"""A recipe on f32 that works in f64 -> the same without the last rounding. Rounding twice on the way to f16 is wrong,
+and LLVM makes one conversion of the two, which needs a library function."""
+
 GuardedRecipe = Callable[[Builder, Value], tuple[Value, Value]]
 
 GUARDED: dict[tuple[str, str], GuardedRecipe] = {}
@@ -42,10 +46,14 @@ def expansion(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
 def through_f64(recipe: Recipe) -> Recipe:
     """Decorator: the recipe works on f64, and its `grade` says how accurate the result must be; f32 is extended."""
 
+    def unrounded(b: Builder, *operands: Value) -> Value:
+        wide = [b.cast("arith.extf", x, "f64") for x in operands]
+        return recipe(b, "f32", *wide)
+
     def apply(b: Builder, *operands: Value) -> Value:
         if operands[0].kind == "f64":
             return recipe(b, "f64", *operands)
-        wide = [b.cast("arith.extf", x, "f64") for x in operands]
-        return b.cast("arith.truncf", recipe(b, "f32", *wide), "f32")
+        return b.cast("arith.truncf", unrounded(b, *operands), "f32")
 
+    UNROUNDED[apply] = unrounded
     return apply
