@@ -37,6 +37,10 @@ COMPUTED = (
 )
 
 
+# At most so many variables are looked up before each call.
+GUARDED = 256
+
+
 class Namespace:
     """Stands for the `numpy` module inside a traced function."""
 
@@ -148,19 +152,61 @@ class Overlay(dict[str, Any]):
         return _replaced(value, self.trace, self.memo)
 
 
+class _Module:
+    """Stands for a module of the user's inside a traced function."""
+
+    def __init__(self, real: types.ModuleType, trace: Trace, memo: dict[Any, Any]) -> None:
+        self.__dict__["__mlirml__"] = real, trace, memo
+
+    def __getattr__(self, name: str) -> Any:
+        real, trace, memo = self.__dict__["__mlirml__"]
+        value = getattr(real, name)
+        if name in vars(real) and not isinstance(value, types.ModuleType):
+            trace.guards[id(vars(real)), name] = (vars(real), name, value)
+        return _replaced(value, trace, memo)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        module = self.__dict__["__mlirml__"][0].__name__
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                f"compiled code cannot assign to `{module}.{name}`", help="return the new value"
+            )
+
+
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if value is np:
         if "np" not in memo:
             memo["np"] = Namespace(trace)
         return memo["np"]
-    if isinstance(value, types.FunctionType) and not _is_library(value):
-        return _retarget_function(value, trace, memo)
+    if isinstance(value, types.ModuleType):
+        return value if _is_library(value.__name__) else _Module(value, trace, memo)
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return retarget(value, trace, memo)
+    _guard_contents(value, trace)
     return value
 
 
-def _is_library(function: types.FunctionType) -> bool:
-    root = str(function.__globals__.get("__name__", "")).partition(".")[0]
-    return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or root in sys.stdlib_module_names
+def _guard_contents(root: Any, trace: Trace) -> None:
+    """Note what an object or a dict holds, the nearest first: a program is not run after one of them was replaced."""
+    queue = [root]
+    for value in queue:
+        if isinstance(value, (list, tuple)):
+            queue += value[:GUARDED]
+            continue
+        if type(value) is not dict and (isinstance(value, types.ModuleType) or _is_library(type(value).__module__)):
+            continue
+        held = value if type(value) is dict else getattr(value, "__dict__", None)
+        for name, item in held.items() if type(held) is dict else ():
+            if len(trace.guards) >= GUARDED:
+                return
+            if type(name) is str and (id(held), name) not in trace.guards:
+                trace.guards[id(held), name] = (held, name, item)
+                queue.append(item)
+
+
+def _is_library(module: object) -> bool:
+    root = str(module).partition(".")[0]
+    return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or (root in sys.stdlib_module_names and root != "__main__")
 
 
 def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:
@@ -169,12 +215,15 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
     if isinstance(function, functools.partial):
         return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)
     if isinstance(function, types.MethodType):
+        _guard_contents(function.__self__, trace)
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
-        return function if _is_library(function) else _retarget_function(function, trace, memo)
+        library = _is_library(function.__globals__.get("__name__"))
+        return function if library else _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
-    if isinstance(call, types.FunctionType) and not _is_library(call):
-        return types.MethodType(_retarget_function(call, trace, memo), function)
+    if isinstance(call, types.FunctionType):
+        _guard_contents(function, trace)
+        return types.MethodType(retarget(call, trace, memo), function)
     return function
 
 
@@ -203,7 +252,7 @@ def _is_replaced(cell: types.CellType) -> bool:
         value = cell.cell_contents
     except ValueError:  # not filled yet
         return False
-    return value is np or (isinstance(value, types.FunctionType) and not _is_library(value))
+    return isinstance(value, (types.FunctionType, types.MethodType, types.ModuleType, functools.partial))
 
 
 def _guard_cell(cell: types.CellType, trace: Trace) -> None:
@@ -213,6 +262,7 @@ def _guard_cell(cell: types.CellType, trace: Trace) -> None:
         return
     if not isinstance(value, types.ModuleType):
         trace.guards[id(cell), "cell_contents"] = (cell, None, value)
+        _guard_contents(value, trace)
 
 
 def _refuse_global_stores(function: types.FunctionType) -> None:
