@@ -53,7 +53,7 @@ def test_the_times_are_figures_and_the_cached_call_is_the_faster_one(output: str
         for what in ("nothing cached", "from the disk cache")
     )
     assert 0 < warm < cold
-    assert re.search(r"forward pass of all 450 +\d+ us +\d+ us \([\d.]+x\)", output)
+    assert re.search(r"forward pass of all 450, one thread +\d+ us +\d+ us \([\d.]+x\)", output)
 
 
 def test_every_stage_has_its_sizes(output: str) -> None:
