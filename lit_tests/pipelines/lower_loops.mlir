@@ -113,3 +113,59 @@ func.func @transposes_go_through_registers(%x: memref<64x64xf32>, %y: memref<64x
   }
   return
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A row is in cache when it is read again.
+// CHECK-LABEL: func.func @rows_share_their_loop
+// CHECK: scf.parallel (%[[I:.*]]) = (%c0) to (%c1000)
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: memref.store %{{.*}}, %arg1[%[[I]]]
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = memref.load %arg1[%[[I]]]
+// CHECK: arith.divf %{{.*}}, %[[S]]
+// CHECK-NOT: scf.parallel
+func.func @rows_share_their_loop(%x: memref<1000x1000xf32>, %s: memref<1000xf32>, %y: memref<1000x1000xf32>) {
+  linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<1000x1000xf32>) outs(%s : memref<1000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#m, #row, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<1000x1000xf32>, memref<1000xf32>) outs(%y : memref<1000x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+
+// The quotient of a row needs the sums of all rows.
+// CHECK-LABEL: func.func @rows_that_need_others_do_not
+// CHECK: scf.parallel
+// CHECK: scf.parallel
+func.func @rows_that_need_others_do_not(%x: memref<1000x1000xf32>, %s: memref<1000xf32>, %y: memref<1000x1000xf32>) {
+  linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<1000x1000xf32>) outs(%s : memref<1000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#m, #column, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<1000x1000xf32>, memref<1000xf32>) outs(%y : memref<1000x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.lower_loops import last_fill
 from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields
 from mlirml.pipelines.schedules.contract_dot import DotKernel
@@ -33,6 +32,7 @@ from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Kernel
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
 from mlirml.pipelines.schedules.contract_stream import StreamKernel
 from mlirml.pipelines.schedules.contract_tile import TileKernel
+from mlirml.pipelines.schedules.structured import last_fill
 
 _KERNELS: dict[str, type[TileKernel | DotKernel | StreamKernel]] = {
     "packed": TileKernel,

@@ -18,7 +18,8 @@ After:
 
 Loops are ordered by stride, neighbours that all operands walk as one are merged, and an outermost parallel loop with
 enough work becomes `scf.parallel` with the attribute `mlirml.grain`. How reductions are cut is told in
-`schedules/reduction.py`. A fill of an out in front of a reduction is folded into it.
+`schedules/reduction.py`. A fill of an out in front of a reduction is folded into it. Neighbours that work on the same
+rows share the loop over the rows (`schedules/rows.py`).
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir, operations
-from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
+from mlirml.ir import block_ops, mlir, operations
+from mlirml.passes import Pass, register
 from mlirml.pipelines.schedules.frame import Frame
-from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
-from mlirml.pipelines.schedules.position import lower_position, match_position
-from mlirml.pipelines.schedules.reducers import match_reducers
-from mlirml.pipelines.schedules.reduction import lower_reduction
-from mlirml.pipelines.schedules.sequential import lower_sequential
-from mlirml.pipelines.schedules.transpose import lower_transposition, match_transposition
+from mlirml.pipelines.schedules.rows import groups, lower_group
+from mlirml.pipelines.schedules.structured import Structured, lower, match_structured
+
+_HARMLESS = (
+    "memref.alloc", "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.get_global",
+    "memref.reinterpret_cast", "memref.subview", "memref.view",
+)  # fmt: skip
 
 
 @register
@@ -49,18 +50,46 @@ class LowerLoopsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for copy in [op for op in operations(module) if op.name == "memref.copy"]:
             as_generic(copy)
-        structured = [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]
-        for op in structured:
-            if op.name != "linalg.fill":
-                replace_by_loops(op, self.vector_bits)
-        for op in [op for op in operations(module) if op.name == "linalg.fill"]:
-            replace_by_loops(op, self.vector_bits)
+        for block in blocks_with_loops(module):
+            for neighbours in runs(block):
+                for group in groups(neighbours):
+                    with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
+                        if len(group) > 1:
+                            lower_group(group, self.vector_bits)
+                        else:
+                            lower(group[0], Frame(group[0].op), self.vector_bits)
+                    for item in group:
+                        item.op.erase()
 
 
-def replace_by_loops(op: mlir.Operation, vector_bits: int) -> None:
-    with op.location, mlir.InsertionPoint(op):
-        lower(op, vector_bits)
-    op.erase()
+def is_structured(op: mlir.Operation) -> bool:
+    return op.name.startswith("linalg.") and bool(op.regions)
+
+
+def blocks_with_loops(module: mlir.Operation) -> list[mlir.Block]:
+    """Every block that holds structured operations."""
+    found, todo = [], [block for region in module.regions for block in region.blocks]
+    while todo:
+        block = todo.pop(0)
+        ops = block_ops(block)
+        if any(map(is_structured, ops)):
+            found.append(block)
+        for op in ops:
+            if not is_structured(op):
+                todo += [inner for region in op.regions for inner in region.blocks]
+    return found
+
+
+def runs(block: mlir.Block) -> list[list[Structured]]:
+    """The structured operations of a block, cut where another operation may touch memory."""
+    matched = iter([match_structured(op) for op in block_ops(block) if is_structured(op) and op.name != "linalg.fill"])
+    found: list[list[Structured]] = [[]]
+    for op in block_ops(block):
+        if is_structured(op):
+            found[-1].append(match_structured(op) if op.name == "linalg.fill" else next(matched))
+        elif op.name not in _HARMLESS and not op.name.startswith("arith."):
+            found.append([])
+    return found
 
 
 def as_generic(copy: mlir.Operation) -> None:
@@ -73,71 +102,3 @@ def as_generic(copy: mlir.Operation) -> None:
         identity = mlir.AffineMap.get_identity(source.type.rank)
         emit.generic([source], [target], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
     copy.erase()
-
-
-def lower(op: mlir.Operation, vector_bits: int) -> None:
-    """Build the loops of one operation in front of it."""
-    body = read_body(op)
-    nest = match_nest(op, body)
-    frame = Frame(op)
-    reduced = [size for size, reduction in zip(nest.sizes, nest.reduction, strict=True) if reduction and size != 1]
-    if not reduced:
-        lower_parallel_loops(op, frame, nest, body, vector_bits)
-        return
-    try:
-        reducers = match_reducers(nest, body)
-    except NoMatch:
-        lower_ordered(frame, nest, body)
-        return
-    lower_reduction(frame, nest, body, reducers, fold_fills(op, nest, body))
-
-
-def lower_ordered(frame: Frame, nest: Nest, body: Body) -> None:
-    """Lower an accumulation that is no known combiner."""
-    try:
-        lower_position(frame, nest, body, match_position(nest, body))
-    except NoMatch:
-        lower_sequential(frame, nest, body)
-
-
-def lower_parallel_loops(op: mlir.Operation, frame: Frame, nest: Nest, body: Body, vector_bits: int) -> None:
-    """Lower an operation without reductions."""
-    if 0 in nest.sizes:
-        return
-    nest = ordered(nest)
-    try:
-        plan = match_transposition(nest, body, vector_bits)
-    except NoMatch:
-        lower_elementwise(frame, nest, body, fold_fills(op, nest, body))
-        return
-    lower_transposition(frame, plan, body)
-
-
-def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, mlir.Value]:
-    """The scalars that outs were filled with just before; those fills are gone."""
-    folded = {}
-    for number in range(nest.outs):
-        position = len(op.operands) - nest.outs + number
-        argument = body.arguments[position]
-        if not body.reads(argument):
-            continue
-        fill = last_fill(op, op.operands[position])
-        if fill is not None:
-            folded[argument] = fill.operands[0]
-            fill.erase()
-    return folded
-
-
-def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
-    """The fill of `out` in front of `op`, when nothing can touch the memory in between."""
-    owner = defining_op(out)
-    if owner is not None and owner.name != "memref.alloc":
-        return None
-    last = None
-    for use in out.uses:
-        user = use.owner.operation
-        if user.block != op.block or any(isinstance(r.type, mlir.MemRefType) for r in user.results):
-            return None
-        if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
-            last = user
-    return last if last is not None and last.name == "linalg.fill" else None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
-from mlirml.pipelines.schedules import cost, position, reduction, transpose
+from mlirml.pipelines.schedules import cost, position, reduction, rows, transpose
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 
@@ -33,6 +33,8 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         for name, value in {"BLOCK": 3, "COLUMNS_BYTES": 16, "ROWS": 2, "CHUNK": 4, "FEW": 1000}.items():
             monkeypatch.setattr(reduction, name, value)
         monkeypatch.setattr(position, "BLOCK", 3)
+        monkeypatch.setattr(rows, "FEWEST_ROWS", 1)
+        monkeypatch.setattr(rows, "SHORTEST_ROW", 1)
         monkeypatch.setattr(transpose, "ROWS", 4)
         monkeypatch.setattr(transpose, "COLUMNS", 3)
     yield request.param

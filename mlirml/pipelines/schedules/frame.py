@@ -13,16 +13,23 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
 
 class Frame:
-    """What the loops of one operation share; it is built in front of the loops."""
+    """What the loops of one operation, or of several with the same outer loop, share; it is built in front of them.
 
-    def __init__(self, op: mlir.Operation) -> None:
+    `inside` says that the operation stands in a loop that is parallel already.
+    """
+
+    def __init__(self, op: mlir.Operation, around: Frame | None = None) -> None:
         self.op = op
-        with mlir.InsertionPoint(op):
-            zero = emit.index(0)
-        self.front = mlir.InsertionPoint(zero.owner.operation)
-        self._constants: dict[int, mlir.Value] = {0: zero}
-        self._flat: dict[mlir.Value, mlir.Value] = {}
+        self.inside = around is not None
+        self._constants: dict[int, mlir.Value] = around._constants if around else {}
+        self._flat: dict[mlir.Value, mlir.Value] = around._flat if around else {}
+        self.front: mlir.InsertionPoint = around.front if around else self._make_front()
         self.nsw = mlir.Attribute.parse("#arith.overflow<nsw>")
+
+    def _make_front(self) -> mlir.InsertionPoint:
+        with mlir.InsertionPoint(self.op):
+            zero = self._constants[0] = emit.index(0)
+        return mlir.InsertionPoint(zero.owner.operation)
 
     def index(self, number: int) -> mlir.Value:
         """A constant of index type."""
@@ -95,29 +102,44 @@ def split_offset(operand: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
     return parts[0], parts[1]
 
 
+Key = tuple[tuple[mlir.Value, ...], int, tuple[int, ...]]
+
+
+def key_of(access: Access) -> Key:
+    """Accesses with equal keys stand at the same place at every point."""
+    return access.base, access.offset, access.strides
+
+
+def first_offset(frame: Frame, base: tuple[mlir.Value, ...], offset: int) -> mlir.Value | None:
+    """Where an access starts; None for 0."""
+    if not base:
+        return frame.index(offset) if offset else None
+    return frame.add(base[0], frame.index(offset)) if offset else base[0]
+
+
 @dataclass(frozen=True)
 class Cursor:
     """A point of the iteration space: the loop variables entered so far, and where each access stands."""
 
     frame: Frame
     nest: Nest
-    keys: tuple[tuple[int, tuple[int, ...]], ...]
+    keys: tuple[Key, ...]
     offsets: tuple[mlir.Value | None, ...]
     variables: tuple[tuple[int, mlir.Value], ...] = ()
 
     @staticmethod
     def start(frame: Frame, nest: Nest) -> Cursor:
         """In front of all loops."""
-        keys = tuple(dict.fromkeys((a.offset, a.strides) for a in nest.memory))
-        offsets = tuple(frame.index(offset) if offset else None for offset, _ in keys)
-        return Cursor(frame, nest, keys, offsets)
+        keys = tuple(dict.fromkeys(map(key_of, nest.memory)))
+        offsets = tuple(first_offset(frame, base, offset) for base, offset, _ in keys)
+        return Cursor(frame, nest, keys, offsets, nest.entered)
 
     def enter(self, d: int, variable: mlir.Value) -> Cursor:
         """Inside loop `d`."""
         products: dict[int, mlir.Value] = {}
         sums: dict[tuple[mlir.Value | None, int], mlir.Value] = {}
         offsets = []
-        for (_, strides), before in zip(self.keys, self.offsets, strict=True):
+        for (_, _, strides), before in zip(self.keys, self.offsets, strict=True):
             stride = strides[d]
             if not stride:
                 offsets.append(before)
@@ -134,7 +156,7 @@ class Cursor:
     def shifted(self, d: int, steps: int) -> Cursor:
         """`steps` iterations of loop `d` further on. The body may not read that loop's variable."""
         offsets = list(self.offsets)
-        for position, (_, strides) in enumerate(self.keys):
+        for position, (_, _, strides) in enumerate(self.keys):
             if steps * strides[d]:
                 step, before = self.frame.index(steps * strides[d]), offsets[position]
                 offsets[position] = step if before is None else self.frame.add(before, step)
@@ -142,7 +164,7 @@ class Cursor:
 
     def address(self, access: Access) -> mlir.Value:
         """The flat index of an access."""
-        offset = self.offsets[self.keys.index((access.offset, access.strides))]
+        offset = self.offsets[self.keys.index(key_of(access))]
         return self.frame.index(0) if offset is None else offset
 
     def load(self, access: Access) -> mlir.Value:

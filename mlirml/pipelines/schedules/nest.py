@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mlirml.ir import block_ops, linalg, mlir
+from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
 
 @dataclass(frozen=True)
 class Access:
-    """One memref operand: element `offset + sum(strides[d] * i[d])` of the memref seen as one flat array."""
+    """One memref operand: element `base + offset + sum(strides[d] * i[d])` of the memref seen as one flat array.
+
+    `base` holds the offset that a loop around the nest adds, if there is one.
+    """
 
     operand: mlir.Value
     offset: int
     strides: tuple[int, ...]
     bytes: int
+    base: tuple[mlir.Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Nest:
     """Loops from the outermost to the innermost.
 
     `accesses` has one entry an operand, None for a scalar. `origin` says which dimension of the operation a loop is;
-    loops that `linalg.index` reads are in `pinned` and never collapsed.
+    loops that `linalg.index` reads are in `pinned` and never collapsed. `entered` are the variables of loops around
+    the nest.
     """
 
     sizes: tuple[int, ...]
@@ -33,6 +38,7 @@ class Nest:
     outs: int
     origin: tuple[int, ...]
     pinned: frozenset[int]
+    entered: tuple[tuple[int, mlir.Value], ...] = ()
 
     @property
     def rank(self) -> int:
@@ -160,6 +166,15 @@ def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
         factor = expression.rhs.value
         return int(factor) * linear(expression.lhs, stride * factor, strides)
     raise NoMatch(f"the indexing map has the expression {expression}, which is not linear")
+
+
+def root(value: mlir.Value) -> mlir.Value:
+    """The buffer behind views."""
+    op = defining_op(value)
+    while op is not None and len(op.operands) and op.name != "memref.view":
+        value = op.operands[0]
+        op = defining_op(value)
+    return value
 
 
 def element_bytes(kind: mlir.Type) -> int:

@@ -316,7 +316,7 @@ def should_split(task: Reduction) -> bool:
     """Whether there is work for several threads, but not enough parallel iterations."""
     nest = task.nest
     rank = parallel_rank(nest)
-    if rank == nest.rank or nest.origin[rank] in nest.pinned:
+    if task.frame.inside or rank == nest.rank or nest.origin[rank] in nest.pinned:
         return False
     points = math.prod(nest.sizes)
     iterations = nest.sizes[0] if rank else 1

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules import cost
 from mlirml.pipelines.schedules.elementwise import loop, nested
 from mlirml.pipelines.schedules.frame import Cursor, Frame
-from mlirml.pipelines.schedules.nest import Access, Body, Nest
+from mlirml.pipelines.schedules.nest import Access, Body, Nest, root
 
 ROWS, COLUMNS = 256, 64
 """A tile that is worked on at a time; its columns are contiguous in the out."""
@@ -82,15 +82,6 @@ def writes_inputs(nest: Nest, body: Body) -> bool:
     outs = {root(nest.out(n).operand) for n in range(nest.outs)}
     read = any(body.reads(argument) for argument in body.arguments[first:])
     return read or any(access is not None and root(access.operand) in outs for access in nest.accesses[:first])
-
-
-def root(value: mlir.Value) -> mlir.Value:
-    """The buffer behind views."""
-    op = defining_op(value)
-    while op is not None and len(op.operands) and op.name != "memref.view":
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
 
 
 def lower_transposition(frame: Frame, plan: Transposition, body: Body) -> None:

@@ -1,0 +1,114 @@
+"""One structured operation on its way to loops: what it is, and the choice of the loops for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
+from mlirml.pipelines.schedules.frame import Frame
+from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
+from mlirml.pipelines.schedules.position import lower_position, match_position
+from mlirml.pipelines.schedules.reducers import Reducer, match_reducers
+from mlirml.pipelines.schedules.reduction import lower_reduction
+from mlirml.pipelines.schedules.sequential import lower_sequential
+from mlirml.pipelines.schedules.transpose import lower_transposition, match_transposition
+
+
+@dataclass(frozen=True)
+class Structured:
+    """An operation, its nest and body. `inits` are the scalars that outs were filled with, by body argument.
+
+    `reducers` is empty for an elementwise operation, and None for accumulations that are no known combiner.
+    """
+
+    op: mlir.Operation
+    nest: Nest
+    body: Body
+    reducers: Sequence[Reducer] | None
+    inits: dict[mlir.Value, mlir.Value]
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.reducers is not None and not self.reducers
+
+    def with_nest(self, nest: Nest) -> Structured:
+        return replace(self, nest=nest)
+
+
+def match_structured(op: mlir.Operation) -> Structured:
+    """Read an operation; fills of its outs are folded into it."""
+    body = read_body(op)
+    nest = match_nest(op, body)
+    try:
+        reducers = match_reducers(nest, body) if has_reduction(nest) else []
+    except NoMatch:
+        return Structured(op, nest, body, None, {})
+    return Structured(op, nest, body, reducers, fold_fills(op, nest, body))
+
+
+def has_reduction(nest: Nest) -> bool:
+    return any(reduced and size != 1 for size, reduced in zip(nest.sizes, nest.reduction, strict=True))
+
+
+def lower(item: Structured, frame: Frame, vector_bits: int) -> None:
+    """Build the loops of one operation at the insertion point."""
+    if item.reducers is None:
+        lower_ordered(frame, item.nest, item.body)
+    elif item.reducers:
+        lower_reduction(frame, item.nest, item.body, item.reducers, item.inits)
+    else:
+        lower_without_reduction(frame, item, vector_bits)
+
+
+def lower_ordered(frame: Frame, nest: Nest, body: Body) -> None:
+    """Lower an accumulation that is no known combiner."""
+    try:
+        lower_position(frame, nest, body, match_position(nest, body))
+    except NoMatch:
+        lower_sequential(frame, nest, body)
+
+
+def lower_without_reduction(frame: Frame, item: Structured, vector_bits: int) -> None:
+    """Lower an operation whose loops are all parallel."""
+    if 0 in item.nest.sizes:
+        return
+    nest = ordered(item.nest)
+    try:
+        plan = match_transposition(nest, item.body, vector_bits)
+    except NoMatch:
+        lower_elementwise(frame, nest, item.body, item.inits)
+        return
+    lower_transposition(frame, plan, item.body)
+
+
+def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, mlir.Value]:
+    """The scalars that outs were filled with just before; those fills are gone."""
+    folded = {}
+    for number in range(nest.outs):
+        position = len(op.operands) - nest.outs + number
+        argument = body.arguments[position]
+        if not body.reads(argument):
+            continue
+        fill = last_fill(op, op.operands[position])
+        if fill is not None:
+            folded[argument] = fill.operands[0]
+            fill.erase()
+    return folded
+
+
+def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
+    """The fill of `out` in front of `op`, when nothing can touch the memory in between."""
+    owner = defining_op(out)
+    if owner is not None and owner.name != "memref.alloc":
+        return None
+    last = None
+    for use in out.uses:
+        user = use.owner.operation
+        if user.block != op.block or any(isinstance(r.type, mlir.MemRefType) for r in user.results):
+            return None
+        if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
+            last = user
+    return last if last is not None and last.name == "linalg.fill" else None
