@@ -162,13 +162,24 @@ class Compiled(Dispatcher):
         call = self._call(args, kwargs)
         build = self._build(call)
         outs = None if out is None else _result_buffers(out, build.captured)
-        results = build.program([_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)], outs)
+        results = self._run(build, call, outs)
         if out is None and not build.captured.replaced:
             self._remember(call, build)
         tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
             _store_items(call, build.captured, results[count:])
         return tree.unflatten(results[:count])
+
+    def _run(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
+        # Errors only: what is checked at each call has no words for the arguments but their numbers.
+        leaves = [_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)]
+        try:
+            return build.program(leaves, outs)
+        except (TypeError, ValueError, OverflowError) as error:
+            from mlirml.capture.launch import refusal
+
+            reason = refusal(build.captured, leaves, call.paths, outs)
+            raise reason or error from None
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.

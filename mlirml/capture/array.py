@@ -41,12 +41,13 @@ _Advise = Callable[[SourceLocation | None], advice.Advice | None]
 class Cell:
     """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
 
-    __slots__ = ("c_order", "emitted", "frozen", "owned", "value", "version", "written")
+    __slots__ = ("c_order", "emitted", "frozen", "owned", "stored_at", "value", "version", "written")
 
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
         self.version = 0
         self.written = False
+        self.stored_at: SourceLocation | None = None  # where first
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: Value | None = None
@@ -54,6 +55,8 @@ class Cell:
 
     def store(self, value: Value | np.ndarray) -> None:
         """Replace the contents."""
+        if not self.written:
+            self.stored_at = user_location(2)
         self.value = value
         self.version += 1
         self.written = True

@@ -489,7 +489,8 @@ class Captured:
     """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
 
     The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
-    among its arguments, then those of `writebacks`.
+    among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
+    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from.
     """
 
     name: str
@@ -503,6 +504,9 @@ class Captured:
     int_ranges: tuple[tuple[int, int, int, str], ...] = ()
     guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
     replaced: tuple[int, ...] = ()
+    entry: SourceLocation | None = field(default=None, repr=False)
+    narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
+    stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
 
     def as_text(self) -> str:
         """The MLIR module."""
@@ -552,6 +556,9 @@ def trace(
         tuple(builder.int_ranges),
         tuple(state.guards.values()),
         tuple(new),
+        entry,
+        tuple(builder.narrowed_at),
+        tuple(cells[i].stored_at for i in written),
     )
 
 

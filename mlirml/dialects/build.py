@@ -135,6 +135,7 @@ class Builder:
         self.constants: list[np.ndarray] = []
         self._constant_values: dict[int, Value] = {}
         self.int_ranges: list[tuple[int, int, int, str]] = []
+        self.narrowed_at: list[SourceLocation | None] = []  # where each of `int_ranges` comes from
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
@@ -297,6 +298,7 @@ class Builder:
         narrow = self.arguments.index(value), int(limits.min), int(limits.max), dtype.name
         if narrow not in self.int_ranges:
             self.int_ranges.append(narrow)
+            self.narrowed_at.append(self._location())
 
     def squeezed(self, value: Value, shape: tuple[int, ...]) -> tuple[Value, list[int]]:
         """Drop the dimensions along which `value` is broadcast to `shape`; the loop number of each that is left."""

@@ -160,7 +160,8 @@ PyObject *call_builder(PyObject *builder, PyObject *const *outputs, size_t count
   return PyObject_CallOneArg(builder, list.ptr());
 }
 
-PyObject *run_entry(Entry *entry, const Flat &flat) {
+// `refused` says that the program does not take these arguments, and has not run.
+PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   EntryUse use(entry);
   Program *program = entry->native();
   SmallBuffer<PyObject *, 32> leaves;
@@ -169,7 +170,10 @@ PyObject *run_entry(Entry *entry, const Flat &flat) {
   const size_t count = program->outputs.size();
   buffer.reserve(count);
   PyObject **outputs = buffer.data();
-  if (!run_program(program, leaves.data(), nullptr, outputs)) return nullptr;
+  if (!run_program(program, leaves.data(), nullptr, outputs)) {
+    refused = PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
+    return nullptr;
+  }
   if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];
   PyObject *result = entry->builder.is_valid() ? call_builder(entry->builder.ptr(), outputs, count)
                                                : build(entry->tree, outputs);
@@ -198,8 +202,14 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   try {
     Flat flat;
-    if (!self->entries.empty() && flat.flatten_call(args, positional, names))
-      if (Entry *entry = find(self, flat)) return run_entry(entry, flat);
+    Entry *entry = nullptr;
+    if (!self->entries.empty() && flat.flatten_call(args, positional, names)) entry = find(self, flat);
+    if (entry) {
+      bool refused = false;
+      PyObject *result = run_entry(entry, flat, refused);
+      if (!refused) return result;
+      PyErr_Clear();  // `miss` knows the names of the arguments
+    }
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();
   }

@@ -1,0 +1,82 @@
+"""Why a program does not take these arguments: numbers out of range, and arrays that cannot be stored into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.dialects.dtypes import short_name
+from mlirml.errors import IntegerRangeError, LaunchError, MlirmlError, SourceLocation
+
+if TYPE_CHECKING:
+    from mlirml.capture.trace import Captured
+
+# As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
+_MAX_WORK = 100000
+
+
+def refusal(
+    captured: Captured, leaves: Sequence[Any], paths: Sequence[str], outs: Sequence[Any] | None
+) -> MlirmlError | None:
+    """The error that names the argument, at the place in the function that is the reason; None if all fits."""
+    return (
+        _integer_out_of_range(captured, leaves, paths)
+        or _store_refused(captured, leaves, paths)
+        or _out_refused([out for out in outs or () if out is not None])
+    )
+
+
+def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
+    for (i, _, _, name), place in zip(captured.int_ranges, captured.narrowed_at):
+        error = _outside(leaves[i], paths[i], np.dtype(name), place)
+        if error is not None:
+            return error
+    narrowed = {i for i, *_ in captured.int_ranges}
+    i64 = np.dtype(np.int64)
+    whole = [i for i, s in enumerate(captured.inputs) if s.weak and s.dtype == i64 and i not in narrowed]
+    return next((e for i in whole if (e := _outside(leaves[i], paths[i], i64, captured.entry)) is not None), None)
+
+
+def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | None) -> MlirmlError | None:
+    limits, name = np.iinfo(dtype), short_name(dtype)
+    if limits.min <= number <= limits.max:
+        return None
+    return IntegerRangeError(
+        f"argument `{path}`: Python integer {number} is out of bounds for {name}",
+        location=place,
+        notes=(f"{name} holds the integers from {limits.min} to {limits.max}",),
+        help="convert the array that it meets to a wider dtype, or pass a float",
+    )
+
+
+def _store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
+    for (_, target), place in zip(captured.writebacks, captured.stored_at):
+        array = np.asarray(leaves[target])
+        what, copy = f"argument `{paths[target]}` is stored into", f"pass a copy: `{paths[target]}.copy()`"
+        if not array.flags.writeable:
+            return LaunchError(f"{what}, but it is read-only", location=place, help=copy)
+        if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)):
+            return LaunchError(f"{what}, but its elements share memory", location=place, help=copy)
+        for i, leaf in enumerate(leaves):
+            if i != target and _overlap(array, leaf):
+                what += f", and shares memory with argument `{paths[i]}`"
+                return LaunchError(what, location=place, help=copy.replace("a copy", "a copy of one of them"))
+        if any(_overlap(array, constant) for constant in captured.constants):
+            what += ", and shares memory with an array that the function reads from outside"
+            return LaunchError(what, location=place, help=copy)
+    return None
+
+
+def _out_refused(outs: Sequence[np.ndarray]) -> MlirmlError | None:
+    for i, out in enumerate(outs):
+        if not out.flags.writeable:
+            return LaunchError(f"`out`: the array for result {i} is read-only")
+        if any(_overlap(out, other) for other in outs[:i]):
+            return LaunchError(f"`out`: the array for result {i} shares memory with that of another result")
+    return None
+
+
+def _overlap(array: np.ndarray, other: Any) -> bool:
+    return isinstance(other, np.ndarray) and np.may_share_memory(array, other, _MAX_WORK)  # type: ignore[arg-type]
