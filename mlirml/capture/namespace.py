@@ -237,9 +237,10 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
         overlay = memo[id(function.__globals__)] = Overlay(function.__globals__, trace, memo)
     originals = function.__closure__ or ()
     cells = tuple(types.CellType() if _is_replaced(cell) else cell for cell in originals)
-    copy = types.FunctionType(function.__code__, overlay, function.__name__, function.__defaults__, cells)
-    copy.__kwdefaults__ = function.__kwdefaults__
+    copy = types.FunctionType(function.__code__, overlay, function.__name__, None, cells)
     memo[function] = copy  # before the cells are filled: one of them may hold the function itself
+    copy.__defaults__ = tuple(_replaced(v, trace, memo) for v in function.__defaults__ or ())
+    copy.__kwdefaults__ = {k: _replaced(v, trace, memo) for k, v in (function.__kwdefaults__ or {}).items()}
     for original, cell in zip(originals, cells):
         _guard_cell(original, trace)
         if cell is not original:

@@ -174,7 +174,7 @@ class Trace:
 
     def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any = None) -> Any:
         if self.done:
-            next(x for x in _arrays((args, kwargs)) if isinstance(x, Traced))._check_alive()
+            next(x for x in _arrays((args, kwargs, out)) if isinstance(x, Traced))._check_alive()
         args, kwargs, out = self._bound(record, args, kwargs, out)
         if record.kind == "view":
             result = self._view(record, args, kwargs)
