@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # MLIR contexts and LLVM's option tables are not made for several threads at once.
 _COMPILER = threading.RLock()
+_LOG_LENGTH = 1000
 
 
 def compile(
@@ -42,7 +44,7 @@ def compile(
         fn: the function; without it a decorator is returned.
         target: "cpu" or "reference"; `config.target` when not given.
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
-            They must be hashable; each new value is compiled anew.
+            They must be hashable, and may be passed by name; each new value is compiled anew.
 
     Returns a `Compiled`.
 
@@ -98,13 +100,13 @@ class Lowered:
 class _Build:
     """One compiled signature and how it came about."""
 
+    number: int
     captured: Captured
     treedef: TreeDef
+    paths: list[str]
+    statics: dict[str, Any]
     program: Any
-    entries: list[tuple[str, str]]
-    reason: str
-    from_disk: bool
-    seconds: dict[str, float]
+    remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
 
     def changed_guard(self) -> str | None:
         """The name of a global or closure variable that the function read and that is another object now."""
@@ -132,10 +134,11 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: expected a function, got {fn!r}")
         self.fn = fn
         self.target = get_target(config.target if target is None else target)
-        self.static_argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        self.static_argnums, self._static_names = self._static_places(static_argnums)
         self._builds: dict[Any, _Build] = {}
-        self._log: list[_Build] = []
-        self._takes_out = "out" in _parameter_names(fn)
+        self._compiled = 0
+        self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
+        self._takes_out = _takes_out(fn)
         update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
@@ -194,23 +197,41 @@ class Compiled(Dispatcher):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         from mlirml.capture.spec import TensorSpec, spec_of
 
-        positions = [i % len(args) if args and -len(args) <= i < len(args) else -1 for i in self.static_argnums]
-        statics = {i: args[i] for i in positions if i >= 0}
-        for position, value in statics.items():
+        self._check_arguments(args, kwargs)
+        statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
+        statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
+        names = _argument_names(self.fn, args)
+        for place, value in statics.items():
             try:
                 hash(value)
             except TypeError:
+                path = place if isinstance(place, str) else names[place]
                 raise ArgumentError(
-                    f"{self._name}: static argument {position} is a {type(value).__name__}, which is not hashable"
+                    f"static argument `{path}` is a {type(value).__name__}, which is not hashable",
+                    help="pass a tuple" if isinstance(value, list) else None,
                 ) from None
-        dynamic = tuple(a for i, a in enumerate(args) if i not in statics)
-        leaves, treedef = flatten((dynamic, kwargs), is_leaf=lambda x: isinstance(x, TensorSpec))
-        names = _argument_names(self.fn, args, kwargs, statics)
-        paths = [_readable(p, names) for p in treedef.paths()]
-        self._check_arguments(args, kwargs)
+        dynamic = _without(args, kwargs, statics)
+        leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
+        paths = [_readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
-        return _Call(args, kwargs, statics, leaves, treedef, specs, paths, abstract)
+        return _Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract)
+
+    def _static_places(self, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The positions from 0, and the names by which the same arguments may be passed."""
+        parameters = _parameters(self.fn)
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        positions = []
+        for number in (given,) if isinstance(given, int) else given:
+            if not -len(positional) <= number < len(positional) and not (endless and number >= 0):
+                raise ArgumentError(
+                    f"static_argnums: `{self._name}` has no positional argument {number}",
+                    location=_definition(self.fn),
+                    help="positions count from 0",
+                )
+            positions.append(number + len(positional) if number < 0 else number)
+        return tuple(positions), tuple(positional[i] for i in positions if i < len(positional))
 
     def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
@@ -235,11 +256,17 @@ class Compiled(Dispatcher):
             build = self._builds.get(key)
             if build is None or build.changed_guard() is not None:
                 if reason is not None:
-                    self.clear()  # programs for the old value of a variable would pile up
+                    self._forget(key)
                 build = self._compile(call, reason or self._why(call))
                 self._builds[key] = build
-                self._log.append(build)
         return build
+
+    def _forget(self, key: Any) -> None:
+        """Let go of programs for the old value of a variable, which would pile up."""
+        self._builds.pop(key, None)
+        self.clear()
+        for build in self._builds.values():
+            build.remembered.clear()
 
     def _compile(self, call: _Call, reason: str) -> _Build:
         if call.abstract:
@@ -274,7 +301,9 @@ class Compiled(Dispatcher):
             weak=[s.weak for s in captured.inputs],
         )
         seconds["load"] = time.perf_counter() - start
-        return _Build(captured, call.treedef, program, entries, reason, from_disk, seconds)
+        self._compiled += 1
+        self._log.append(_report(self._compiled, captured, entries, reason, from_disk, seconds))
+        return _Build(self._compiled, captured, call.treedef, call.paths, call.static_values(), program)
 
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
@@ -283,22 +312,22 @@ class Compiled(Dispatcher):
 
     def _remember(self, call: _Call, build: _Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
-        numbered = number_leaves(call.args, call.kwargs)
+        form = len(call.args), *call.kwargs
+        # Once: an equal static argument that is another object would be added at each call.
+        numbered = None if form in build.remembered else number_leaves(call.args, call.kwargs)
         if numbered is None or not isinstance(build.program, Program):
             return
         numbers_args, numbers_kwargs = numbered
-        static = [n for i in call.statics for n in flatten(numbers_args[i])[0]]
-        if any(flatten(call.args[i])[1].kind != "leaf" for i in call.statics):
-            return
-        dynamic = tuple(a for i, a in enumerate(numbers_args) if i not in call.statics)
-        order = flatten((dynamic, numbers_kwargs))[0]
+        static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
+        order = flatten(_without(numbers_args, numbers_kwargs, call.statics))[0]
         tree = build.captured.out_tree
         try:
             result: Any = tree.nested(iter(range(tree.leaf_count())))
         except ValueError:
             count = tree.leaf_count()
             result = lambda outputs: tree.unflatten(outputs[:count])  # noqa: E731
-        self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards)
+        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards):
+            build.remembered.add(form)
 
     # Stages.
 
@@ -329,40 +358,24 @@ class Compiled(Dispatcher):
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """What was compiled, why, from where and in what time; with arguments, also what a call with them would do."""
-        lines = [f"{self._name}: target {self.target.name}, {len(self._log)} signature(s) compiled"]
-        for number, build in enumerate(self._log, 1):
-            lines += _report(number, build)
+        lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
         if args or kwargs:
             call = self._call(args, kwargs)
             known = self._builds.get(call.key())
             changed = known.changed_guard() if known is not None else None
             if known is not None and changed is None:
-                lines.append(f"this call: runs signature {self._log.index(known) + 1}")
+                lines.append(f"this call: runs signature {known.number}")
             else:
                 why = self._why(call) if changed is None else f"{changed} changed"
                 lines.append(f"this call: would compile, because {why}")
         return "\n".join(lines)
 
     def _why(self, call: _Call) -> str:
-        """Why no known signature fits: what differs from the one most like it."""
-        if not self._log:
+        """Why no known signature fits: what differs from the one most like it, the last of them."""
+        if not self._builds:
             return "it is the first call"
-        best: list[str] | None = None
-        for build in self._log:
-            if build.treedef != call.treedef:
-                differences = ["the arguments have another structure"]
-                weight = 1000
-            else:
-                old = build.captured.inputs
-                differences = [
-                    f"`{path}` is {new}, was {was}" for path, new, was in zip(call.paths, call.specs, old) if new != was
-                ]
-                weight = len(differences)
-            if not differences:
-                differences = ["a static argument has a new value"]
-            if best is None or weight <= len(best):
-                best = differences
-        return "; ".join(best or [])
+        best = min((_differences(call, build) for build in reversed(self._builds.values())), key=len)
+        return "; ".join(best)
 
 
 @dataclass
@@ -371,19 +384,28 @@ class _Call:
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    statics: dict[int, Any]
+    statics: dict[int | str, Any]
     leaves: list[Any]
     treedef: TreeDef
     specs: tuple[TensorSpec, ...]
     paths: list[str]
+    names: list[str]
     abstract: bool
 
-    @property
-    def dynamic(self) -> tuple[Any, ...]:
-        return tuple(a for i, a in enumerate(self.args) if i not in self.statics)
+    def static_values(self) -> dict[str, Any]:
+        """The static arguments by name."""
+        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()}
 
     def key(self) -> Any:
-        return self.treedef, self.specs, tuple((i, _exact(v)) for i, v in sorted(self.statics.items()))
+        return self.treedef, self.specs, tuple((name, _exact(v)) for name, v in sorted(self.static_values().items()))
+
+
+def _without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
+    """The arguments that are traced."""
+    return (
+        tuple(a for i, a in enumerate(args) if i not in statics),
+        {name: a for name, a in kwargs.items() if name not in statics},
+    )
 
 
 def _exact(value: Any) -> Any:
@@ -429,43 +451,54 @@ def _leaf_array(leaf: Any, spec: TensorSpec) -> Any:
 
 def _result_buffers(out: Any, captured: Captured) -> list[Any]:
     leaves, tree = flatten(out)
-    if tree != captured.out_tree:
-        raise ArgumentError("`out` must be structured like the result", help="a single array, or a pytree of arrays")
-    for number, (leaf, spec) in enumerate(zip(leaves, captured.outputs)):
-        if not isinstance(leaf, np.ndarray) or leaf.shape != spec.shape or leaf.dtype != spec.dtype:
-            shown = f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
-            raise ArgumentError(f"`out`: result {number} is {spec}, but the array given for it is {shown}")
+    results = captured.outputs[: captured.out_tree.leaf_count()]
+    fits = tree == captured.out_tree and all(
+        isinstance(x, np.ndarray) and x.shape == s.shape and x.dtype == s.dtype for x, s in zip(leaves, results)
+    )
+    if not fits:
+        given = tree.unflatten([_Word(_described(leaf)) for leaf in leaves])
+        expected = captured.out_tree.unflatten([_Word(str(spec)) for spec in results])
+        raise ArgumentError(f"`out` is {given!r}, but the result is {expected!r}", location=captured.entry)
     return leaves + [None] * (len(captured.outputs) - len(leaves))
+
+
+class _Word(str):
+    """A string that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+def _described(leaf: Any) -> str:
+    from mlirml.dialects.dtypes import describe
+
+    return describe(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
 
 
 def _store_items(call: _Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
     """Put the new items of the containers among the arguments where the function put them."""
     specs = captured.outputs[captured.out_tree.leaf_count() :]
     new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
-    store_leaves((call.dynamic, call.kwargs), new)
+    store_leaves(_without(call.args, call.kwargs, call.statics), new)
 
 
-def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+def _parameters(fn: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; none for a builtin that does not tell."""
     try:
-        parameters = inspect.signature(fn).parameters
+        return list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
-        return ()
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return (*parameters, "out")
-    return tuple(parameters)
+        return []
 
 
-def _argument_names(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int, Any]
-) -> list[str]:
-    try:
-        parameters = list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+def _takes_out(fn: Callable[..., Any]) -> bool:
+    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in _parameters(fn))
+
+
+def _argument_names(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """What the positional arguments are called."""
+    parameters = _parameters(fn)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    names = [positional[i].name if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
-    return [n for i, n in enumerate(names) if i not in statics]
+    return [positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
 
 
 def _readable(path: str, names: list[str]) -> str:
@@ -483,23 +516,45 @@ def _definition(fn: Any) -> Any:
     return definition(fn)
 
 
-def _report(number: int, build: _Build) -> list[str]:
+def _differences(call: _Call, build: _Build) -> list[str]:
+    """What a call has other than a signature, in words."""
+    old = dict(zip(build.paths, build.captured.inputs))
+    new = dict(zip(call.paths, call.specs))
+    found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
+    found += [f"`{path}` is new" for path in new if path not in old]
+    found += [f"`{path}` is missing" for path in old if path not in new]
+    statics, missing = call.static_values(), _Word("not given")
+    for name in dict.fromkeys((*statics, *build.statics)):
+        value, was = statics.get(name, missing), build.statics.get(name, missing)
+        if _exact(value) != _exact(was):
+            found.append(f"static argument `{name}` is {value!r}, was {was!r}")
+    return found or ["the arguments have another structure"]
+
+
+def _report(
+    number: int,
+    captured: Captured,
+    entries: list[tuple[str, str]],
+    reason: str,
+    from_disk: bool,
+    seconds: dict[str, float],
+) -> str:
     from mlirml.cache import key_of
 
-    source = "loaded from the disk cache" if build.from_disk else "compiled"
-    total = sum(build.seconds.values())
-    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in build.seconds.items())
-    inputs = ", ".join(map(str, build.captured.inputs))
-    outputs = ", ".join(map(str, build.captured.outputs))
-    return [
-        f"{number}. ({inputs}) -> ({outputs})",
-        f"   because {build.reason}",
-        f"   {source} in {1e3 * total:.1f} ms ({times})",
-        f"   cache entry {key_of(build.entries)[:16]}: "
-        + ", ".join(
-            f"{name} {value[:16]}" for name, value in build.entries if not name.startswith(("pipeline", "cpu.flags"))
-        ),
-    ]
+    source = "loaded from the disk cache" if from_disk else "compiled"
+    total = sum(seconds.values())
+    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in seconds.items())
+    inputs = ", ".join(map(str, captured.inputs))
+    outputs = ", ".join(map(str, captured.outputs))
+    facts = ", ".join(
+        f"{name} {value[:16]}" for name, value in entries if not name.startswith(("pipeline", "cpu.flags"))
+    )
+    return (
+        f"{number}. ({inputs}) -> ({outputs})\n"
+        f"   because {reason}\n"
+        f"   {source} in {1e3 * total:.1f} ms ({times})\n"
+        f"   cache entry {key_of(entries)[:16]}: {facts}"
+    )
 
 
 __all__ = ["CaptureError", "Compiled", "Lowered", "compile", "lower", "trace"]

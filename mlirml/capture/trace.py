@@ -514,7 +514,11 @@ class Captured:
 
 
 def trace(
-    function: Callable[..., Any], in_tree: TreeDef, specs: Sequence[TensorSpec], name: str, statics: dict[int, Any]
+    function: Callable[..., Any],
+    in_tree: TreeDef,
+    specs: Sequence[TensorSpec],
+    name: str,
+    statics: dict[int | str, Any],
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones."""
     from mlirml.capture.namespace import retarget
@@ -524,12 +528,13 @@ def trace(
     inputs = [Traced(state, cell, scalar=s.weak or s.scalar) for cell, s in zip(cells, specs)]
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
-    for position in sorted(statics):
+    for position in sorted(place for place in statics if isinstance(place, int)):
         args.insert(position, statics[position])
+    named = {place: value for place, value in statics.items() if isinstance(place, str)}
     token = _CURRENT.set(state)
     try:
         with _uncovered():
-            result = retarget(function, state)(*args, **kwargs)
+            result = retarget(function, state)(*args, **kwargs, **named)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
