@@ -16,7 +16,8 @@ TARGETS = ("cpu", "reference")
 def clone(array: np.ndarray) -> np.ndarray:
     """A copy with the same strides, in memory of its own."""
     if array.size == 0:
-        return array.copy()
+        empty: np.ndarray = array.copy()
+        return empty
     low, high = np.lib.array_utils.byte_bounds(array)
     start = array.__array_interface__["data"][0]
     memory = np.zeros(high - low, np.uint8)
@@ -45,6 +46,7 @@ def check(
     Each program is called twice, as the first call and later ones take different ways. `rtol` is for results that
     cannot be exact, relative to the largest magnitude.
     """
+    __tracebackhide__ = True
     for target in targets:
         compiled = ml.compile(fn, target, static_argnums=static_argnums)
         for round_ in ("first", "second"):
@@ -59,6 +61,7 @@ def check(
 
 def assert_same(given: Any, expected: Any, where: str, rtol: float = 0.0) -> None:
     """Assert that two pytrees are alike: structure, shapes, dtypes and elements, NaN equal to NaN, -0.0 not to 0.0."""
+    __tracebackhide__ = True
     given_leaves, given_tree = flatten(given)
     leaves, tree = flatten(expected)
     assert given_tree == tree, f"{where}: structure {given_tree}, expected {tree}"
@@ -93,4 +96,5 @@ def same_elements(given: np.ndarray, expected: np.ndarray) -> np.ndarray:
     if expected.dtype.kind in "biu":
         return equal
     equal &= np.signbit(given) == np.signbit(expected)
-    return equal | (np.isnan(given) & np.isnan(expected))
+    equal |= np.isnan(given) & np.isnan(expected)
+    return equal

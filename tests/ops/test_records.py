@@ -36,14 +36,15 @@ SUMS = {"sum", "mean", "matmul", "einsum", "dot", "inner", "tensordot", "vdot", 
 def strided(array: np.ndarray) -> np.ndarray:
     """Every second element of a larger array."""
     large = np.zeros(tuple(2 * n for n in array.shape), array.dtype)
-    view: np.ndarray = large[(*(slice(None, None, 2) for _ in array.shape), ...)]
+    every_second: Any = (*[slice(None, None, 2)] * array.ndim, ...)
+    view: np.ndarray = large[every_second]
     view[...] = array
     return view
 
 
 def backwards(array: np.ndarray) -> np.ndarray:
     """All strides negative."""
-    reverse = (*(slice(None, None, -1) for _ in array.shape), ...)
+    reverse: Any = (*[slice(None, None, -1)] * array.ndim, ...)
     flipped: np.ndarray = array[reverse].copy()[reverse]
     return flipped
 
