@@ -169,3 +169,28 @@ func.func @rows_that_need_others_do_not(%x: memref<1000x1000xf32>, %s: memref<10
   }
   return
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Columns are no rows: their elements lie far apart.
+// CHECK-LABEL: func.func @columns_do_not_share_a_loop
+// CHECK: scf.parallel
+// CHECK: scf.parallel
+func.func @columns_do_not_share_a_loop(%x: memref<1000x9000xf32>, %s: memref<9000xf32>, %y: memref<1000x9000xf32>) {
+  linalg.generic {indexing_maps = [#m, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1000x9000xf32>) outs(%s : memref<9000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#m, #column, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<1000x9000xf32>, memref<9000xf32>) outs(%y : memref<1000x9000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}

@@ -38,6 +38,8 @@ def row_nest(nest: Nest, rows: int) -> Nest:
         raise NoMatch("the outer loops are not the rows")
     if any(nest.out(number).strides[0] == 0 for number in range(nest.outs)):
         raise NoMatch("an out is not cut into rows")
+    if not all(within_row(nest, access) for access in nest.memory if access.strides[0]):
+        raise NoMatch("the rows of an operand lie across each other")
     return nest
 
 
@@ -104,18 +106,16 @@ def row_local(earlier: Structured, later: Structured) -> bool:
         for number in range(one.nest.outs):
             out = one.nest.out(number)
             for access in other.nest.memory:
-                if root(out.operand) == root(access.operand) and not same_row(one.nest, out, other.nest, access):
+                if root(out.operand) == root(access.operand) and not same_row(out, access):
                     return False
         if reads_elements_of(one, other):
             return False
     return True
 
 
-def same_row(nest: Nest, access: Access, other_nest: Nest, other: Access) -> bool:
-    """Whether row i of both is the same memory, and meets no other row."""
-    if access.operand != other.operand or access.strides[0] != other.strides[0]:
-        return False
-    return within_row(nest, access) and within_row(other_nest, other)
+def same_row(access: Access, other: Access) -> bool:
+    """Whether row i of both is the same memory; `row_nest` has made sure that it meets no other row."""
+    return access.operand == other.operand and access.strides[0] == other.strides[0] != 0
 
 
 def within_row(nest: Nest, access: Access) -> bool:
