@@ -31,11 +31,10 @@ class TreeDef:
 
     def unflatten(self, leaves: list[Any]) -> Any:
         """Build the pytree again from its leaves, in the order `flatten` gave them."""
-        rest = iter(leaves)
-        result = self._build(rest)
-        if next(rest, self) is not self:
-            raise ValueError("more leaves than the tree has places")
-        return result
+        if len(leaves) != self.leaf_count():
+            more = "more" if len(leaves) > self.leaf_count() else "fewer"
+            raise ValueError(f"{more} leaves than the tree has places")
+        return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator[Any]) -> Any:
         if self.kind == _LEAF:
@@ -49,7 +48,7 @@ class TreeDef:
             return self.kind(zip(self.keys, values))
         if dataclasses.is_dataclass(self.kind):
             return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
-        return self.kind(*values)
+        return self.kind._make(values)
 
     def paths(self, prefix: str = "") -> list[str]:
         """A Python expression for each leaf, such as `params['w1'][0]`."""
@@ -105,7 +104,7 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
         keys = list(tree)
         if kind is dict:
             with suppress(TypeError):  # keys of several kinds: keep the order in which they were put in
-                keys.sort()
+                keys = sorted(keys)
         return kind, keys, [tree[key] for key in keys]
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return kind, list(kind._fields), list(tree)
