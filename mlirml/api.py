@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.config import config
-from mlirml.errors import ArgumentError, CaptureError, InternalError, TargetError
+from mlirml.errors import ArgumentError, CaptureError, InternalError, MlirmlError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten, store_leaves
@@ -174,15 +174,21 @@ class Compiled(Dispatcher):
         return tree.unflatten(results[:count])
 
     def _run(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
-        # Errors only: what is checked at each call has no words for the arguments but their numbers.
         leaves = [_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)]
-        try:
-            return build.program(leaves, outs)
-        except (TypeError, ValueError, OverflowError) as error:
-            from mlirml.capture.launch import refusal
+        if isinstance(build.program, Program):  # checks at each call, but has no words for the arguments
+            try:
+                return build.program(leaves, outs)
+            except (ValueError, OverflowError) as error:
+                raise self._refusal(build, call, leaves, outs) or error from None
+        reason = self._refusal(build, call, leaves, outs)
+        if reason is not None:
+            raise reason
+        return build.program(leaves, outs)
 
-            reason = refusal(build.captured, leaves, call.paths, outs)
-            raise reason or error from None
+    def _refusal(self, build: _Build, call: _Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
+        from mlirml.capture.launch import refusal
+
+        return refusal(build.captured, leaves, call.paths, outs)
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.

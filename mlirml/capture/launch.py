@@ -57,7 +57,7 @@ def _store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[st
         what, copy = f"argument `{paths[target]}` is stored into", f"pass a copy: `{paths[target]}.copy()`"
         if not array.flags.writeable:
             return LaunchError(f"{what}, but it is read-only", location=place, help=copy)
-        if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)):
+        if array.size and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)):
             return LaunchError(f"{what}, but its elements share memory", location=place, help=copy)
         for i, leaf in enumerate(leaves):
             if i != target and _overlap(array, leaf):

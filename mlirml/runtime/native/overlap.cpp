@@ -43,6 +43,7 @@ int share_memory(PyArrayObject *a, PyArrayObject *b) {
 }
 
 bool repeats_elements(PyArrayObject *array) {
+  if (PyArray_SIZE(array) == 0) return false;
   for (int i = 0; i < PyArray_NDIM(array); i++)
     if (PyArray_STRIDE(array, i) == 0 && PyArray_DIM(array, i) > 1) return true;
   return false;
