@@ -202,3 +202,34 @@ func.func @sum_behind_a_cheap_producer(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
   } -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#r = affine_map<(i, j) -> (i)>
+
+// The search for a place keeps its loops for itself, although both operations read %a.
+// CHECK-LABEL: func.func @argmax_beside_a_sum
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<4x8xi64>) outs({{.*}} : tensor<4xi64>) {
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<4x8xi64>) outs({{.*}} : tensor<4xi64>, tensor<4xi64>) {
+// CHECK-NOT: linalg.generic
+func.func @argmax_beside_a_sum(%a: tensor<4x8xi64>, %s: tensor<4xi64>, %v: tensor<4xi64>, %p: tensor<4xi64>)
+    -> (tensor<4xi64>, tensor<4xi64>) {
+  %sum = linalg.generic {indexing_maps = [#m, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<4x8xi64>) outs(%s : tensor<4xi64>) {
+  ^bb0(%x: i64, %o: i64):
+    %0 = arith.addi %x, %o : i64
+    linalg.yield %0 : i64
+  } -> tensor<4xi64>
+  %max:2 = linalg.generic {indexing_maps = [#m, #r, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<4x8xi64>) outs(%v, %p : tensor<4xi64>, tensor<4xi64>) {
+  ^bb0(%x: i64, %best: i64, %place: i64):
+    %0 = arith.cmpi sgt, %x, %best : i64
+    %1 = linalg.index 1 : index
+    %2 = arith.index_cast %1 : index to i64
+    %3 = arith.select %0, %x, %best : i64
+    %4 = arith.select %0, %2, %place : i64
+    linalg.yield %3, %4 : i64, i64
+  } -> (tensor<4xi64>, tensor<4xi64>)
+  return %sum, %max#1 : tensor<4xi64>, tensor<4xi64>
+}

@@ -26,6 +26,7 @@ class Cluster:
     reads: set[mlir.Value] = field(default_factory=set)
     shared: set[mlir.Value] = field(default_factory=set)
     reduced: frozenset[int] | None = None
+    closed: bool = False
     ops: int = 0
     first: int = 1 << 60
     last: int = -1
@@ -43,6 +44,11 @@ class Cluster:
         self.outside = None
         if not node.is_elementwise:
             self.reduced = frozenset(place[d] for d in node.reduced)
+        self.closed |= node.is_search
+
+    def ends_in(self, node: Node) -> bool:
+        """Whether `node` is the only one outside that reads what the members compute."""
+        return not self.shared and self.results - self.reads <= {item.value for item in node.inputs}
 
 
 def is_shared(value: mlir.Value) -> bool:
@@ -181,7 +187,12 @@ class Graph:
         return tuple(mine)
 
     def try_join(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
-        """Add a node to a cluster where that is legal and not too big."""
+        """Add a node to a cluster where that is legal and not too big.
+
+        Loops for argmax are made for it and its producers alone.
+        """
+        if target.closed or (node.is_search and (target.reduced is not None or not target.ends_in(node))):
+            return False
         reduced = frozenset(place[d] for d in node.reduced)
         if reduced and target.reduced is not None and reduced != target.reduced:
             return False

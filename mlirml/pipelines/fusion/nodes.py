@@ -81,6 +81,11 @@ class Node:
         return not any(self.reduction)
 
     @property
+    def is_search(self) -> bool:
+        """Whether it is a reduction whose accumulators depend on each other, such as argmax."""
+        return len(self.outs) > 1 and not self.is_elementwise
+
+    @property
     def reduced(self) -> tuple[int, ...]:
         return tuple(d for d, reduced in enumerate(self.reduction) if reduced)
 
