@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
-from mlirml.pipelines.schedules import cost, position, reduction, rows, transpose
+from mlirml.pipelines.schedules import cost, position, reduce_columns, reduce_rows, reduction, rows, transpose
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 
@@ -24,19 +24,24 @@ LOOPS = (
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+SMALL = {
+    cost: {"PARALLEL_NS": 0, "GRAIN_NS": 0, "CACHE_BYTES": 0},
+    position: {"BLOCK": 3},
+    reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
+    reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32},
+    reduction: {"CHUNK": 4, "FEW": 1000},
+    rows: {"FEWEST_ROWS": 1, "SHORTEST_ROW": 1},
+    transpose: {"ROWS": 4, "COLUMNS": 3},
+}
+
+
 @pytest.fixture(params=["as it is", "cut small"])
 def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Once with the real thresholds, once with ones so small that everything is cut and parallel."""
     if request.param == "cut small":
-        monkeypatch.setattr(cost, "PARALLEL_NS", 0)
-        monkeypatch.setattr(cost, "GRAIN_NS", 0)
-        for name, value in {"BLOCK": 3, "COLUMNS_BYTES": 16, "ROWS": 2, "CHUNK": 4, "FEW": 1000}.items():
-            monkeypatch.setattr(reduction, name, value)
-        monkeypatch.setattr(position, "BLOCK", 3)
-        monkeypatch.setattr(rows, "FEWEST_ROWS", 1)
-        monkeypatch.setattr(rows, "SHORTEST_ROW", 1)
-        monkeypatch.setattr(transpose, "ROWS", 4)
-        monkeypatch.setattr(transpose, "COLUMNS", 3)
+        for module, values in SMALL.items():
+            for name, value in values.items():
+                monkeypatch.setattr(module, name, value)
     yield request.param
 
 
