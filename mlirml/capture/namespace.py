@@ -6,17 +6,19 @@ A function is run with a copy of its globals in which the name of the NumPy modu
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line
-from mlirml.errors import UnsupportedSyntaxError
+from mlirml.dialects.ops.views import integers
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
@@ -50,7 +52,7 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
         if name == "random":
-            return _Random()
+            return _Random("np.random")
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return value
@@ -123,27 +125,54 @@ class Namespace:
 def _sizes(shape: Any) -> tuple[int, ...]:
     with at_user_line():
         if isinstance(shape, Traced):
-            shape = tuple(shape) if shape.ndim else int(shape)
-        return (
-            tuple(int(n.__index__()) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape.__index__()),)
-        )
+            shape = tuple(shape) if shape.ndim else (shape,)
+        sizes = integers("shape", "sizes", shape if isinstance(shape, (tuple, list)) else (shape,))
+        if min(sizes, default=0) < 0:
+            raise ShapeError(f"shape: sizes cannot be negative, got {list(sizes)}")
+        return sizes
 
 
 class _Random:
+    """Stands for what draws random numbers."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
     def __getattr__(self, name: str) -> Any:
+        return _Random(f"{self._name}.{name}")()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with at_user_line():
             raise UnsupportedSyntaxError(
-                f"`np.random.{name}` inside a compiled function would draw once, when it is traced",
-                help="draw outside and pass the numbers as an argument",
+                f"`{self._name}` inside a compiled function would draw once, when it is traced",
+                help="draw outside, and pass the numbers as an argument",
             )
+
+
+def _random_name(value: Any) -> str | None:
+    """What to call a module, generator or function that draws random numbers; None for anything else."""
+    if isinstance(value, types.ModuleType):
+        return {"numpy.random": "np.random", "random": "random"}.get(value.__name__)
+    owner = getattr(value, "__self__", value) if isinstance(value, types.BuiltinFunctionType) else value
+    if any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in type(owner).__mro__):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if callable(value) and str(getattr(value, "__module__", "")).startswith("numpy.random"):
+        return str(getattr(value, "__name__", value))
+    return None
 
 
 class Overlay(dict[str, Any]):
     """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
 
     def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
-        super().__init__(__builtins__=real.get("__builtins__", __builtins__), __name__=real.get("__name__", "?"))
+        known = real.get("__builtins__", builtins)
+        known = dict(known if isinstance(known, dict) else vars(known), __import__=self._import)
+        super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
         self.real, self.trace, self.memo = real, trace, memo
+
+    def _import(self, name: str, scope: object, names: object, fromlist: object = (), level: int = 0) -> Any:
+        """`import` inside of the function."""
+        return _replaced(builtins.__import__(name, self.real, names, fromlist, level), self.trace, self.memo)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> Any:
         value = self.real[name]  # a KeyError sends LOAD_GLOBAL on to the builtins
@@ -174,16 +203,30 @@ class _Module:
 
 
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
-    if value is np:
+    if value is np or _creation_name(value) is not None:
         if "np" not in memo:
             memo["np"] = Namespace(trace)
-        return memo["np"]
+        return memo["np"] if value is np else getattr(memo["np"], str(_creation_name(value)))
+    random = _random_name(value)
+    if random is not None:
+        return _Random(random)
     if isinstance(value, types.ModuleType):
         return value if _is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     _guard_contents(value, trace)
     return value
+
+
+@functools.cache
+def _creation() -> dict[Any, str]:
+    """NumPy's creation functions, for `from numpy import zeros`."""
+    names = [name for name in vars(Namespace) if not name.startswith("_")]
+    return {getattr(np, name): name for name in (*names, *COMPUTED)}
+
+
+def _creation_name(value: Any) -> str | None:
+    return _creation().get(value) if callable(value) and isinstance(value, Hashable) else None
 
 
 def _guard_contents(root: Any, trace: Trace) -> None:
