@@ -59,6 +59,25 @@ def in_user_words(help: str, location: SourceLocation | None) -> str:
     return re.sub(r"\bx([12])\b", lambda m: texts[int(m[1]) - 1] if int(m[1]) <= len(texts) else m[0], help)
 
 
+def return_place(definition: SourceLocation | None) -> SourceLocation | None:
+    """The value of a function's only `return`, or else the definition."""
+    if definition is None:
+        return None
+    for node in ast.walk(_parsed(definition.file)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno == definition.line:
+            values = [n.value for n in _own_nodes(node) if isinstance(n, ast.Return) and n.value is not None]
+            return _located(definition, values[0]) if len(values) == 1 else definition
+    return definition
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes inside a function, without those of functions inside of it."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from _own_nodes(node)
+
+
 _SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
@@ -95,9 +114,12 @@ def _advise(
 
 def _made(location: SourceLocation, finding: _Finding) -> Advice:
     subject, node, help_ = finding
+    return Advice(subject, _located(location, node), help_)
+
+
+def _located(location: SourceLocation, node: ast.expr) -> SourceLocation:
     end_line, end = node.end_lineno or node.lineno, (node.end_col_offset or node.col_offset) + 1
-    place = replace(location, line=node.lineno, column=node.col_offset + 1, end_line=end_line, end_column=end)
-    return Advice(subject, place, help_)
+    return replace(location, line=node.lineno, column=node.col_offset + 1, end_line=end_line, end_column=end)
 
 
 def _with_control(finding: _Finding, outer: list[ast.AST], location: SourceLocation) -> _Finding:
@@ -114,15 +136,22 @@ def _with_control(finding: _Finding, outer: list[ast.AST], location: SourceLocat
 
 def _around(location: SourceLocation) -> Iterator[ast.AST]:
     """The expressions around a place, the innermost first, and their statement."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(location.file)))
-    except (SyntaxError, ValueError):
-        return
-    found = [node for node in ast.walk(tree) if isinstance(node, (ast.expr, ast.stmt)) and _contains(node, location)]
+    found = [
+        node
+        for node in ast.walk(_parsed(location.file))
+        if isinstance(node, (ast.expr, ast.stmt)) and _contains(node, location)
+    ]
     for node in sorted(found, key=_extent):
         yield node
         if isinstance(node, ast.stmt):
             return
+
+
+def _parsed(file: str) -> ast.Module:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):  # a notebook cell with magic in it
+        return ast.Module([], [])
 
 
 def _extent(node: ast.expr | ast.stmt) -> tuple[int, int]:

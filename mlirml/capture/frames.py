@@ -33,18 +33,19 @@ def user_location(depth: int = 1) -> SourceLocation | None:
     if known is None:
         if len(_CACHE) >= _CACHE_LIMIT:
             _CACHE.clear()
-        known = _CACHE[key] = frame.f_code, _locate(frame)
+        known = _CACHE[key] = frame.f_code, code_location(frame.f_code, frame.f_lasti)
     return known[1]
 
 
-def _locate(frame: FrameType) -> SourceLocation:
-    code = frame.f_code
+def code_location(code: CodeType, offset: int) -> SourceLocation:
+    """The place of the instruction at a byte offset."""
     name = getattr(code, "co_qualname", code.co_name).rpartition(".<locals>.")[2]
     if sys.version_info >= (3, 11):
-        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), offset // 2, None))
         if line is not None and column is not None and end_column is not None:
             return SourceLocation(code.co_filename, line, column + 1, end_line or line, end_column + 1, name)
-    return SourceLocation(code.co_filename, frame.f_lineno, function=name)
+    lines = [number for start, end, number in code.co_lines() if start <= offset < end and number is not None]
+    return SourceLocation(code.co_filename, lines[0] if lines else code.co_firstlineno, function=name)
 
 
 def function_location(code: CodeType) -> SourceLocation:

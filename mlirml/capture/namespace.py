@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.capture.array import Traced
-from mlirml.capture.frames import at_user_line
+from mlirml.capture.frames import at_user_line, code_location
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
@@ -314,10 +314,8 @@ def _refuse_global_stores(function: types.FunctionType) -> None:
 
     for instruction in dis.get_instructions(function):
         if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            from mlirml.capture.frames import function_location
-
             raise UnsupportedSyntaxError(
                 f"`{function.__name__}` assigns to the global `{instruction.argval}`, which compiled code cannot do",
-                location=function_location(function.__code__),
+                location=code_location(function.__code__, instruction.offset),
                 help="return the new value",
             )

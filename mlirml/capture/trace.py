@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.advice import REAL_ARRAY, in_user_words
+from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
@@ -574,7 +574,8 @@ def _value(state: Trace, leaf: Any, path: str) -> Value:
     try:
         operand = state.lift(leaf)
     except DTypeError as error:
-        raise DTypeError(f"{path} cannot be returned from compiled code: {error.message}", help=error.help) from None
+        help_ = error.help or "compiled code returns arrays, numbers, and containers of them"
+        raise DTypeError(f"{path}: {error.message}", help=help_) from None
     return operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
 
 
@@ -608,7 +609,7 @@ def _uncovered() -> Iterator[None]:
 
 
 class at_function:
-    """Context manager: a `CaptureError` without a place gets the line of the function's `def`."""
+    """Context manager: a `CaptureError` without a place gets that of the `return`, or else of the `def`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -618,7 +619,7 @@ class at_function:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, CaptureError) and error.location is None:
-            error.location = definition(self.function)
+            error.location = return_place(definition(self.function))
 
 
 def definition(function: Any) -> SourceLocation | None:
