@@ -6,6 +6,30 @@ from mlirml import errors
 from mlirml.api import compile, lower, trace
 from mlirml.capture.spec import TensorSpec
 from mlirml.config import config
+from mlirml.errors import (
+    ArgumentError,
+    CaptureError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    IntegerRangeError,
+    InternalError,
+    LaunchError,
+    LeakedTracerError,
+    LoweringError,
+    MlirmlError,
+    ParseError,
+    PipelineError,
+    ShapeError,
+    TargetError,
+    TracedBoolError,
+    TransformError,
+    UnsupportedSyntaxError,
+)
 
 __version__ = "0.1.0"
-__all__ = ["TensorSpec", "compile", "config", "errors", "lower", "trace"]
+__all__ = [
+    "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
+    "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "ParseError", "PipelineError", "ShapeError",
+    "TargetError", "TensorSpec", "TracedBoolError", "TransformError", "UnsupportedSyntaxError", "compile", "config",
+    "errors", "lower", "trace",
+]  # fmt: skip
