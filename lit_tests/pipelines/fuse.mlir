@@ -233,3 +233,41 @@ func.func @argmax_beside_a_sum(%a: tensor<4x8xi64>, %s: tensor<4xi64>, %v: tenso
   } -> (tensor<4xi64>, tensor<4xi64>)
   return %sum, %max#1 : tensor<4xi64>, tensor<4xi64>
 }
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// The negation has to be in memory for the slice, so its reader behind the slice reads it there: to compute it again,
+// the sum would have to be in memory too.
+// CHECK-LABEL: func.func @stored_value
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<8xf32>, tensor<8xf32>) outs({{.*}} : tensor<8xf32>) {
+// CHECK: arith.addf
+// CHECK: arith.negf
+// CHECK: %[[I:.*]] = tensor.insert_slice %[[N]]
+// CHECK: %[[S:.*]] = tensor.extract_slice %[[I]]
+// CHECK: linalg.generic {{.*}} ins(%[[N]], %[[S]] :
+func.func @stored_value(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<10xf32>) -> (tensor<10xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %neg = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%sum : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %0 = arith.negf %x : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %i = tensor.insert_slice %neg into %c[1] [8] [1] : tensor<8xf32> into tensor<10xf32>
+  %s = tensor.extract_slice %i[0] [8] [1] : tensor<10xf32> to tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+      ins(%neg, %s : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %0 = arith.mulf %x, %y : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %i, %r : tensor<10xf32>, tensor<8xf32>
+}

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.fusion.nodes import Input, MapCache, Node, Out, is_permutation, match_node, splat, through
+from mlirml.pipelines.fusion.nodes import (
+    Input,
+    MapCache,
+    Node,
+    Out,
+    is_permutation,
+    match_node,
+    may_fuse,
+    splat,
+    through,
+)
 
 _SEARCH = 512
 """How many operations a search for a path may visit before the fusion is given up."""
@@ -119,6 +129,10 @@ class Graph:
         """Whether computing a producer again asks for no more tensors in memory than its result."""
         return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
 
+    def stays(self, value: mlir.Value) -> bool:
+        """Whether a value has to be in memory, since something that is never fused reads it."""
+        return any(not may_fuse(use.owner.operation) for use in value.uses)
+
     def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
         """Whether a node reads each element of its producer once."""
         return is_permutation(item.map, node.rank) and found[0].rank == node.rank
@@ -139,7 +153,7 @@ class Graph:
                 joined = self.try_join(node, place, target)
             else:
                 joined = self.try_merge(mine, target, dict(zip(mine.places[node], place, strict=True)))
-            if not joined and producer.is_cheap() and self.needs_no_more(producer):
+            if not joined and producer.is_cheap() and self.needs_no_more(producer) and not self.stays(item.value):
                 self.inline(node, number)
         if node not in self.cluster and not self.join_sibling(node):
             self.start(node)

@@ -128,9 +128,14 @@ class MapCache:
         return found
 
 
+def may_fuse(op: mlir.Operation) -> bool:
+    """Whether it is an elementwise operation or a reduction, going by its name."""
+    return op.name == "linalg.generic" or op.name in _NAMED
+
+
 def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
     """Read a generic, or a named operation that only moves data; NoMatch for any other operation."""
-    if op.name != "linalg.generic" and op.name not in _NAMED:
+    if not may_fuse(op):
         raise NoMatch("not an elementwise operation or reduction")
     results, operands = list(op.results), list(op.operands)
     if not results:
