@@ -39,6 +39,11 @@ def normalized_axes(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, 
     return tuple(sorted(result))
 
 
+def _reduced_axes(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """As `normalized_axes`, but a 0-d array may be reduced along the axis that it lacks."""
+    return () if not shape and type(axis) is int and axis in (0, -1) else normalized_axes(name, shape, axis)
+
+
 def as_value(b: Builder, a: Operand) -> Value:
     """A scalar becomes a 0-d tensor."""
     return a if isinstance(a, Value) else b.filled((), a.dtype, a.value)
@@ -96,7 +101,7 @@ def sum_(
 ) -> Value:
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
-    axes, kind = normalized_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
+    axes, kind = _reduced_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
     op = {"b": "arith.ori", "f": "arith.addf"}.get(ew.kind_of(kind), "arith.addi")
     return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
 
@@ -115,7 +120,7 @@ def prod(
 ) -> Value:
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
-    axes, kind = normalized_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
+    axes, kind = _reduced_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
     op = {"b": "arith.andi", "f": "arith.mulf"}.get(ew.kind_of(kind), "arith.muli")
     return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
 
@@ -139,7 +144,7 @@ def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
 def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object]) -> Callable[..., Value]:
     def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any) -> Value:
         value = as_value(b, a)
-        axes = normalized_axes(name, value.shape, axis)
+        axes = _reduced_axes(name, value.shape, axis)
         if initial is None:
             _refuse_empty(name, value, axes)
             initial = start(value.dtype)
@@ -259,7 +264,7 @@ def std(
 
 def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str, start: bool) -> Value:
     value = as_value(b, a)
-    axes = normalized_axes(name, value.shape, axis)
+    axes = _reduced_axes(name, value.shape, axis)
 
     def body(block: Body, x: str, accumulator: str) -> str:
         return block.op(f"{op} {block.cast(x, value.dtype, _BOOL)}, {accumulator}", "i1")
@@ -283,7 +288,7 @@ def all_(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: b
 def count_nonzero(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
     """How many elements along the axes are not zero."""
     value = as_value(b, a)
-    axes = normalized_axes("count_nonzero", value.shape, axis)
+    axes = _reduced_axes("count_nonzero", value.shape, axis)
     return _restored(
         b, _accumulate(b, value, axes, np.dtype(np.int64), 0, "arith.addi", _BOOL), value.shape, axes, keepdims
     )
@@ -295,8 +300,8 @@ def _position(
     value = as_value(b, a)
     shape, index = value.shape, np.dtype(np.int64)
     axes: tuple[int, ...] = (0,)
-    if axis is None:
-        value = b.reshape(value, (value.size,))
+    if axis is None or _reduced_axes(name, shape, axis) == ():
+        value, axis = b.reshape(value, (value.size,)), None
     else:
         axes = normalized_axes(name, shape, int(axis))
     _refuse_empty(name, value, axes)
