@@ -206,6 +206,9 @@ def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype)
     operands = [x.astype(wide) if isinstance(x, np.ndarray) and x.dtype != np.bool_ else x for x in leaves]
     exact = np.asarray(precise.apply(operands)).astype(wide)
     scale = np.abs(exact)
+    if record.name in ("var", "std"):  # the mean is rounded in proportion to the elements
+        largest = np.max(np.abs(operands[0]), initial=0)
+        scale = np.maximum(scale, largest if record.name == "std" else float(_finfo(dtype).eps) * largest**2)
     if record.name in SUMS:
         scale = np.asarray(precise.apply([np.abs(x) for x in operands])).astype(wide)
     return exact, np.asarray(np.where(np.isfinite(scale), scale, 0), wide)
