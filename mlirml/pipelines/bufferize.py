@@ -20,7 +20,7 @@ copied. Inputs are never written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
@@ -51,6 +51,7 @@ class BufferizePass(Pass):
         insert_in_place(main)
         private_inits(main)
         reuse_dying_inputs(main)
+        carry_in_place(main)
         add_out_parameters(main)
         passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
 
@@ -208,9 +209,14 @@ def reuse_dying_input(op: mlir.Operation, block: mlir.Block) -> None:
 
 
 def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
-    """True for the result of a linalg operation of this block that is used only by linalg operations up to `op`."""
+    """True for a value of this block that is used only by linalg operations up to `op`.
+
+    It must be the result of a linalg operation, or be carried by a loop that goes on with the result of `op` instead.
+    """
     owner = defining_op(value)
-    if owner is None or not owner.name.startswith("linalg.") or owner.block != block:
+    if owner is None and not (value.owner == block and is_loop_body(block) and replaces_carried(value, op, block)):
+        return False
+    if owner is not None and not (owner.name.startswith("linalg.") and owner.block == block):
         return False
     for use in value.uses:
         user = use.owner.operation
@@ -219,6 +225,45 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
         if user != op and not user.is_before_in_block(op):
             return False
     return True
+
+
+def replaces_carried(argument: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a result of `op` is what a loop carries on in place of `argument`."""
+    return any(target == argument and value in list(op.results) for _, target, value in carried_values(block))
+
+
+def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
+    """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
+    final = block_ops(block)[-1]
+    # scf.for has its loop variable in front of the carried values, scf.condition its condition.
+    shift = len(block.arguments) - len(final.operands)
+    for position, value in enumerate(list(final.operands)):
+        if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
+            yield position, block.arguments[position + shift], value
+
+
+def is_loop_body(block: mlir.Block) -> bool:
+    return block.owner.operation.name in ("scf.for", "scf.while")
+
+
+def carry_in_place(function: mlir.Operation) -> None:
+    """Store what a loop carries into the buffer that it came in, since bufferization refuses other buffers.
+
+    Arguments that change places are copied first.
+    """
+    for block in tensor_blocks(function):
+        if not is_loop_body(block):
+            continue
+        final = block_ops(block)[-1]
+        with final.location, mlir.InsertionPoint(final):
+            changed = [
+                (position, target, copied(value) if defining_op(value) is None else value)
+                for position, target, value in carried_values(block)
+                if value != target and isinstance(value.type, mlir.RankedTensorType)
+            ]
+            for position, target, value in changed:
+                stored = emit.value("bufferization.materialize_in_destination", [value, target], value.type)
+                final.operands[position] = stored
 
 
 def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:

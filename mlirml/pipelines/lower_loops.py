@@ -27,8 +27,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
+from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, mlir, operations
-from mlirml.passes import Pass, register
+from mlirml.location import source_location
+from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.rows import groups, lower_group
 from mlirml.pipelines.schedules.structured import Structured, lower, match_structured
@@ -82,14 +84,24 @@ def blocks_with_loops(module: mlir.Operation) -> list[mlir.Block]:
 
 def runs(block: mlir.Block) -> list[list[Structured]]:
     """The structured operations of a block, cut where another operation may touch memory."""
-    matched = iter([match_structured(op) for op in block_ops(block) if is_structured(op) and op.name != "linalg.fill"])
+    matched = iter([read(op) for op in block_ops(block) if is_structured(op) and op.name != "linalg.fill"])
     found: list[list[Structured]] = [[]]
     for op in block_ops(block):
         if is_structured(op):
-            found[-1].append(match_structured(op) if op.name == "linalg.fill" else next(matched))
+            found[-1].append(read(op) if op.name == "linalg.fill" else next(matched))
         elif op.name not in _HARMLESS and not op.name.startswith("arith."):
             found.append([])
     return found
+
+
+def read(op: mlir.Operation) -> Structured:
+    """The operation as the schedules see it."""
+    try:
+        return match_structured(op)
+    except NoMatch as reason:
+        error = LoweringError(f"no loops for `{op.name}`: {reason}", location=source_location(op.location))
+        error.op = op.name
+        raise error from None
 
 
 def as_generic(copy: mlir.Operation) -> None:

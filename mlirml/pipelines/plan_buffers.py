@@ -128,10 +128,20 @@ def users(op: mlir.Operation) -> list[mlir.Operation]:
                 user.erase()
                 continue
             found.append(user)
-            for result in user.results:
+            for result in aliases(user):
                 if isinstance(result.type, mlir.MemRefType) and result not in seen:
                     seen.add(result)
                     todo.append(result)
+    return found
+
+
+def aliases(user: mlir.Operation) -> list[mlir.Value]:
+    """What may be a buffer that an operation uses: its results, and those of the operation that it ends a region of."""
+    found = list(user.results)
+    if user.name in ("scf.yield", "scf.condition"):
+        around = user.parent.operation
+        found += around.results
+        found += [argument for region in around.regions for block in region.blocks for argument in block.arguments]
     return found
 
 

@@ -181,3 +181,57 @@ def test_buffers_share_memory_when_their_lives_do_not_overlap(buffers: list[tupl
     for m, (a, start) in enumerate(zip(found, offsets, strict=True)):
         for b, other in list(zip(found, offsets, strict=True))[:m]:
             assert not a.overlaps(b) or start + a.size <= other or other + b.size <= start
+
+
+def test_a_loop_updates_what_it_carries_in_place() -> None:
+    text = f"""func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %e = tensor.empty() : tensor<4x8xf32>
+      %a = {NEGATE.format("%x", "%e", "4x8")}
+      %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %a) -> (tensor<4x8xf32>) {{
+        %f = tensor.empty() : tensor<4x8xf32>
+        %n = {NEGATE.format("%s", "%f", "4x8")}
+        scf.yield %n : tensor<4x8xf32>
+      }}
+      return %r : tensor<4x8xf32>
+    }}"""
+    module = bufferized(text, [x(4, 8)])
+    loop = next(op for op in operations(module) if op.name == "scf.for")
+    assert not [op.name for op in operations(loop) if op.name in ("memref.copy", "memref.alloc")]
+
+
+def test_a_loop_that_swaps_what_it_carries() -> None:
+    text = f"""func.func @main(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %x, %t = %y) -> (tensor<4x8xf32>, tensor<4x8xf32>) {{
+        %f = tensor.empty() : tensor<4x8xf32>
+        %n = {NEGATE.format("%s", "%f", "4x8")}
+        scf.yield %t, %n : tensor<4x8xf32>, tensor<4x8xf32>
+      }}
+      return %r#0, %r#1 : tensor<4x8xf32>, tensor<4x8xf32>
+    }}"""
+    bufferized(text, [x(4, 8), 2 * x(4, 8)])
+
+
+def test_a_while_loop() -> None:
+    text = f"""func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      %r = scf.while (%s = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {{
+        %v = tensor.extract %s[%c0, %c0] : tensor<4x8xf32>
+        %go = arith.cmpf ogt, %v, %zero : f32
+        scf.condition(%go) %s : tensor<4x8xf32>
+      }} do {{
+      ^bb0(%t: tensor<4x8xf32>):
+        %f = tensor.empty() : tensor<4x8xf32>
+        %n = {NEGATE.format("%t", "%f", "4x8")}
+        scf.yield %n : tensor<4x8xf32>
+      }}
+      return %r : tensor<4x8xf32>
+    }}"""
+    bufferized(text, [x(4, 8)])
+    bufferized(text, [-x(4, 8)])

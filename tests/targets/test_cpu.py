@@ -196,3 +196,42 @@ def test_the_same_text_gives_the_same_object() -> None:
     first = to_assembly(compiled(text))
     assert first == to_assembly(compiled(text))
     assert run(text, inputs, [np.empty(1003, np.float32)])[0][0] == 1000
+
+
+SQUARE = """linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+        iterator_types = ["parallel"]}} ins({0} : tensor<9xf64>) outs({1} : tensor<9xf64>) {{
+      ^bb0(%in: f64, %out: f64):
+        %p = arith.mulf %in, %in : f64
+        linalg.yield %p : f64
+      }} -> tensor<9xf64>"""
+
+
+@pytest.mark.parametrize("first", [0.5, -0.5])
+def test_buffers_of_branches_and_loops_are_kept_apart(first: float) -> None:
+    text = f"""func.func @main(%x: tensor<9xf64>, %y: tensor<9xf64>) -> (tensor<9xf64>, tensor<9xf64>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %zero = arith.constant 0.0 : f64
+      %v = tensor.extract %x[%c0] : tensor<9xf64>
+      %positive = arith.cmpf ogt, %v, %zero : f64
+      %chosen = scf.if %positive -> (tensor<9xf64>) {{
+        %e = tensor.empty() : tensor<9xf64>
+        %a = {SQUARE.format("%x", "%e")}
+        scf.yield %a : tensor<9xf64>
+      }} else {{
+        scf.yield %y : tensor<9xf64>
+      }}
+      %f = tensor.empty() : tensor<9xf64>
+      %b = {SQUARE.format("%y", "%f")}
+      %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %b) -> (tensor<9xf64>) {{
+        %g = tensor.empty() : tensor<9xf64>
+        %n = {SQUARE.format("%s", "%g")}
+        scf.yield %n : tensor<9xf64>
+      }}
+      return %chosen, %r : tensor<9xf64>, tensor<9xf64>
+    }}"""
+    x, y = np.linspace(first, 1.5, 9), np.linspace(0.9, 1.1, 9)
+    chosen, power = run(text, [x, y], [x, y])
+    np.testing.assert_array_equal(chosen, x * x if first > 0 else y)
+    np.testing.assert_allclose(power, y**16)
