@@ -320,7 +320,7 @@ class Trace:
 
     def boolean_mask(self, index: Any, array: Traced) -> Any:
         """The index as a mask that broadcasts to the array, or None if it is no mask."""
-        if getattr(index, "dtype", None) != np.bool_ or np.ndim(index) == 0:
+        if getattr(index, "dtype", None) != np.bool_:
             return None
         shape = np.shape(index)
         if shape != array.shape[: len(shape)]:
