@@ -221,6 +221,11 @@ class Traced:
         """Store a value of exactly this shape and dtype."""
         self._check_alive()
         self._check_ambiguous("write")
+        if self._scalar:
+            raise DTypeError(
+                "a NumPy scalar cannot be stored into: only arrays change in place",
+                help="make a new value, `x = x + 1`, or a 0-d array first, `np.array(x)`",
+            )
         if self._cell.frozen is not None:
             raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
         for view in self._views:
@@ -250,7 +255,7 @@ class Traced:
     def _viewed(self, *views: ViewOp) -> Traced:
         """A further view of the same cell; a copy where NumPy's reshape has to copy."""
         self._check_alive()
-        result = self
+        result = self._copy() if self._scalar else self
         for view in views:
             if view.shape == result._shape and isinstance(view, Reshape):
                 continue

@@ -290,7 +290,7 @@ class Trace:
     def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
         """`np.array`: nested lists of numbers and traced arrays."""
         if isinstance(data, Traced):
-            result = data._copy(c_order=data._keeps_c_order()) if copy else data
+            result = data._copy(c_order=data._keeps_c_order()) if copy or data._scalar else data
             return result if dtype is None else result.astype(dtype, copy=False)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
             parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
