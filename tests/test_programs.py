@@ -1,0 +1,154 @@
+"""Random programs against NumPy: operations, slices, views, stores and masks over several dtypes, element for element.
+
+The numbers are small integers, in floats too, so that every order of summation is exact and no tolerance is needed.
+`MLIRML_FUZZ=20000` runs so many programs, other ones each time.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import mlirml as ml
+from mlirml.errors import CaptureError
+from tests.oracle import TARGETS, assert_same, cloned
+
+COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
+DTYPES = ["float64", "float32", "int64", "int32", "int8", "uint8", "bool", "float16"]
+# Integers up to here, and sums of them, are exact in a float dtype.
+EXACT = {"float16": 2**10, "float32": 2**22, "float64": 2**50}
+SHAPES = [(), (1,), (3,), (4,), (0,), (3, 4), (4, 3), (1, 4), (3, 1), (2, 3, 4), (2, 1, 3), (5, 17), (70,)]
+BINARY = ["{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "np.where({} > 1, {}, 2)"]
+COMPARISONS = ["{} < {}", "{} >= {}", "{} == {}", "{} != {}", "np.logical_or({}, {})", "np.logical_and({}, {} > 0)"]
+UNARY = [
+    "-{}", "abs({})", "np.square({})", "np.sign({})", "{} + 2", "3 - {}", "{} * -1", "{} // 2", "{} % 3", "{} > 0",
+    "np.logical_not({})", "~({} > 1)", "np.clip({}, 1, 3)", "np.floor({})", "+{}", "{}.copy()", "{} * True",
+    "{}.astype(np.int64)", "{}.astype(np.float64)", "{}.astype(np.float32)", "{}.astype(bool)", "np.zeros_like({})",
+    "np.where({} > 0, {}, {})", "np.full_like({}, 2)",
+]  # fmt: skip
+SHAPED = [
+    "{}.T", "{}.reshape(-1)", "np.ravel({})", "np.flip({})", "{}[::-1]", "{}[None]", "{}[..., None]", "np.squeeze({})",
+    "np.expand_dims({}, 0)", "np.moveaxis({}, 0, -1)", "np.swapaxes({}, 0, -1)", "{}[1:]", "{}[..., ::2]", "{}[0]",
+    "{}[-1:]", "{}[..., 1]", "np.broadcast_to({}, (2, *{}.shape))", "{}.reshape({}.shape[::-1])", "{}[:, ::-2]",
+    "np.split({}, [1])[1]", "np.transpose({})[1:]", "{}.reshape(*{}.shape, 1)", "{}[...]", "{}[1, ..., 0]",
+]  # fmt: skip
+REDUCTIONS = [
+    "np.sum({})", "{}.sum(0)", "{}.sum(-1, keepdims=True)", "np.max({}, axis=-1)", "{}.min(axis=0)", "np.any({}, 0)",
+    "np.all({} > 0)", "np.argmax({}, 0)", "np.argmin({})", "np.count_nonzero({}, axis=-1)", "{}.max(keepdims=True)",
+    "np.sum({}, (0, -1))", "np.add.reduce({})",
+]  # fmt: skip
+JOINS = [
+    "np.concatenate([{}, {}])", "np.stack([{}, {}])", "np.concatenate([{}, {}], -1)", "np.vstack([{}, {}])",
+    "np.hstack([{}, {}])", "{} @ {}", "{} @ {}.T", "np.dot({}, {})", "np.outer({}, {})", "np.einsum('...i,...i', {}, {})",
+    "np.einsum('ij,jk', {}, {})",
+]  # fmt: skip
+STORES = [
+    "{}[...] = {}", "{}[0] = {}", "{}[1:] = {}", "{}[::-1] = {}", "{} += {}", "{} *= 2", "{}[..., 0] = {}", "{}[1:] += {}",
+    "{}[{} > 0] = 1", "{}[:-1] = {}[1:]", "{}[:] = 3", "{}[..., ::2] -= 1", "{}.T[1:] = {}", "{}.fill(2)", "{} -= {}[::-1]",
+    "np.copyto({}, {}, 'unsafe')", "np.add({}, 1, out={})", "{}[1:][0] = {}", "{}[-1, ..., 1:] = 0",
+]  # fmt: skip
+KNOWN = [
+    "np.arange(4)",
+    "np.ones((3, 4))",
+    "np.zeros((2, 3, 4), np.int32)",
+    "np.eye(3)",
+    "np.arange(12.0).reshape(3, 4)",
+]
+OF_ONE = {*UNARY, *SHAPED, "{}[{} > 0] = 1"}
+TEMPLATES = [*BINARY * 3, *COMPARISONS, *UNARY, *SHAPED * 2, *REDUCTIONS, *JOINS, *STORES * 2, *KNOWN]
+
+
+@dataclass
+class Program:
+    """Source text and inputs."""
+
+    lines: list[str]
+    inputs: list[Any]
+
+    def source(self) -> str:
+        """A function that returns every variable."""
+        arguments = ", ".join(f"a{i}" for i in range(len(self.inputs)))
+        made = [line.partition(" = ")[0] for line in self.lines]
+        body = [*self.lines, f"return [{', '.join(name for name in made if name.isalnum())}]"]
+        return f"def program({arguments}):\n" + "".join(f"    {line}\n" for line in body)
+
+    def function(self) -> Any:
+        """The compiled source."""
+        scope: dict[str, Any] = {"np": np, "__name__": "random_program"}
+        exec(compile(self.source(), "<random program>", "exec"), scope)
+        return scope["program"]
+
+    def is_exact(self) -> bool:
+        """Whether NumPy runs the program without rounding anything."""
+        arguments = cloned(self.inputs)
+        with np.errstate(all="ignore"):
+            try:
+                results = self.function()(*arguments)
+            except (ValueError, TypeError, IndexError, OverflowError, AttributeError):
+                return False
+        return all(map(_is_exact, [*results, *arguments]))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """A program whose every line NumPy runs, with results that are exact."""
+    program = Program([], [_input(draw) for _ in range(draw(st.integers(1, 3)))])
+    names = [f"a{i}" for i in range(len(program.inputs))]
+    for number in range(draw(st.integers(1, 14))):
+        template = draw(st.sampled_from(TEMPLATES))
+        count = template.count("{}")
+        one = [draw(st.sampled_from(names))] * count
+        line = template.format(*(one if template in OF_ONE else [draw(st.sampled_from(names)) for _ in one]))
+        longer = Program([*program.lines, line if template in STORES else f"v{number} = {line}"], program.inputs)
+        if longer.is_exact():
+            program = longer
+            names += [] if template in STORES else [f"v{number}"]
+    return program
+
+
+def _input(draw: st.DrawFn) -> Any:
+    shape, dtype = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(DTYPES))
+    values = np.random.default_rng(draw(st.integers(0, 7))).integers(-3, 4, shape)
+    array = np.asarray(values % 4 if dtype == "uint8" else values).astype(dtype)
+    layout = draw(st.sampled_from(["plain", "plain", "Fortran", "strided", "backwards", "number"]))
+    if layout == "number" and shape == () and dtype in ("int64", "float64", "bool"):
+        return array.item()
+    if layout == "Fortran":
+        return array.copy(order="F")
+    if layout == "strided" and array.ndim:
+        return np.repeat(array, 2, axis=-1)[..., ::2]
+    return array[::-1].copy()[::-1] if layout == "backwards" and array.ndim else array
+
+
+def _is_exact(value: Any) -> bool:
+    array = np.asarray(value)
+    if array.size > 4000 or array.dtype.name not in DTYPES:
+        return False
+    limit = EXACT.get(array.dtype.name)
+    if limit is None:
+        return True
+    return bool(np.all(np.isfinite(array))) and float(np.abs(array).sum(dtype=np.float64)) <= limit
+
+
+@settings(max_examples=COUNT or 150, derandomize=not COUNT, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_random_programs(program: Program) -> None:
+    note(program.source())
+    function = program.function()
+    expected_inputs = cloned(program.inputs)
+    with np.errstate(all="ignore"):
+        expected = function(*expected_inputs)
+    for target in TARGETS:
+        inputs = cloned(program.inputs)
+        try:
+            given = ml.compile(function, target)(*inputs)
+        except CaptureError as error:
+            assert "NumPy may or may not have made a copy" in error.message, error
+            continue
+        assert_same(given, expected, f"{target}: result")
+        assert_same(inputs, expected_inputs, f"{target}: arguments")
