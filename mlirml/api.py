@@ -212,9 +212,11 @@ class Compiled(Dispatcher):
                 hash(value)
             except TypeError:
                 path = place if isinstance(place, str) else names[place]
+                array = isinstance(value, np.ndarray)
                 raise ArgumentError(
                     f"static argument `{path}` is a {type(value).__name__}, which is not hashable",
-                    help="pass a tuple" if isinstance(value, list) else None,
+                    location=_definition(self.fn),
+                    help="arrays cannot be static" if array else "pass a tuple of what it holds",
                 ) from None
         dynamic = _without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
@@ -247,7 +249,9 @@ class Compiled(Dispatcher):
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(f"{self._name}{signature}: {error}", location=_definition(self.fn), help=None) from None
+            plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+            shown = f"{self._name}{inspect.Signature(plain)}"
+            raise ArgumentError(f"{shown}: {error}", location=_definition(self.fn)) from None
 
     def _build(self, call: _Call) -> _Build:
         key = call.key()

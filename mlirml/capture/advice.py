@@ -14,7 +14,7 @@ import numpy as np
 
 from mlirml.errors import SourceLocation
 
-STATIC = "list the argument in `static_argnums` to compile for its value"
+STATIC = "make the argument static (`static_argnums`)"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _CALLS = {
     "max": "use `np.maximum(a, b)`, or `np.max(x)` for all elements",
@@ -170,7 +170,7 @@ def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
     if isinstance(node, (ast.If, ast.IfExp)) and _asks(node, node.test, location):
         return "a branch", node.test, "select with `np.where(condition, a, b)`"
     if isinstance(node, ast.While) and _asks(node, node.test, location):
-        return "a loop", node.test, "run a fixed number of steps, and keep what is finished with `np.where`"
+        return "a loop", node.test, "loop a fixed number of times, with `np.where`"
     if isinstance(node, ast.Assert) and _asks(node, node.test, location):
         return "an assertion", node.test, "return the condition, and check it outside"
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
@@ -201,7 +201,7 @@ def _conversion(node: ast.AST, location: SourceLocation) -> _Finding | None:
     if isinstance(node, ast.Call):
         return _call(node)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return "a store into a real NumPy array", node, REAL_ARRAY
+        return "a store into a real array", node, REAL_ARRAY
     if isinstance(node, ast.Subscript):
         return "an index", node, f"use Python integers or slices, or {STATIC}"
     return None
@@ -214,6 +214,9 @@ def _call(node: ast.Call) -> _Finding:
         return f"`{callee}()`", node, _CALLS[callee]
     if callee in (f"math.{name}", name) and hasattr(math, name) and hasattr(np, name):
         return f"`{callee}()`", node, f"use `np.{name}`"
+    kind = getattr(np, name, None)
+    if isinstance(kind, type) and issubclass(kind, np.generic):
+        return f"`{callee}()`", node, f"convert with `x.astype({callee})`"
     if callee in (f"np.{name}", f"numpy.{name}") and name.isidentifier():
         return f"`{callee}()`", node, f"use Python numbers for sizes and limits, or {STATIC}"
     return f"`{callee}()`", node, "write it with `np.` functions, or call it outside and pass its result as an argument"

@@ -440,7 +440,7 @@ class Traced:
         if what in ("a branch", "a loop") and self._is_weak():
             help = f"{help}, or {advice.STATIC}"
         raise TracedBoolError(
-            f"{what} needs the value of {self._describe()}, which is known only when the program runs",
+            f"{what} needs the value of {self._describe()}, known only when the program runs",
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
@@ -578,7 +578,7 @@ def _known_index(index: Any) -> Any:
             if known is None:
                 raise UnsupportedSyntaxError(
                     f"indexing with a traced value ({item._describe()}) is not compiled yet",
-                    help="use Python integers or slices, or name the argument in `static_argnums`",
+                    help=f"use Python integers or slices, or {advice.STATIC}",
                 )
             item = known if known.shape else int(known)
         result.append(item)

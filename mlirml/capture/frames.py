@@ -1,9 +1,10 @@
-"""Find the user's source position: the innermost Python frame that belongs neither to mlirml nor to NumPy."""
+"""Find the user's source position: the innermost frame that is none of mlirml, NumPy and the standard library."""
 
 from __future__ import annotations
 
 import itertools
 import linecache
+import os
 import sys
 from types import CodeType, FrameType
 
@@ -13,12 +14,15 @@ from mlirml.errors import CaptureError, SourceLocation
 _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
 _DECORATOR_LINES = 50
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def _internal(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__", "")
     root = name.partition(".")[0] if isinstance(name, str) else ""
-    return root in ("mlirml", "numpy", "contextlib")
+    file = frame.f_code.co_filename
+    # By the file: a module of the user's may be called `test` or `code` too.
+    return root in ("mlirml", "numpy") or (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file)
 
 
 def user_location(depth: int = 1) -> SourceLocation | None:

@@ -47,7 +47,9 @@ def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | No
         f"argument `{path}`: Python integer {number} is out of bounds for {name}",
         location=place,
         notes=(f"{name} holds the integers from {limits.min} to {limits.max}",),
-        help="convert the array that it meets to a wider dtype, or pass a float",
+        help="pass a float"
+        if dtype.itemsize == 8
+        else "convert the array that it meets to a wider dtype, or pass a float",
     )
 
 
@@ -64,7 +66,7 @@ def _store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[st
                 what += f", and shares memory with argument `{paths[i]}`"
                 return LaunchError(what, location=place, help=copy.replace("a copy", "a copy of one of them"))
         if any(_overlap(array, constant) for constant in captured.constants):
-            what += ", and shares memory with an array that the function reads from outside"
+            what += ", and shares memory with an array from outside the function"
             return LaunchError(what, location=place, help=copy)
     return None
 

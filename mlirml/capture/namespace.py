@@ -144,7 +144,7 @@ class _Random:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with at_user_line():
             raise UnsupportedSyntaxError(
-                f"`{self._name}` inside a compiled function would draw once, when it is traced",
+                f"`{self._name}` would draw once, when the function is traced",
                 help="draw outside, and pass the numbers as an argument",
             )
 

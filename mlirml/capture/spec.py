@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture.advice import STATIC
 from mlirml.dialects.dtypes import describe, is_supported, tensor_type
 from mlirml.errors import ArgumentError, DTypeError
 
@@ -69,7 +70,7 @@ def as_array(leaf: Any, path: str) -> np.ndarray:
     if not arrayish and not hasattr(leaf, "__array_interface__") and not _has_buffer(leaf):
         raise ArgumentError(
             f"argument `{path}` is a {type(leaf).__name__}, not an array, a number or a container of them",
-            help="pass an array, or name it in `static_argnums` to compile for its value",
+            help=f"pass an array, or {STATIC}",
         )
     array = np.asarray(leaf)
     _check_dtype(array.dtype, f"argument `{path}`")

@@ -18,7 +18,7 @@ from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
-from mlirml.dialects.dtypes import is_supported
+from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
 from mlirml.dialects.ops.views import ViewOp
 from mlirml.errors import (
@@ -42,6 +42,12 @@ _ARITHMETIC = {
     np.add, np.subtract, np.multiply, np.floor_divide, np.remainder, np.power, np.negative, np.positive, np.absolute,
     np.invert, np.left_shift, np.right_shift,
 }  # fmt: skip
+
+_HARMLESS_HELP = {
+    "where": "select with `np.where`",
+    "order": "results are in C order",
+    "casting": "convert the operands with `.astype(...)`",
+}
 
 _CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
 
@@ -203,7 +209,7 @@ class Trace:
                 if given is not default and not (isinstance(given, str) and given == default):
                     raise UnsupportedSyntaxError(
                         f"`np.{record.name}`: the argument `{option}` is not compiled",
-                        help="select with `np.where`" if option == "where" else None,
+                        help=_HARMLESS_HELP.get(option),
                     )
         try:
             bound = record.signature.bind(*args, **kwargs)
@@ -404,6 +410,8 @@ def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
         result: Traced = spread if dtype is None else spread.astype(dtype)
         return result
     number = value._known() if isinstance(value, Traced) else value
+    if type(number) is int and dtype is not None:
+        check_integer("fill", number, as_dtype(dtype))
     try:
         array = np.broadcast_to(np.asarray(number, dtype), np.zeros(0).reshape(0).shape if shape == 0 else shape)
     except (TypeError, OverflowError, ValueError) as error:

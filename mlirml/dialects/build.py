@@ -292,7 +292,7 @@ class Builder:
         if value not in self.arguments:
             raise DTypeError(
                 f"a value computed from Python integers is narrowed to {short_name(dtype)}, and may not fit",
-                help=f"convert it yourself, `np.{dtype.name}(x)`, or pass the argument as a NumPy scalar",
+                help=f"convert it, `np.asarray(n).astype(np.{dtype.name})`, or pass the argument as a NumPy scalar",
             )
         limits = np.iinfo(dtype)
         narrow = self.arguments.index(value), int(limits.min), int(limits.max), dtype.name
