@@ -1,0 +1,105 @@
+"""Random numbers inside of a compiled function would be drawn once."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+GENERATOR = np.random.default_rng(0)
+
+
+def drawn(x: Any) -> Any:
+    return x + np.random.rand(3)
+
+
+def new_generator(x: Any) -> Any:
+    return x + np.random.default_rng(0).normal(size=3)
+
+
+def global_generator(x: Any) -> Any:
+    return x + GENERATOR.normal(size=3)
+
+
+def python_random(x: Any) -> Any:
+    return x + random.random()
+
+
+def imported(x: Any) -> Any:
+    from numpy.random import rand
+
+    return x + rand(3)
+
+
+def test_a_function() -> None:
+    check_error(
+        lambda: ml.compile(drawn)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `np.random.rand` would draw once, when the function is traced
+          --> test_random.py:17:16 (drawn)
+            |
+         17 |     return x + np.random.rand(3)
+            |                ^^^^^^^^^^^^^^
+           = help: draw outside, and pass the numbers as an argument
+        """,
+    )
+
+
+def test_a_new_generator() -> None:
+    check_error(
+        lambda: ml.compile(new_generator)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `np.random.default_rng` would draw once, when the function is traced
+          --> test_random.py:21:16 (new_generator)
+            |
+         21 |     return x + np.random.default_rng(0).normal(size=3)
+            |                ^^^^^^^^^^^^^^^^^^^^^
+           = help: draw outside, and pass the numbers as an argument
+        """,
+    )
+
+
+def test_a_global_generator() -> None:
+    check_error(
+        lambda: ml.compile(global_generator)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `Generator.normal` would draw once, when the function is traced
+          --> test_random.py:25:16 (global_generator)
+            |
+         25 |     return x + GENERATOR.normal(size=3)
+            |                ^^^^^^^^^^^^^^^^
+           = help: draw outside, and pass the numbers as an argument
+        """,
+    )
+
+
+def test_the_module_random() -> None:
+    check_error(
+        lambda: ml.compile(python_random)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `random.random` would draw once, when the function is traced
+          --> test_random.py:29:16 (python_random)
+            |
+         29 |     return x + random.random()
+            |                ^^^^^^^^^^^^^
+           = help: draw outside, and pass the numbers as an argument
+        """,
+    )
+
+
+def test_an_import_inside() -> None:
+    check_error(
+        lambda: ml.compile(imported)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `np.random.rand` would draw once, when the function is traced
+          --> test_random.py:33:5 (imported)
+            |
+         33 |     from numpy.random import rand
+            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: draw outside, and pass the numbers as an argument
+        """,
+    )

@@ -1,0 +1,155 @@
+"""NumPy functions that are not compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+
+def spectrum(x: Any) -> Any:
+    return np.fft.fft(x)
+
+
+def singular_values(x: Any) -> Any:
+    return np.linalg.svd(x)
+
+
+def length(x: Any) -> Any:
+    return np.linalg.norm(x)
+
+
+def running_sum(x: Any) -> Any:
+    return np.cumsum(x)
+
+
+def sorted_array(x: Any) -> Any:
+    return x.sort()
+
+
+def accumulated(x: Any) -> Any:
+    return np.add.accumulate(x)
+
+
+def added_at(x: Any) -> Any:
+    np.add.at(x, 0, 1.0)
+    return x
+
+
+def rounded(x: Any) -> Any:
+    return np.round(x, 2)
+
+
+def test_fft() -> None:
+    check_error(
+        lambda: ml.compile(spectrum)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.fft.fft` is not compiled
+          --> test_unsupported_function.py:14:12 (spectrum)
+            |
+         14 |     return np.fft.fft(x)
+            |            ^^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
+        """,
+    )
+
+
+def test_svd() -> None:
+    check_error(
+        lambda: ml.compile(singular_values)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.linalg.svd` is not compiled
+          --> test_unsupported_function.py:18:12 (singular_values)
+            |
+         18 |     return np.linalg.svd(x)
+            |            ^^^^^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
+        """,
+    )
+
+
+def test_norm() -> None:
+    check_error(
+        lambda: ml.compile(length)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.linalg.norm` is not compiled
+          --> test_unsupported_function.py:22:12 (length)
+            |
+         22 |     return np.linalg.norm(x)
+            |            ^^^^^^^^^^^^^^^^^
+           = help: write `np.sqrt(np.sum(x * x))`
+        """,
+    )
+
+
+def test_a_similar_name() -> None:
+    check_error(
+        lambda: ml.compile(running_sum)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.cumsum` is not compiled
+          --> test_unsupported_function.py:26:12 (running_sum)
+            |
+         26 |     return np.cumsum(x)
+            |            ^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument; compiled functions with a similar name: np.sum
+        """,
+    )
+
+
+def test_a_method() -> None:
+    check_error(
+        lambda: ml.compile(sorted_array)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: the array attribute `.sort` is not compiled
+          --> test_unsupported_function.py:30:12 (sorted_array)
+            |
+         30 |     return x.sort()
+            |            ^^^^^^
+           = help: sort outside, and pass the result as an argument
+        """,
+    )
+
+
+def test_accumulate() -> None:
+    check_error(
+        lambda: ml.compile(accumulated)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.add.accumulate` is not compiled
+          --> test_unsupported_function.py:34:12 (accumulated)
+            |
+         34 |     return np.add.accumulate(x)
+            |            ^^^^^^^^^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
+        """,
+    )
+
+
+def test_at() -> None:
+    check_error(
+        lambda: ml.compile(added_at)(np.ones((3, 3))),
+        """
+        mlirml.UnsupportedSyntaxError: `np.add.at` is not compiled
+          --> test_unsupported_function.py:38:5 (added_at)
+            |
+         38 |     np.add.at(x, 0, 1.0)
+            |     ^^^^^^^^^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
+        """,
+    )
+
+
+def test_round_to_decimals() -> None:
+    check_error(
+        lambda: ml.compile(rounded)(np.ones((3, 3))),
+        """
+        mlirml.DTypeError: round: only decimals=0 is compiled
+          --> test_unsupported_function.py:43:12 (rounded)
+            |
+         43 |     return np.round(x, 2)
+            |            ^^^^^^^^^^^^^^
+           = help: scale first: `np.rint(x * 10**d) / 10**d`
+        """,
+    )

@@ -1,0 +1,50 @@
+"""A loop that ends when the data say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+
+def double(x: Any) -> Any:
+    while x < 10:
+        x = x * 2
+    return x
+
+
+def converge(x: Any) -> Any:
+    while np.max(np.abs(x)) > 1e-3:
+        x = x / 2
+    return x
+
+
+def test_a_number() -> None:
+    check_error(
+        lambda: ml.compile(double)(2.0),
+        """
+        mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
+          --> test_while.py:14:11 (double)
+            |
+         14 |     while x < 10:
+            |           ^^^^^^
+           = help: loop a fixed number of times, with `np.where`, or make the argument static (`static_argnums`)
+        """,
+    )
+
+
+def test_a_reduction() -> None:
+    check_error(
+        lambda: ml.compile(converge)(np.ones(3)),
+        """
+        mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
+          --> test_while.py:20:11 (converge)
+            |
+         20 |     while np.max(np.abs(x)) > 1e-3:
+            |           ^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: loop a fixed number of times, with `np.where`
+        """,
+    )
