@@ -21,8 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import main_function, mlir, named_function
+from mlirml.ir import block_ops, main_function, mlir, named_function
 from mlirml.passes import Pass, register
+from mlirml.pipelines.split_function import NO_INLINE
 
 ENTRY = "entry"
 
@@ -36,6 +37,7 @@ class EmitEntryPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        keep_apart(module)
         with main.location, mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
             count = len(main.regions[0].blocks[0].arguments)
             emit_entry(main, count)
@@ -45,6 +47,14 @@ class EmitEntryPass(Pass):
 def entry_function(module: mlir.Operation) -> mlir.Operation:
     """The `llvm.func @entry` of a module."""
     return named_function(module, ENTRY)
+
+
+def keep_apart(module: mlir.Operation) -> None:
+    """Tell LLVM which functions must not be inlined; `func.func` has no word for it that lowering keeps."""
+    for function in block_ops(module.regions[0].blocks[0]):
+        if NO_INLINE in function.attributes:
+            del function.attributes[NO_INLINE]
+            function.attributes["no_inline"] = mlir.UnitAttr.get()
 
 
 def mark_private(main: mlir.Operation, count: int) -> None:

@@ -31,12 +31,8 @@ from mlirml.dialects.mlirml import parallel_for
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
+from mlirml.pipelines.captures import Captures, replace_operands
 
-_VIEWS = (
-    "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview", "memref.cast",
-    "memref.extract_strided_metadata",
-)  # fmt: skip
-_REBUILT = ("arith.constant", "memref.get_global", *_VIEWS)
 _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 
 
@@ -107,7 +103,11 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
     name = f"{mlir.StringAttr(function.attributes['sym_name']).value}.parallel{number}"
     lower, upper, step = bounds(op)
     grain = mlir.IntegerAttr(op.attributes["mlirml.grain"]).value if "mlirml.grain" in op.attributes else 1
-    captures = Captures(op)
+    block = op.regions[0].blocks[0]
+    captures = Captures(block_ops(block), list(block.arguments))
+    if constant_of(step) != 1:
+        captures.add(lower)
+    captures.add(step)
     captured = list(captures.values)
     with op.location:
         body = build_function(name, function, [v.type for v in captured], noalias(captured, function))
@@ -142,55 +142,6 @@ def constant_of(value: mlir.Value) -> int | None:
     if op is None or op.name != "arith.constant":
         return None
     return int(mlir.IntegerAttr(op.attributes["value"]).value)
-
-
-class Captures:
-    """What a parallel loop uses from outside: `values` are passed, `rebuilt` operations are built again inside."""
-
-    def __init__(self, op: mlir.Operation) -> None:
-        self.values: dict[mlir.Value, None] = {}
-        self.rebuilt: dict[mlir.Operation, None] = {}
-        inside: set[mlir.Value] = set()
-        for inner in operations(op):
-            inside.update(inner.results)
-            for region in inner.regions:
-                for block in region.blocks:
-                    inside.update(block.arguments)
-            if inner != op:
-                for operand in inner.operands:
-                    if operand not in inside:
-                        self.add(operand)
-        lower, _, step = op.operands
-        if constant_of(step) != 1:
-            self.add(lower)
-        self.add(step)
-
-    def add(self, value: mlir.Value) -> None:
-        owner = defining_op(value)
-        if owner is None or owner.name not in _REBUILT:
-            self.values[value] = None
-        elif owner not in self.rebuilt:
-            for operand in owner.operands:
-                self.add(operand)
-            self.rebuilt[owner] = None
-
-    def rebuild(self, arguments: list[mlir.Value]) -> dict[mlir.Value, mlir.Value]:
-        """Build constants and views at the insertion point; gives what stands for each outer value."""
-        environment = dict(zip(self.values, arguments, strict=True))
-        for op in self.rebuilt:
-            copy = op.clone().operation
-            for position, operand in enumerate(op.operands):
-                copy.operands[position] = environment[operand]
-            environment.update(zip(op.results, copy.results, strict=True))
-        return environment
-
-
-def replace_operands(op: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> None:
-    """Use the inner values everywhere inside `op`."""
-    for inner in operations(op):
-        for position, operand in enumerate(inner.operands):
-            if operand in environment:
-                inner.operands[position] = environment[operand]
 
 
 def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-schedule-contract{{{contract}}},mlirml-bufferize,mlirml-widen-bools,mlirml-lower-contract{{{contract}}},"
-    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,mlirml-outline-parallel"
+    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,mlirml-outline-parallel,"
+    "mlirml-split-function"
 )
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
@@ -26,7 +27,7 @@ LOWER = (
 )
 PASSES = (
     "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_loops", "plan_buffers",
-    "outline_parallel", "expand_math", "lower_parallel", "emit_entry",
+    "outline_parallel", "split_function", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 

@@ -1,0 +1,87 @@
+// RUN: mlirml-opt %s --split-input-file "--mlirml-split-function=max-ops=6" | filecheck %s
+
+// Each part builds its views and constants itself; the arguments of @main do not overlap, its workspace is one buffer.
+// CHECK: func.func private @main.part0(%[[X:.*]]: memref<8xf32> {llvm.noalias}, %[[W:.*]]: memref<64xi8> {llvm.noalias})
+// CHECK-SAME: attributes {mlirml.no_inline}
+// CHECK-DAG: %[[T:.*]] = memref.view %[[W]]
+// CHECK: scf.for
+// CHECK: memref.load %[[X]]
+// CHECK: memref.store {{.*}}, %[[T]]
+// CHECK: func.func private @main.part1(%[[W:.*]]: memref<64xi8> {llvm.noalias}, %[[Y:.*]]: memref<8xf32> {llvm.noalias})
+// CHECK-DAG: %[[T:.*]] = memref.view %[[W]]
+// CHECK: memref.load %[[T]]
+// CHECK: memref.store {{.*}}, %[[Y]]
+// CHECK: func.func @main(%arg0: memref<8xf32>, %arg1: memref<8xf32>, %arg2: memref<64xi8>)
+// CHECK-NEXT: call @main.part0(%arg0, %arg2)
+// CHECK-NEXT: call @main.part1(%arg2, %arg1)
+// CHECK-NEXT: return
+func.func @main(%x: memref<8xf32>, %y: memref<8xf32>, %w: memref<64xi8>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %t = memref.view %w[%c0][] : memref<64xi8> to memref<8xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    %2 = math.absf %1 : f32
+    memref.store %2, %t[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %t[%i] : memref<8xf32>
+    %1 = arith.mulf %0, %0 : f32
+    memref.store %1, %y[%i] : memref<8xf32>
+  }
+  return
+}
+
+// -----
+
+// No cut while a scalar is needed further on; a stack buffer stays where it is.
+// CHECK: func.func private @main.part0(%[[X:[^:]*]]: memref<8xf32> {llvm.noalias}, %[[A:[^:]*]]: memref<1xf32>)
+// CHECK: memref.load %[[X]]
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.store {{.*}}, %[[A]]
+// CHECK: func.func private @main.part1(%[[A:[^:]*]]: memref<1xf32>, %[[X:[^:]*]]: memref<8xf32> {llvm.noalias})
+// CHECK: func.func @main
+// CHECK-NEXT: memref.alloca
+// CHECK-NEXT: call @main.part0
+// CHECK-NEXT: call @main.part1
+// CHECK-NEXT: return
+func.func @main(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %a = memref.alloca() : memref<1xf32>
+  %s = memref.load %x[%c0] : memref<8xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    %2 = math.absf %1 : f32
+    memref.store %2, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    memref.store %s, %x[%i] : memref<8xf32>
+  }
+  memref.store %s, %a[%c0] : memref<1xf32>
+  %r = memref.load %a[%c0] : memref<1xf32>
+  memref.store %r, %x[%c1] : memref<8xf32>
+  return
+}
+
+// -----
+
+// A short function stays whole.
+// CHECK-NOT: func.func private
+// CHECK: func.func @main
+// CHECK: scf.for
+func.func @main(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    memref.store %0, %x[%i] : memref<8xf32>
+  }
+  return
+}

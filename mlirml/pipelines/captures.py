@@ -1,0 +1,65 @@
+"""What operations use from outside when they move into a function: values that are passed, and views built again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.ir import defining_op, mlir, operations
+
+VIEWS = (
+    "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview", "memref.cast",
+    "memref.extract_strided_metadata",
+)  # fmt: skip
+REBUILT = ("arith.constant", "memref.get_global", *VIEWS)
+
+
+class Captures:
+    """What operations use from outside: `values` are passed, `rebuilt` operations are built again inside.
+
+    `own` are values of the block that the operations stand in, which move with them; `names` may be built again.
+    """
+
+    def __init__(
+        self, ops: Sequence[mlir.Operation], own: Sequence[mlir.Value] = (), names: Sequence[str] = REBUILT
+    ) -> None:
+        self.values: dict[mlir.Value, None] = {}
+        self.rebuilt: dict[mlir.Operation, None] = {}
+        self._names = names
+        inside = set(own)
+        for op in ops:
+            for inner in operations(op):
+                inside.update(inner.results)
+                for region in inner.regions:
+                    for block in region.blocks:
+                        inside.update(block.arguments)
+                for operand in inner.operands:
+                    if operand not in inside:
+                        self.add(operand)
+
+    def add(self, value: mlir.Value) -> None:
+        """Take note of a value from outside."""
+        owner = defining_op(value)
+        if owner is None or owner.name not in self._names:
+            self.values[value] = None
+        elif owner not in self.rebuilt:
+            for operand in owner.operands:
+                self.add(operand)
+            self.rebuilt[owner] = None
+
+    def rebuild(self, arguments: Sequence[mlir.Value]) -> dict[mlir.Value, mlir.Value]:
+        """Build constants and views at the insertion point; gives what stands for each outer value."""
+        environment = dict(zip(self.values, arguments, strict=True))
+        for op in self.rebuilt:
+            copy = op.clone().operation
+            for position, operand in enumerate(op.operands):
+                copy.operands[position] = environment[operand]
+            environment.update(zip(op.results, copy.results, strict=True))
+        return environment
+
+
+def replace_operands(op: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> None:
+    """Use the inner values everywhere inside `op`."""
+    for inner in operations(op):
+        for position, operand in enumerate(inner.operands):
+            if operand in environment:
+                inner.operands[position] = environment[operand]
