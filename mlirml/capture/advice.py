@@ -7,7 +7,7 @@ import builtins
 import linecache
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from mlirml.errors import SourceLocation
 
 STATIC = "make the argument static (`static_argnums`)"
+PRINT = "`print(x)` shows shape and dtype while tracing; return the array to see its value"
+_STORE = "a store into a real array"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _CALLS = {
     "max": "use `np.maximum(a, b)`, or `np.max(x)` for all elements",
@@ -39,21 +41,42 @@ class Advice:
     help: str
 
 
-def on_truth_test(location: SourceLocation | None) -> Advice | None:
+def on_truth_test(location: SourceLocation | None, what: str) -> Advice | None:
     """Advice for a place where Python asks whether an array is true."""
-    return _advise(location, _truth_test)
+    if location is None:
+        return None
+    nodes = list(_around(location))
+    found = [(i, f) for i, f in enumerate(_truth_test(node, location) for node in nodes) if f is not None]
+    if not found or (not location.column and len(found) > 1 and not isinstance(found[0][1][1], ast.BoolOp)):
+        return None
+    position, finding = found[0]
+    return _made(location, _with_control(finding, nodes[position + 1 :], location))
 
 
-def on_conversion(location: SourceLocation | None) -> Advice | None:
-    """Advice for a place where an array is converted to a Python number or to a real NumPy array."""
-    return _advise(location, _conversion)
+def on_conversion(location: SourceLocation | None, what: str) -> Advice | None:
+    """Advice for a place where an array is converted to a Python number or to a real NumPy array.
+
+    `what` is how Python asks: "`float()`", say, for the function `float` and for `math.exp` too.
+    """
+    if location is None:
+        return None
+    found = [f for f in (_conversion(node) for node in _around(location)) if f is not None]
+    if not location.column:  # only the line is known: the likeliest must be the only one
+        ranks = [0 if f[0] == what else 1 if f[0] == _STORE else 2 for f in found]
+        found = [f for f, rank in zip(found, ranks) if rank == min(ranks)]
+        found = found if len(found) == 1 else []
+    return _made(location, found[0]) if found else None
 
 
 def in_user_words(help: str, location: SourceLocation | None) -> str:
     """The help with `x1` and `x2` replaced by the operands that stand in the source."""
-    found = [_operands(node) for node in _around(location)] if location is not None else []
-    found = [f for f in found if f]
-    if not found or (len(found) > 1 and location is not None and not location.column):
+    nodes = list(_around(location)) if location is not None else []
+    if location is not None and not location.column:  # only the line is known: the operator, not a call beside it
+        nodes = [n for n in nodes if _operands(n)]
+        nodes = [n for n in nodes if not isinstance(n, ast.Call)] or nodes
+        nodes = nodes if len(nodes) == 1 else []
+    found = [f for f in map(_operands, nodes) if f]
+    if not found:
         return help
     texts = [ast.unparse(n) if isinstance(n, _SIMPLE) else f"({ast.unparse(n)})" for n in found[0]]
     return re.sub(r"\bx([12])\b", lambda m: texts[int(m[1]) - 1] if int(m[1]) <= len(texts) else m[0], help)
@@ -93,23 +116,6 @@ def _operands(node: ast.AST) -> list[ast.expr]:
 
 # What asks, the expression to point at, and the help.
 _Finding = tuple[str, ast.expr, str]
-
-
-def _advise(
-    location: SourceLocation | None, find: Callable[[ast.AST, SourceLocation], _Finding | None]
-) -> Advice | None:
-    if location is None:
-        return None
-    nodes = list(_around(location))
-    if not location.column:  # only the line is known: the advice must be the only one for it
-        found = {f for f in (find(node, location) for node in nodes) if f is not None}
-        return _made(location, found.pop()) if len(found) == 1 else None
-    for position, node in enumerate(nodes):
-        finding = find(node, location)
-        if finding is not None:
-            outer = nodes[position + 1 :] if find is _truth_test else []
-            return _made(location, _with_control(finding, outer, location))
-    return None
 
 
 def _made(location: SourceLocation, finding: _Finding) -> Advice:
@@ -197,11 +203,13 @@ def _asks(node: ast.AST, test: ast.expr, location: SourceLocation) -> bool:
     return isinstance(node, ast.stmt) and (node.lineno, node.col_offset + 1) == (location.line, location.column)
 
 
-def _conversion(node: ast.AST, location: SourceLocation) -> _Finding | None:
+def _conversion(node: ast.AST) -> _Finding | None:
     if isinstance(node, ast.Call):
         return _call(node)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return "a store into a real array", node, REAL_ARRAY
+        return _STORE, node, REAL_ARRAY
+    if isinstance(node, ast.JoinedStr):
+        return "formatting", node, PRINT
     if isinstance(node, ast.Subscript):
         return "an index", node, f"use Python integers or slices, or {STATIC}"
     return None

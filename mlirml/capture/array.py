@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
 
 
-_Advise = Callable[[SourceLocation | None], advice.Advice | None]
+_Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
 
 
 class Cell:
@@ -428,13 +428,13 @@ class Traced:
 
     # Conversions to Python values: possible only while the contents are known.
 
-    def _convert(self, what: str, advise: _Advise = lambda location: None, help: str | None = None) -> np.ndarray:
+    def _convert(self, what: str, advise: _Advise = lambda location, what: None, help: str | None = None) -> np.ndarray:
         self._check_alive()
         known = self._known()
         if known is not None:
             return known
         location = user_location(2)
-        found = advise(location)
+        found = advise(location, what)
         if found is not None:
             what, location, help = found.subject, found.place, found.help
         if what in ("a branch", "a loop") and self._is_weak():
@@ -470,8 +470,7 @@ class Traced:
     def __format__(self, specification: str) -> str:
         if not specification:
             return str(self)
-        shown = "print(x)` shows shape and dtype while tracing; return the array to see its value"
-        return format(self._convert("formatting", help=f"`{shown}")[()], specification)
+        return format(self._convert("formatting", advice.on_conversion, advice.PRINT)[()], specification)
 
     def __contains__(self, value: Any) -> bool:
         found = self._trace.call_function(np.any, (self == value,), {})
