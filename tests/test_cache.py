@@ -1,4 +1,4 @@
-"""The disk cache: what makes a key, what is trusted, and what happens when files are damaged or many processes write."""
+"""The disk cache: what makes a key, what is trusted, what happens to damaged files and with many processes."""
 
 from __future__ import annotations
 
