@@ -108,14 +108,12 @@ class _Build:
     program: Any
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
 
-    def changed_guard(self) -> str | None:
-        """The name of a global or closure variable that the function read and that is another object now."""
+    def changed(self, function: Any) -> str | None:
+        """That a variable, an attribute or an item which the function read is another object now, in words."""
         for holder, name, value in self.captured.guards:
-            if name is None:
-                if holder.cell_contents is not value:
-                    return "a closure variable"
-            elif holder.get(name, self) is not value:
-                return f"the global `{name}`"
+            if (_contents(holder) if name is None else holder.get(name, self)) is not value:
+                name = name or _name_of_cell(function, holder)
+                return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
         return None
 
 
@@ -258,13 +256,12 @@ class Compiled(Dispatcher):
         build = self._builds.get(key)
         reason = None
         if build is not None:
-            changed = build.changed_guard()
-            if changed is None:
+            reason = build.changed(self.fn)
+            if reason is None:
                 return build
-            reason = f"{changed} has another value than when the function was compiled"
         with _COMPILER:
             build = self._builds.get(key)
-            if build is None or build.changed_guard() is not None:
+            if build is None or build.changed(self.fn) is not None:
                 if reason is not None:
                     self._forget(key)
                 build = self._compile(call, reason or self._why(call))
@@ -372,19 +369,17 @@ class Compiled(Dispatcher):
         if args or kwargs:
             call = self._call(args, kwargs)
             known = self._builds.get(call.key())
-            changed = known.changed_guard() if known is not None else None
-            if known is not None and changed is None:
-                lines.append(f"this call: runs signature {known.number}")
-            else:
-                why = self._why(call) if changed is None else f"{changed} changed"
-                lines.append(f"this call: would compile, because {why}")
+            why = self._why(call) if known is None else known.changed(self.fn)
+            runs = f"runs signature {known.number}" if known is not None else ""
+            lines.append(f"this call: {runs if why is None else f'would compile, because {why}'}")
         return "\n".join(lines)
 
     def _why(self, call: _Call) -> str:
         """Why no known signature fits: what differs from the one most like it, the last of them."""
         if not self._builds:
             return "it is the first call"
-        best = min((_differences(call, build) for build in reversed(self._builds.values())), key=len)
+        builds = list(self._builds.values())[::-1]
+        best = min((_differences(call, build) for build in builds), key=len)
         return "; ".join(best)
 
 
@@ -520,6 +515,19 @@ def _readable(path: str, names: list[str]) -> str:
     return inner.strip("'\"") + tail
 
 
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # deleted
+        return cell
+
+
+def _name_of_cell(function: Any, cell: Any) -> str | None:
+    """What the function calls the closure variable of a cell."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    return next((n for n, c in zip(names, getattr(function, "__closure__", None) or ()) if c is cell), None)
+
+
 def _definition(fn: Any) -> Any:
     from mlirml.capture.trace import definition
 
@@ -538,7 +546,9 @@ def _differences(call: _Call, build: _Build) -> list[str]:
         value, was = statics.get(name, missing), build.statics.get(name, missing)
         if _exact(value) != _exact(was):
             found.append(f"static argument `{name}` is {value!r}, was {was!r}")
-    return found or ["the arguments have another structure"]
+    if build.treedef != call.treedef and old.keys() == new.keys():
+        found.append("the arguments have another structure")
+    return found
 
 
 def _report(

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import numpy as np
+import pytest
 
 import mlirml as ml
+from mlirml.api import Compiled
+from tests.oracle import assert_same
+
+X = np.arange(6.0).reshape(2, 3)
+STAGES = ("capture", "raise", "transform", "optimize", "offload", "schedule", "lower")
+
+
+def doubled(x: Any) -> Any:
+    """Twice the array."""
+    return 2 * x
+
+
+# Making a `Compiled`.
 
 
 def test_compile_is_a_function_and_a_decorator() -> None:
@@ -16,8 +39,322 @@ def test_compile_is_a_function_and_a_decorator() -> None:
     def with_options(x: np.ndarray) -> np.ndarray:
         return x + 1
 
-    x = np.arange(3.0)
     for compiled in (plain, with_options, ml.compile(lambda x: x + 1)):
-        np.testing.assert_array_equal(compiled(x), x + 1)
+        np.testing.assert_array_equal(compiled(X), X + 1)
     assert with_options.target.name == "reference"
-    assert plain.__name__ == "plain"
+
+
+def test_a_compiled_function_looks_like_the_function() -> None:
+    compiled = ml.compile(doubled)
+    assert (compiled.__name__, compiled.__doc__, compiled.__wrapped__) == ("doubled", "Twice the array.", doubled)
+    assert repr(compiled) == "<mlirml.Compiled doubled for target 'cpu'>"
+    assert isinstance(compiled, Compiled)
+
+
+class Scale:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.factor
+
+    def method(self, x: Any) -> Any:
+        return x - self.factor
+
+
+def power_of(x: Any, *, exponent: Any) -> Any:
+    return x**exponent
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [Scale(3.0), Scale(3.0).method, functools.partial(np.add, 3.0), functools.partial(power_of, exponent=2), np.tanh],
+    ids=["object", "method", "partial of a ufunc", "partial", "ufunc"],
+)
+def test_everything_that_can_be_called_compiles(fn: Any) -> None:
+    assert_same(ml.compile(fn)(X), fn(X), "result", rtol=1e-15)
+
+
+# Static arguments.
+
+
+def power_or_root(x: Any, n: Any, root: Any = False, axis: Any = None) -> Any:
+    for _ in range(n):
+        x = np.sqrt(x) if root else x * x
+    return np.sum(x, axis=axis)
+
+
+def test_static_arguments_reach_the_function_as_they_are() -> None:
+    compiled = ml.compile(power_or_root, static_argnums=(1, 2, -1))
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((2,), {}), ((2, True), {}), ((0, False, 1), {}), ((1,), {"axis": (0, 1)}), ((), {"n": 1, "root": True}),
+    ]  # fmt: skip
+    for _ in range(2):
+        for args, kwargs in calls:
+            assert_same(compiled(X, *args, **kwargs), power_or_root(X, *args, **kwargs), "result", rtol=1e-15)
+    assert compiled.entries == len(calls)
+    assert f"{len(calls)} signature(s) compiled" in compiled.explain()
+
+
+def test_a_static_argument_by_name_is_the_same_program() -> None:
+    compiled = ml.compile(power_or_root, static_argnums=1)
+    for _ in range(2):
+        assert compiled(X, 2) == compiled(X, n=2)
+    assert "1 signature(s) compiled" in compiled.explain()
+
+
+def test_equal_static_arguments_of_other_types_differ() -> None:
+    compiled = ml.compile(lambda x, k: x * 0 + (10 if k is True else 20 if type(k) is int else 30), static_argnums=1)
+    for _ in range(2):
+        assert [compiled(1.0, k) for k in (True, 1, 1.0)] == [10, 20, 30]
+
+
+class Shape(NamedTuple):
+    rows: int
+    columns: int
+
+
+def test_equal_static_objects_are_one_entry() -> None:
+    compiled = ml.compile(lambda x, shape: x.reshape(*shape), static_argnums=1)
+    for _ in range(5):
+        assert compiled(X, Shape(3, 2)).shape == (3, 2)
+    assert compiled.entries == 1
+
+
+# Results.
+
+
+@dataclass
+class State:
+    position: Any
+    steps: int
+
+
+def containers(x: Any) -> Any:
+    return {
+        "tuple": (x, (x + 1,), ()),
+        "list": [x[0], [x[0, 0]]],
+        "named": Shape(x, x + 2),
+        "dataclass": State(x - 1, 3),
+        "ordered": OrderedDict([("b", x), ("a", 2 * x)]),
+        "none": None,
+        "numbers": (1, 2.5, True, np.float32(3)),
+    }
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_results_are_pytrees(target: str) -> None:
+    compiled = ml.compile(containers, target)
+    for _ in range(2):
+        result = compiled(X)
+        assert_same(result, containers(X), "result")
+        assert list(result["ordered"]) == ["b", "a"]
+
+
+def test_results_are_arrays() -> None:
+    assert type(ml.compile(np.sum)(X)) is np.ndarray
+    assert ml.compile(lambda x: None)(X) is None
+    assert ml.compile(lambda: np.ones(3))().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_out_receives_the_results() -> None:
+    compiled = ml.compile(lambda x: (x + 1, {"half": x / 2}))
+    first, half = np.zeros((2, 3)), np.zeros((4, 6))[::2, ::2]  # the second one is not contiguous
+    for _ in range(2):
+        first[...] = half[...] = 0
+        result = compiled(X, out=(first, {"half": half}))
+        assert result[0] is first
+        assert result[1]["half"] is half
+        np.testing.assert_array_equal(first, X + 1)
+        np.testing.assert_array_equal(half, X / 2)
+
+
+def test_out_may_be_an_argument() -> None:
+    x = X.copy()
+    compiled = ml.compile(lambda x: x[::-1] + 1)
+    assert compiled(x, out=x) is x
+    np.testing.assert_array_equal(x, X[::-1] + 1)
+
+
+def test_a_parameter_called_out_is_an_argument() -> None:
+    def add(x: Any, out: Any) -> Any:
+        return x + out
+
+    np.testing.assert_array_equal(ml.compile(add)(X, out=X), 2 * X)
+
+
+# What is compiled anew.
+
+
+def test_python_numbers_do_not_compile_anew() -> None:
+    compiled = ml.compile(lambda x, k: x * k)
+    x = np.ones(3, np.float32)
+    for value in (1.5, -2.0, 0.0, float("inf")):
+        result = compiled(x, value)
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result, x * np.float32(value))
+    assert compiled.entries == 1
+    for other in (2, True, np.float32(2), np.array(2.0)):
+        assert_same(compiled(x, other), x * other, "result")
+    assert compiled.entries == 5
+
+
+SCALE = np.float64(2.0)
+
+
+def test_a_changed_global_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = ml.compile(lambda x: x * SCALE)
+    np.testing.assert_array_equal(compiled(X), 2 * X)
+    for value in (3.0, 4.0):
+        monkeypatch.setattr(sys.modules[__name__], "SCALE", value)
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(X), value * X)
+    assert compiled.entries == 1
+    assert compiled.explain().count("because `SCALE` is another object than when it was compiled") == 2
+
+
+def test_a_changed_closure_variable_compiles_anew() -> None:
+    def make() -> tuple[Any, Any]:
+        factor = 2.0
+
+        def change() -> None:
+            nonlocal factor
+            factor = 5.0
+
+        return ml.compile(lambda x: x * factor), change
+
+    compiled, change = make()
+    np.testing.assert_array_equal(compiled(X), 2 * X)
+    change()
+    assert "would compile, because `factor` is another object" in compiled.explain(X)
+    np.testing.assert_array_equal(compiled(X), 5 * X)
+
+
+# What `explain` says.
+
+
+def reasons(compiled: Compiled) -> list[str]:
+    return re.findall(r"^   because (.*)$", compiled.explain(), re.MULTILINE)
+
+
+def test_explain_tells_why() -> None:
+    def step(parameters: Any, x: Any, rate: Any = 0.1, *, flip: bool = False) -> Any:
+        return {k: v - rate * np.mean(x) for k, v in parameters.items()}
+
+    compiled = ml.compile(step, "reference", static_argnums=2)
+    w, x = np.ones(3), np.ones((2, 3))
+    assert compiled.explain() == "step: target reference, 0 signature(s) compiled"
+    assert compiled.explain({"w": w}, x).endswith("this call: would compile, because it is the first call")
+    compiled({"w": w}, x)
+    compiled({"w": w}, x)
+    compiled({"w": w.astype(np.float32)}, x)
+    compiled({"w": w}, np.ones((5, 3)))
+    compiled({"w": w}, x=x)
+    compiled({"w": w, "b": w}, x)
+    compiled({"w": w}, x, 0.5)
+    compiled({"w": 1}, x)
+    assert reasons(compiled) == [
+        "it is the first call",
+        "`parameters['w']` is f32[3], was f64[3]",
+        "`x` is f64[5,3], was f64[2,3]",
+        "the arguments have another structure",
+        "`parameters['b']` is new",
+        "static argument `rate` is 0.5, was not given",
+        "`parameters['w']` is Python int, was f32[3]",
+    ]
+    assert compiled.explain({"w": w}, x).endswith("this call: runs signature 1")
+    assert compiled.explain({"w": ml.TensorSpec((7,), np.int8)}, x).endswith(
+        "this call: would compile, because `parameters['w']` is i8[7], was Python int"
+    )
+
+
+def test_explain_tells_from_where_and_in_what_time(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
+    for source in ("compiled in", "loaded from the disk cache in"):
+        compiled = ml.compile(doubled)
+        compiled(X)
+        lines = compiled.explain().split("\n")
+        assert lines[:3] == [
+            "doubled: target cpu, 1 signature(s) compiled",
+            "1. (f64[2,3]) -> (f64[2,3])",
+            "   because it is the first call",
+        ]
+        assert re.fullmatch(rf"   {source} [\d.]+ ms \(capture [\d.]+, cache lookup [\d.]+, .*load [\d.]+\)", lines[3])
+        assert ("codegen" in lines[3]) == (source == "compiled in")
+        assert re.fullmatch(
+            r"   cache entry [0-9a-f]{16}: ir [0-9a-f]{16}, target cpu, .*version.llvmlite .*", lines[4]
+        )
+        assert len(list(tmp_path.glob(f"{lines[4].split()[2][:-1]}*.mlirml"))) == 1
+
+
+# Stages.
+
+
+def test_every_stage_prints() -> None:
+    compiled = ml.compile(lambda x, y: np.tanh(x) @ y)
+    texts = [compiled.ir(stage, X, X.T) for stage in STAGES]
+    assert "linalg.matmul" in texts[0]
+    assert "tensor<2x3xf64>" in texts[3]
+    assert "memref" in texts[5]
+    assert "llvm.func @entry" in texts[6]
+    assert texts[6] == compiled.lower(X, X.T).as_text() == ml.lower(lambda x, y: np.tanh(x) @ y, X, X.T).as_text()
+    assert compiled.entries == 0, "looking at the stages compiles nothing"
+
+
+def test_stages_take_types_for_arrays() -> None:
+    spec = ml.TensorSpec((2, 3), np.float64)
+    assert ml.trace(doubled, spec).as_text() == ml.trace(doubled, X).as_text()
+    assert ml.compile(doubled).ir("optimize", spec) == ml.compile(doubled).ir("optimize", X)
+
+
+def test_trace_shows_what_was_captured() -> None:
+    captured = ml.compile(doubled).trace(X)
+    assert [str(s) for s in (*captured.inputs, *captured.outputs)] == ["f64[2,3]", "f64[2,3]"]
+    assert captured.as_text().startswith("module {\nfunc.func @main(%arg0: tensor<2x3xf64>) -> (tensor<2x3xf64>)")
+    assert "loc(" in captured.text
+    assert "loc(" not in captured.key
+
+
+def test_forms_of_the_lowered_program() -> None:
+    lowered = ml.lower(doubled, X)
+    assert lowered.emit("mlir") == lowered.as_text()
+    assert re.search(r"define .*@entry\(ptr", lowered.emit("llvm"))
+    assert re.search(r"^entry:", lowered.emit("asm"), re.MULTILINE)
+
+
+def test_lowering_is_the_pipeline_that_is_printed() -> None:
+    """The text of the pipeline, given to `mlirml-opt` with the captured module, gives the lowered module."""
+    compiled = ml.compile(lambda x, y: np.sum(np.exp(x), axis=1) + y)
+    arguments = (X, np.ones(2))
+    command = [sys.executable, "-m", "mlirml.opt", "-", f"--pass-pipeline={compiled.target.pipeline}"]
+    done = subprocess.run(command, input=compiled.ir("capture", *arguments), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout == compiled.lower(*arguments).as_text()
+
+
+def test_executable_is_the_program_itself() -> None:
+    program = ml.compile(lambda x, p: (x * p["scale"], x)).executable(X, {"scale": 3.0})
+    results = program([X, 3.0])
+    np.testing.assert_array_equal(results[0], 3 * X)
+    out = np.zeros((2, 3))
+    assert program([X, 2.0], [out, None])[0] is out
+    np.testing.assert_array_equal(out, 2 * X)
+
+
+# Targets.
+
+
+def test_the_target_comes_from_the_configuration() -> None:
+    with ml.config.override(target="reference"):
+        compiled = ml.compile(doubled)
+        assert ml.lower(doubled, X).target.name == "reference"
+    assert compiled.target.name == "reference"
+    assert ml.compile(doubled).target.name == "cpu"
+    np.testing.assert_array_equal(compiled(X), 2 * X)
+
+
+def test_the_target_comes_from_the_environment() -> None:
+    program = "import mlirml as ml; print(ml.compile(abs).target.name, ml.compile(abs, 'cpu').target.name)"
+    environment = {**os.environ, "MLIRML_TARGET": "reference"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split() == ["reference", "cpu"]
