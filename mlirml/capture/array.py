@@ -255,7 +255,10 @@ class Traced:
     def _viewed(self, *views: ViewOp) -> Traced:
         """A further view of the same cell; a copy where NumPy's reshape has to copy."""
         self._check_alive()
-        result = self._copy() if self._scalar else self
+        if self._scalar:
+            stays = all(isinstance(view, (Reshape, Transpose)) and not view.shape for view in views)
+            return self if stays else self._copy()._viewed(*views)
+        result = self
         for view in views:
             if view.shape == result._shape and isinstance(view, Reshape):
                 continue
@@ -269,6 +272,18 @@ class Traced:
                     result, ambiguous = Traced(result._trace, Cell(result._contents())), None
             result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
         return result
+
+    def _raveled(self) -> Traced:
+        """All elements in one dimension: a view of a contiguous array, a copy of any other."""
+        flat = Reshape((self.size,))
+        if self.size > 1 and not self._cell.c_order:
+            self._check_alive()
+            version = self._cell.version if self._ambiguous is None else self._ambiguous
+            return Traced(self._trace, self._cell, (*self._views, flat), ambiguous=version)
+        strided = _strided(self._cell.value.shape, self._views)
+        if self.size > 1 and (strided is None or not strided.flags.c_contiguous):
+            return self._copy()._viewed(flat)
+        return self._viewed(flat)
 
     def _contents(self) -> Value | np.ndarray:
         known = self._known()
@@ -379,7 +394,7 @@ class Traced:
     def copy(self, order: str = "C") -> Traced:
         """A new array with the same contents."""
         with at_user_line():
-            return self._copy()
+            return self if self._scalar else self._copy()
 
     def flatten(self, order: str = "C") -> Traced:
         """A copy in one dimension."""
@@ -600,15 +615,18 @@ def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
 
 
 def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:
-    """Whether NumPy reshapes this view of a C-contiguous array without a copy. Only strides are looked at."""
+    """Whether NumPy reshapes this view of a C-contiguous array without a copy."""
+    return _strided(base, (*views, view)) is not None
+
+
+def _strided(base: tuple[int, ...], views: tuple[ViewOp, ...]) -> np.ndarray | None:
+    """An array with the strides of a view of a C-contiguous one, not to be read; None where NumPy would copy."""
     strides = [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
-    dummy: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
-    for step in (*views, view):
-        moved = step.apply(dummy) if isinstance(step, (Slice, Transpose)) else _reshape_view(dummy, step.shape)
-        if moved is None:
-            return False
-        dummy = moved
-    return True
+    dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
+    for step in views:
+        if dummy is not None:
+            dummy = _reshape_view(dummy, step.shape) if isinstance(step, Reshape) else step.apply(dummy)
+    return dummy
 
 
 def _reshape_view(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:

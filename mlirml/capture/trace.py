@@ -195,7 +195,7 @@ class Trace:
             except CaptureError as error:
                 error.help = error.help and in_user_words(error.help, user_location())
                 raise
-            result = self.wrap(value, c_order=c_order)
+            result = self.wrap(value, scalar=record.scalars, c_order=c_order)
         return result if out is None else self._store_out(out, result)
 
     def _bound(
@@ -233,6 +233,10 @@ class Trace:
         if not isinstance(source, Traced):
             source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
         views = record.build(source.shape, *args[1:], **kwargs)
+        if record.name == "ravel":
+            return source._raveled()
+        if record.name == "flip" and not source.shape:
+            return Traced(self, Cell(source._contents()), scalar=True)
         if isinstance(views, ViewOp):
             return source._viewed(views)
         return [source._viewed(v) for v in views]

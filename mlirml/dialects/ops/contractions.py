@@ -227,7 +227,7 @@ def einsum(b: Builder, subscripts: str, *operands: Operand, optimize: Any = True
         for letter, n in zip(term, value.shape):
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
                 raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
-            sizes[letter] = max(sizes[letter], n)
+            sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
     pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
     for group in _path(subscripts, operands)[:-1] if len(pairs) > 2 else []:
         chosen = [pairs[i] for i in group]
@@ -299,7 +299,7 @@ def inner(builder: Builder, a: Operand, b: Operand) -> Value:
     return tensordot_axes(builder, "inner", a, b, ((-1,), (-1,)))
 
 
-@operation("contraction", np.tensordot, dtypes=ALL, arrays=2, tolerance=8)
+@operation("contraction", np.tensordot, dtypes=ALL, arrays=2, tolerance=8, scalars=False)
 def tensordot(builder: Builder, a: Operand, b: Operand, axes: Any = 2) -> Value:
     """Sum of products over the given axes of both, or over the last `axes` of a and the first of b."""
     if isinstance(axes, int):

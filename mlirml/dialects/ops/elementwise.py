@@ -654,7 +654,7 @@ def float_power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Valu
     return _write("float_power", np.float_power, _power_body, b, (x1, x2), dtype)
 
 
-@operation("elementwise", np.where, dtypes=ALL, arrays=3)
+@operation("elementwise", np.where, dtypes=ALL, arrays=3, scalars=False)
 def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand | None = None) -> Value:
     """Elements of x where the condition is true, else of y."""
     if x is None or y is None:

@@ -35,6 +35,7 @@ class OpDef:
     aliases: tuple[Callable[..., Any], ...] = ()
     methods: tuple[str, ...] = ()
     operand: str = "a"  # what NumPy calls the operand of a view
+    scalars: bool = True  # whether 0-d results are NumPy scalars, which do not change in place, as of most functions
     arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
     domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
     second_domain: tuple[float, float] | None = None
