@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -250,7 +251,7 @@ class Traced:
             bases.append(view.forward(builder, bases[-1]))
         for view, under in zip(reversed(self._views), reversed(bases)):
             value = view.backward(builder, under, value)
-        cell.store(value)
+        cell.store(replace(value, weak=False))
 
     def _viewed(self, *views: ViewOp) -> Traced:
         """A further view of the same cell; a copy where NumPy's reshape has to copy."""
@@ -287,7 +288,7 @@ class Traced:
 
     def _contents(self) -> Value | np.ndarray:
         known = self._known()
-        return self._read() if known is None else known.copy()
+        return replace(self._read(), weak=False) if known is None else known.copy()
 
     def _copy(self, *, c_order: bool = True) -> Traced:
         return Traced(self._trace, Cell(self._contents(), owned=True, c_order=c_order))
@@ -498,10 +499,10 @@ class Traced:
             )
 
     def __copy__(self) -> Traced:
-        return self._copy(c_order=self._keeps_c_order())
+        return self if self._scalar else self._copy(c_order=self._keeps_c_order())
 
     def __deepcopy__(self, memo: Any) -> Traced:
-        return self._copy(c_order=self._keeps_c_order())
+        return self.__copy__()
 
     # NumPy's protocols.
 

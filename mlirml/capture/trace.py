@@ -232,6 +232,8 @@ class Trace:
         source = args[0]
         if not isinstance(source, Traced):
             source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
+        if _is_weak(source):
+            source = source._copy()
         views = record.build(source.shape, *args[1:], **kwargs)
         if record.name == "ravel":
             return source._raveled()
