@@ -260,19 +260,20 @@ class Trace:
                 result = function(*real_args, **real_kwargs)
         except (TypeError, OverflowError, IndexError, ValueError) as error:
             raise _capture_error(error) from None
-        cells = [x._cell for x in _arrays((args, kwargs)) if isinstance(x, Traced)]
-        return self._known_result(result, cells)
+        return self._known_result(result, [x for x in _arrays((args, kwargs)) if isinstance(x, Traced)])
 
-    def _known_result(self, result: Any, sources: list[Cell]) -> Any:
+    def _known_result(self, result: Any, sources: list[Traced]) -> Any:
         if isinstance(result, (list, tuple)):
             results = [self._known_result(r, sources) for r in result]
             return tuple(results) if isinstance(result, tuple) else results
         if not isinstance(result, (np.ndarray, np.generic)):
             return result
         known = self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
-        for cell in sources:
-            if np.may_share_memory(known._cell.value, cell.value):
-                cell.frozen = known._cell.frozen = "a store into an array of which a NumPy function made a view"
+        known._cell.c_order &= all(map(_keeps_c_order, sources))
+        for source in sources:
+            if np.may_share_memory(known._cell.value, source._cell.value):
+                reason = "a store into an array of which a NumPy function made a view"
+                source._cell.frozen = known._cell.frozen = reason
         return known
 
     def _store_out(self, out: Any, result: Traced) -> Traced:
