@@ -49,8 +49,9 @@ JOINS = [
 ]  # fmt: skip
 STORES = [
     "{}[...] = {}", "{}[0] = {}", "{}[1:] = {}", "{}[::-1] = {}", "{} += {}", "{} *= 2", "{}[..., 0] = {}",
-    "{}[1:] += {}", "{}[{} > 0] = 1", "{}[:-1] = {}[1:]", "{}[:] = 3", "{}[..., ::2] -= 1", "{}.T[1:] = {}", "{}.fill(2)",
-    "{} -= {}[::-1]", "np.copyto({}, {}, 'unsafe')", "np.add({}, 1, out={})", "{}[1:][0] = {}", "{}[-1, ..., 1:] = 0",
+    "{}[1:] += {}", "{}[{} > 0] = 1", "{}[:-1] = {}[1:]", "{}[:] = 3", "{}[..., ::2] -= 1", "{}.T[1:] = {}",
+    "{} -= {}[::-1]", "np.copyto({}, {} + 0, 'unsafe')", "np.add({}, 1, out={})", "{}[1:][0] = {}",
+    "{}[-1, ..., 1:] = 0",
 ]  # fmt: skip
 KNOWN = [
     "np.arange(4)",
@@ -150,5 +151,10 @@ def test_random_programs(program: Program) -> None:
         except CaptureError as error:
             assert "NumPy may or may not have made a copy" in error.message, error
             continue
-        assert_same(given, expected, f"{target}: result")
-        assert_same(inputs, expected_inputs, f"{target}: arguments")
+        assert_same(_unsigned(given), _unsigned(expected), f"{target}: result")
+        assert_same(_unsigned(inputs), _unsigned(expected_inputs), f"{target}: arguments")
+
+
+def _unsigned(values: list[Any]) -> list[np.ndarray]:
+    """Zeros without their signs, which depend on the order of a sum."""
+    return [np.where(x == 0, np.zeros((), x.dtype), x) for x in map(np.asarray, values)]

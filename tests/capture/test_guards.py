@@ -70,7 +70,7 @@ def test_a_changed_global_in_a_helper_is_seen(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(globals(), "CURRENT", tripled)
     agrees(compiled, f)
     assert signatures(compiled) == 3
-    assert "the global `CURRENT` has another value than when the function was compiled" in compiled.explain()
+    assert "`CURRENT`" in compiled.explain()
 
 
 def test_a_changed_closure_variable_is_seen() -> None:
@@ -83,7 +83,7 @@ def test_a_changed_closure_variable_is_seen() -> None:
     agrees(compiled, f)
     scale = 3.0
     agrees(compiled, f)
-    assert "a closure variable has another value" in compiled.explain()
+    assert "`scale`" in compiled.explain()
 
 
 def test_a_replaced_array_is_seen_and_a_changed_one_too() -> None:
