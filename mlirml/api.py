@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.config import config
-from mlirml.errors import ArgumentError, CaptureError, InternalError, MlirmlError, TargetError
+from mlirml.errors import ArgumentError, CaptureError, InternalError, LaunchError, MlirmlError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten, store_leaves
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mlirml.capture.spec import TensorSpec
     from mlirml.capture.trace import Captured
     from mlirml.ir import mlir
+    from mlirml.runtime import Artifact
     from mlirml.targets.target import Target
 
 # MLIR contexts and LLVM's option tables are not made for several threads at once.
@@ -280,37 +281,41 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
         from mlirml import cache
 
-        start = time.perf_counter()
+        clock = _Clock()
         captured = self._capture(call)
-        seconds = {"capture": time.perf_counter() - start}
+        clock.note("capture")
         entries = cache.key_entries(captured.key, self.target.fingerprint())
-        start = time.perf_counter()
-        artifact = cache.load(entries)
-        seconds["cache lookup"] = time.perf_counter() - start
-        from_disk = artifact is not None
-        if artifact is None:
-            start = time.perf_counter()
+        program = self._cached_program(captured, entries, clock)
+        from_disk = program is not None
+        if program is None:
             module = _parsed(captured)
-            seconds["parse"] = time.perf_counter() - start
-            seconds.update(_run_pipeline(self.target, module))
-            start = time.perf_counter()
+            clock.note("parse")
+            clock.add(_run_pipeline(self.target, module))
             artifact = self.target.codegen(module)
-            seconds["codegen"] = time.perf_counter() - start
+            clock.note("codegen")
             cache.store(entries, artifact)
-        start = time.perf_counter()
-        program = open_artifact(
-            artifact,
-            [(s.dtype, s.shape) for s in captured.inputs],
-            [(s.dtype, s.shape) for s in captured.outputs],
-            constants=captured.constants,
-            writebacks=captured.writebacks,
-            int_ranges=captured.int_ranges,
-            weak=[s.weak for s in captured.inputs],
-        )
-        seconds["load"] = time.perf_counter() - start
+            clock.note("store")
+            program = _opened(captured, artifact)
+            clock.note("load")
         self._compiled += 1
-        self._log.append(_report(self._compiled, captured, entries, reason, from_disk, seconds))
+        self._log.append(_report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
         return _Build(self._compiled, captured, call.treedef, call.paths, call.static_values(), program)
+
+    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: _Clock) -> Any:
+        """The program from the disk cache, or None. One that cannot be loaded here is dropped and made again."""
+        from mlirml import cache
+
+        artifact = cache.load(entries)
+        clock.note("cache lookup")
+        if artifact is None:
+            return None
+        try:
+            program = _opened(captured, artifact)
+        except LaunchError:
+            cache.drop(entries)
+            return None
+        clock.note("load")
+        return program
 
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
@@ -432,6 +437,37 @@ def _parsed(captured: Captured) -> mlir.Module:
         raise InternalError(
             f"captured as invalid MLIR: {found.message}", location=found.location, notes=found.notes, stage="capture"
         ) from None
+
+
+class _Clock:
+    """The seconds that each part of a compilation took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def note(self, part: str) -> None:
+        """The time since the last note was spent on this."""
+        now = time.perf_counter()
+        self.seconds[part] = now - self._last
+        self._last = now
+
+    def add(self, parts: dict[str, float]) -> None:
+        """The time since the last note was spent on these."""
+        self.seconds |= parts
+        self._last = time.perf_counter()
+
+
+def _opened(captured: Captured, artifact: Artifact) -> Any:
+    return open_artifact(
+        artifact,
+        [(s.dtype, s.shape) for s in captured.inputs],
+        [(s.dtype, s.shape) for s in captured.outputs],
+        constants=captured.constants,
+        writebacks=captured.writebacks,
+        int_ranges=captured.int_ranges,
+        weak=[s.weak for s in captured.inputs],
+    )
 
 
 def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> dict[str, float]:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from mlirml.config import config
+from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact
 
 _MAGIC = b"mlirml-cache-1\n"
@@ -24,11 +25,12 @@ Entries = Sequence[tuple[str, str]]
 
 @cache
 def compiler_fingerprint() -> str:
-    """A digest of the compiler's own sources: an edited compiler finds nothing that an older one has made."""
+    """A digest of the compiler itself: an edited compiler finds nothing that an older one has made."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    digest.update(Path(_native.__file__).read_bytes())  # lies elsewhere in some kinds of installation
     return digest.hexdigest()[:16]
 
 
@@ -91,11 +93,16 @@ def load(entries: Entries) -> Artifact | None:
         if found != tuple(map(tuple, entries)):
             raise ValueError("the file belongs to another key")
     except ValueError:
-        _remove(path)
+        drop(entries)
         return None
     with suppress(OSError):
         os.utime(path)  # the least recently used go first when the cache is full
     return artifact
+
+
+def drop(entries: Entries) -> None:
+    """Remove the entry of a key, which turned out not to be usable."""
+    _remove(directory() / (key_of(entries) + _SUFFIX))
 
 
 def store(entries: Entries, artifact: Artifact) -> None:
@@ -129,7 +136,10 @@ def _decode(blob: bytes) -> tuple[tuple[tuple[str, str], ...], Artifact]:
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError("the checksum does not fit")
     header, _, rest = body.partition(b"\n")
-    return tuple((name, value) for name, value in json.loads(header)), Artifact.from_bytes(rest)
+    try:
+        return tuple((name, value) for name, value in json.loads(header)), Artifact.from_bytes(rest)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not a compiled program of this version: {error}") from None
 
 
 def listing() -> Iterator[Entry]:
