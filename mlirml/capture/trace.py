@@ -433,7 +433,7 @@ def _at_least(rank: int) -> Callable[..., Any]:
             a = a if isinstance(a, Traced) else trace.array(a, copy=False)
             missing = max(rank - a.ndim, 0)
             results.append(a.reshape((1,) * missing + a.shape) if missing else a)
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 else tuple(results)
 
     return function
 
