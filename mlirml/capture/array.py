@@ -20,7 +20,7 @@ from mlirml.capture.indexing import index_views
 from mlirml.dialects.build import Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
-from mlirml.dialects.ops.views import Broadcast, Reshape, Slice, Transpose, ViewOp, check_order
+from mlirml.dialects.ops.views import Broadcast, Reshape, Transpose, ViewOp, check_order
 from mlirml.errors import (
     CaptureError,
     DTypeError,

@@ -1,4 +1,4 @@
-"""Whatever NumPy function or method meets traced arrays: the result is NumPy's, or it is refused by a `CaptureError`."""
+"""Every NumPy function and array method either agrees with NumPy or is refused by one of our errors."""
 
 from __future__ import annotations
 
