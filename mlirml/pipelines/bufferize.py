@@ -166,7 +166,23 @@ def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
             if isinstance(attribute, mlir.DenseElementsAttr) and mlir.DenseElementsAttr(attribute).is_splat:
                 return splat_fill(value, mlir.DenseElementsAttr(attribute))
             return copied(value)
+        if shared and is_written_after(op, value):
+            return copied(value)
     return None
+
+
+def is_written_after(op: mlir.Operation, value: mlir.Value) -> bool:
+    """Whether another operation writes over `value` after `op` does.
+
+    CSE merges the common beginning of two chains of stores. Only one chain may go on in the same memory: results are
+    placed in out-parameters, and upstream's analysis does not see that two of them would share one.
+    """
+    for use in value.uses:
+        other = use.owner.operation
+        writes = other.block == op.block and use.operand_number in init_positions(other)
+        if writes and other != op and op.is_before_in_block(other):
+            return True
+    return False
 
 
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
