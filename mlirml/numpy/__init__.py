@@ -8,7 +8,7 @@ On real arrays outside of a trace every function is NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,6 +66,11 @@ def _build() -> dict[str, Any]:
     names = {*OPS, *_ALIASES, *_CREATION, *_OTHER}
     functions = {n: _dispatcher(n, getattr(np, _numpy_name(n))) for n in sorted(names) if hasattr(np, _numpy_name(n))}
     return functions | {n: getattr(np, n) for n in _CONSTANTS if hasattr(np, n)}
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
 
 
 _NAMES = _build()
