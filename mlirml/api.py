@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +41,8 @@ def compile(
     The function is traced at its first call with arguments of new shapes or dtypes, and the program is kept, in memory
     and on disk. Arguments and results are arrays, numbers and nested containers of them (tuple, list, dict, named
     tuple, dataclass, None). Results are new NumPy arrays. Python numbers are weakly typed as in NumPy 2. Stores into
-    arguments, arrays and the items of containers, are seen by the caller as with NumPy.
+    arguments, arrays and the items of containers, are seen by the caller as with NumPy. A method is compiled for each
+    object whose method it is, with what it reads of the object.
 
     Parameters:
         fn: the function; without it a decorator is returned.
@@ -138,6 +141,7 @@ class Compiled(Dispatcher):
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._takes_out = _takes_out(fn)
+        self._attribute = self._name
         update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
@@ -149,6 +153,35 @@ class Compiled(Dispatcher):
         while isinstance(fn, partial):
             fn = fn.func
         return getattr(fn, "__name__", type(fn).__name__)
+
+    # As a function: methods, copies, pickles.
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an object: compiled for this object, whose attributes the function may read."""
+        if instance is None or not hasattr(type(self.fn), "__get__"):
+            return self
+        key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", {})
+        method, bound = MethodType(self.fn, instance), held.get(key)
+        if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
+            static = tuple(i - 1 for i in self.static_argnums if i > 0)
+            bound = held[key] = Compiled(method, self.target.name, static)
+            bound._attribute = self._attribute
+        return bound
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __reduce__(self) -> Any:
+        fn: Any = self.fn
+        if isinstance(fn, MethodType) and getattr(type(fn.__self__), self._attribute, self) is not self:
+            return getattr, (fn.__self__, self._attribute)
+        name = getattr(fn, "__qualname__", "")
+        if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
+            return name
+        return Compiled, (fn, self.target.name, self.static_argnums)
 
     # Calls that the native dispatcher does not know.
 
@@ -485,9 +518,7 @@ def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = 
 
 
 def _leaf_array(leaf: Any, spec: TensorSpec) -> Any:
-    if spec.weak or isinstance(leaf, np.ndarray):
-        return leaf
-    return np.asarray(leaf)
+    return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
 
 
 def _result_buffers(out: Any, captured: Captured) -> list[Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import gc
 import os
+import pickle
 import re
 import subprocess
 import sys
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +78,82 @@ def power_of(x: Any, *, exponent: Any) -> Any:
 )
 def test_everything_that_can_be_called_compiles(fn: Any) -> None:
     assert_same(ml.compile(fn)(X), fn(X), "result", rtol=1e-15)
+
+
+class Model:
+    def __init__(self, weights: float) -> None:
+        self.weights = np.full(3, weights)
+
+    @ml.compile
+    def forward(self, x: Any) -> Any:
+        return x * self.weights
+
+    @ml.compile(static_argnums=2)
+    def repeated(self, x: Any, times: Any = 2) -> Any:
+        for _ in range(times):
+            x = self.forward(x)
+        return x
+
+
+class Shifted(Model):
+    @ml.compile
+    def forward(self, x: Any) -> Any:
+        return super().forward(x) + 1
+
+
+def test_methods_are_compiled_for_their_object() -> None:
+    one, other = Model(2.0), Shifted(3.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(one.forward(X), X * 2)
+        np.testing.assert_array_equal(other.forward(X), X * 3 + 1)
+        np.testing.assert_array_equal(one.repeated(X, 3), X * 8)
+        np.testing.assert_array_equal(other.repeated(X, times=1), X * 3 + 1)
+    assert one.forward is one.forward
+    one.weights[0] = 5.0
+    np.testing.assert_array_equal(one.forward(X), X * [5, 2, 2])
+    one.weights = np.ones(3)
+    np.testing.assert_array_equal(one.forward(X), X)
+    freed = weakref.ref(one)
+    del one
+    gc.collect()
+    assert freed() is None
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_an_object_have_methods_of_their_own(again: Any) -> None:
+    model = Model(2.0)
+    model.forward(X)
+    other = again(model)
+    other.weights = np.full(3, 7.0)
+    np.testing.assert_array_equal(other.forward(X), X * 7)
+    np.testing.assert_array_equal(model.forward(X), X * 2)
+
+
+@ml.compile
+def decorated(x: Any) -> Any:
+    return x + 1
+
+
+def test_copies_and_pickles() -> None:
+    assert copy.copy(decorated) is copy.deepcopy(decorated) is pickle.loads(pickle.dumps(decorated)) is decorated
+    other = pickle.loads(pickle.dumps(ml.compile(doubled, "reference")))
+    assert other.target.name == "reference"
+    np.testing.assert_array_equal(other(X), 2 * X)
+
+
+def test_subclasses_of_arrays_are_arrays(tmp_path: Path) -> None:
+    def fill(x: Any) -> Any:
+        x[0] = 9
+        return x + 1
+
+    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(3,))
+    compiled = ml.compile(fill)
+    for _ in range(2):
+        mapped[:] = 5
+        result = compiled(mapped)
+        assert type(result) is np.ndarray
+        assert result.tolist() == [10.0, 6.0, 6.0]
+        assert mapped.tolist() == [9.0, 5.0, 5.0]
 
 
 # Static arguments.
@@ -268,7 +349,7 @@ def test_explain_tells_why() -> None:
     )
 
 
-def test_explain_tells_from_where_and_in_what_time(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_tells_from_where_and_in_what_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
     for source in ("compiled in", "loaded from the disk cache in"):
         compiled = ml.compile(doubled)
