@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import textwrap
 from collections.abc import Callable
@@ -17,9 +18,9 @@ def check_error(call: Callable[[], Any], expected: str) -> MlirmlError:
     """Assert that a call fails with an `MlirmlError` that shows this text; folders are left out of file names."""
     with pytest.raises(MlirmlError) as caught:
         call()
-    error = caught.value
-    assert _comparable(_shown(error)) == _comparable(textwrap.dedent(expected).strip("\n"))
-    return error
+    shown, wanted = _comparable(_shown(caught.value)), _comparable(textwrap.dedent(expected).strip("\n"))
+    assert shown == wanted, "\n".join(difflib.unified_diff(wanted, shown, "expected", "shown", lineterm=""))
+    return caught.value
 
 
 def _shown(error: MlirmlError) -> str:

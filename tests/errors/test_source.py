@@ -1,0 +1,87 @@
+"""What an error shows of the source: several lines, no source at all, source that is not plain Python."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+BRANCH = "def branch(x):\n    if x > 0:\n        return x\n    return -x\n"
+
+
+def several_lines(x: Any, w: Any) -> Any:
+    return np.matmul(
+        x,
+        w,
+    )
+
+
+def with_a_tab(x: Any) -> Any:
+    y = {	"x": x @ x}  # fmt: skip
+    return y
+
+
+def define(source: str, file: str) -> Any:
+    scope: dict[str, Any] = {"np": np, "__name__": "__main__"}
+    exec(compile(source, file, "exec"), scope)
+    return scope["branch"]
+
+
+def test_an_expression_of_several_lines() -> None:
+    check_error(
+        lambda: ml.compile(several_lines)(np.ones((4, 8)), np.ones((3, 8))),
+        """
+        mlirml.ShapeError: matmul: inner dimensions differ, f64[4,8] @ f64[3,8]
+          --> test_source.py:18:12 (several_lines)
+            |
+         18 |     return np.matmul(
+            |            ^^^^^^^^^^
+           = help: did you mean `x @ w.T`?
+        """,
+    )
+
+
+def test_tabs() -> None:
+    check_error(
+        lambda: ml.compile(with_a_tab)(np.ones((4, 8))),
+        """
+        mlirml.ShapeError: matmul: inner dimensions differ, f64[4,8] @ f64[4,8]
+          --> test_source.py:25:16 (with_a_tab)
+            |
+         25 |     y = { "x": x @ x}  # fmt: skip
+            |                ^^^^^
+           = help: did you mean `x @ x.T`?
+        """,
+    )
+
+
+def test_without_source() -> None:
+    check_error(
+        lambda: ml.compile(define(BRANCH, "<made here>"))(2.0),
+        """
+        mlirml.TracedBoolError: a truth test needs the value of bool[], known only when the program runs
+          --> <made here>:2:8 (branch)
+           = help: select with `np.where(condition, a, b)`
+        """,
+    )
+
+
+def test_a_notebook_cell_with_magic(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["%matplotlib inline\n", *BRANCH.splitlines(keepends=True)]
+    monkeypatch.setitem(linecache.cache, "<cell 7>", (0, None, lines, "<cell 7>"))
+    check_error(
+        lambda: ml.compile(define("\n" + BRANCH, "<cell 7>"))(2.0),
+        """
+        mlirml.TracedBoolError: a truth test needs the value of bool[], known only when the program runs
+          --> <cell 7>:3:8 (branch)
+           |
+         3 |     if x > 0:
+           |        ^^^^^
+           = help: select with `np.where(condition, a, b)`
+        """,
+    )
