@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import startup, tables
+from benchmarks import compiling, startup, tables
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
 from benchmarks.workloads import WORKLOADS
 
-ONCE = ("import", "first-call", "launch")
+ONCE = ("import", "first-call", "compile", "launch")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,6 +60,11 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
         times += startup.import_times(installed, pythons, repeats)
     if "first-call" in chosen:
         times += startup.first_calls(repeats)
+    if "compile" in chosen:
+        with out.status("") as status:
+            times += compiling.cold_compiles(
+                options.peers, pythons, repeats, options.quick, lambda text: status.update(text)
+            )
     if "launch" in chosen:
         times.append(startup.parallel_launch(repeats))
     if times:

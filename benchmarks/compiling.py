@@ -1,0 +1,65 @@
+"""Cold compilation: what the first call of a workload takes in a fresh process, less the time of a call."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from benchmarks.rounds import Peer
+from benchmarks.startup import Times
+from benchmarks.workloads import WORKLOADS, reference
+
+PEERS = ("mlirml", "jax", "numba")
+"""Peers that compile; what a workload is not written for is left out."""
+COMPILED = ("linear_gelu", "mlp512", "block128x768", "softmax", "chain16m")
+
+
+def cold_compiles(
+    peers: Iterable[str],
+    pythons: Mapping[str, str],
+    repeats: int,
+    quick: bool,
+    progress: Callable[[str], None] = lambda text: None,
+) -> list[Times]:
+    """Seconds of compilation, one sample a fresh process, the peers in turns; imports of the peer are not counted."""
+    threads = len(os.sched_getaffinity(0))
+    result: list[Times] = []
+    for name in COMPILED:
+        progress(f"compiling {name}")
+        samples: dict[str, list[float]] = {peer: [] for peer in PEERS if peer in peers}
+        with tempfile.TemporaryDirectory(prefix="mlirml-bench-") as folder:
+            files = _write_inputs(name, Path(folder), quick)
+            for _ in range(repeats):
+                for peer, times in samples.items():
+                    seconds = _compile_once(peer, pythons[peer], threads, name, files)
+                    times += [] if seconds is None else [seconds]
+        result += [Times(label(name, peer), tuple(times)) for peer, times in samples.items() if times]
+    return result
+
+
+def label(workload: str, peer: str) -> str:
+    """How the tables call the compilation of a workload by a peer."""
+    return f"cold compile of {workload}, {peer}"
+
+
+def _write_inputs(name: str, folder: Path, quick: bool) -> dict[str, str]:
+    arguments = WORKLOADS[name].arguments(quick)
+    content = {"arguments": arguments, "expected": reference(WORKLOADS[name], arguments)}
+    for file, value in content.items():
+        (folder / file).write_bytes(pickle.dumps(value, protocol=5))
+    return {file: str(folder / file) for file in content}
+
+
+def _compile_once(peer: str, python: str, threads: int, name: str, files: Mapping[str, str]) -> float | None:
+    process = Peer(peer, python, threads)
+    try:
+        started = process.ask("start")
+        loaded = process.ask("load", workload=name, **files) if "version" in started else started
+        if "first" not in loaded:
+            return None
+        return float(loaded["first"]) - min(process.ask("run", seconds=0.05)["samples"])
+    finally:
+        process.close()
