@@ -9,16 +9,16 @@ from typing import Any
 from torch_mlir import ir as mlir
 from torch_mlir import passmanager, rewrite
 from torch_mlir._mlir_libs import _mlir
+from torch_mlir._mlir_libs import _mlirDialectsIRDL as irdl
 from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
 from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
-from torch_mlir.dialects import ext
 
 # The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
 # made and read by name here, so nothing needs the classes.
 _mlir.globals.dialect_search_modules = []
 
 __all__ = [
-    "block_ops", "clone_with", "defining_op", "ext", "linalg", "llvm", "main_function", "make_context", "mlir",
+    "block_ops", "clone_with", "defining_op", "irdl", "linalg", "llvm", "main_function", "make_context", "mlir",
     "named_function", "operations", "parse", "passmanager", "rewrite", "set_function_type", "to_text",
 ]  # fmt: skip
 
@@ -36,12 +36,12 @@ def make_context() -> mlir.Context:
 
     Threads are off: a verifier written in Python hangs with them (llvm-project #215781).
     """
-    from mlirml.dialects.mlirml import Mlirml
+    from mlirml.dialects.mlirml import DIALECT
 
     context = mlir.Context()
     context.enable_multithreading(False)
     with context, mlir.Location.unknown():
-        Mlirml.load()
+        irdl.load_dialects(mlir.Module.parse(DIALECT))
     return context
 
 

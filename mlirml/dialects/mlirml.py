@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.ir import ext, mlir
+from mlirml.ir import mlir
 
 PARALLEL_FOR = "mlirml.parallel_for"
 
 
-class Mlirml(ext.Dialect, name="mlirml"):  # type: ignore[misc, call-arg]
-    """Also the namespace of our discardable attributes: `mlirml.schedule`, `mlirml.grain`, `mlirml.parallel_for`."""
+DIALECT = "irdl.dialect @mlirml {}"
+"""The dialect in IRDL: the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ..."""
 
 
 def parallel_for(

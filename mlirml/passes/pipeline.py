@@ -7,7 +7,6 @@ holds stage `optimize`, which ends with its `mlirml-verify-stage`, and one upstr
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -230,6 +229,8 @@ def _unknown_pass(element: Element, text: str) -> PipelineError:
 
 
 def _did_you_mean(name: str, known: list[str]) -> str | None:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     return f"did you mean `{close[0]}`?" if close else None
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from mlirml.errors import SourceLocation
 from mlirml.ir import mlir, to_text
 from mlirml.location import source_location
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Severity = Literal["error", "warning", "remark", "note"]
 

@@ -12,18 +12,22 @@ A file reads
 
 from __future__ import annotations
 
-import platform
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlirml.passes.base import Step
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PIPELINE = "// pipeline: "
 
 
 def write_reproducer(text: str, steps: Sequence[Step], stage: str, message: str, folder: Path | None) -> Path:
     """Write the file into `folder` (a fresh temporary one when None) and return its path."""
+    import tempfile
+    from pathlib import Path
+
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="mlirml-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,6 +55,7 @@ def pipeline_of_reproducer(text: str) -> str | None:
 
 def versions() -> str:
     """What made this result: the versions of mlirml, the bindings, llvmlite, Python and the platform."""
+    import platform
     from importlib import metadata  # 40 ms, and only failures need it
 
     def version(distribution: str) -> str:

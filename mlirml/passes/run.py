@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 from mlirml.config import config
@@ -101,6 +100,8 @@ def _failure(
 ) -> MlirmlError:
     if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
         return _annotated(cause, stage, step)
+    from pathlib import Path
+
     error = _annotated(_as_error(cause, step), stage, step)
     folder = instrumentation.reproducer_dir or (Path(config.dump_dir) if config.dump_dir else None)
     try:

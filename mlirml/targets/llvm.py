@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import struct
-import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -213,6 +212,8 @@ def _parse(text: str) -> llvmlite.ModuleRef:
 
 
 def _internal_error(message: str, error: Exception, text: str) -> InternalError:
+    import tempfile
+
     handle, path = tempfile.mkstemp(prefix="mlirml-", suffix=".ll")
     with os.fdopen(handle, "w") as file:
         file.write(text)
