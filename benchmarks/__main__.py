@@ -56,7 +56,7 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
     repeats = 1 if options.quick else options.repeats
     times: list[startup.Times] = []
     if "import" in chosen:
-        installed = [p for p in options.peers if startup.can_import(pythons[p], p)]
+        installed = [p for p in options.peers if p != "inductor" and startup.can_import(pythons[p], p)]  # it is torch
         times += startup.import_times(installed, pythons, repeats)
     if "first-call" in chosen:
         times += startup.first_calls(repeats)

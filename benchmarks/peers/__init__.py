@@ -4,5 +4,5 @@
 peer has nothing that a user would take for it.
 """
 
-PEERS = ("numpy", "mlirml", "torch", "jax", "numba")
+PEERS = ("numpy", "mlirml", "torch", "inductor", "jax", "numba", "iree")
 """All peers; `numpy` is what the others are compared with."""

@@ -66,12 +66,17 @@ def _tensors(tree: Any) -> Any:
     return torch.from_numpy(tree.copy())
 
 
-def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
+def build(
+    name: str,
+    arguments: Arguments,
+    threads: int,
+    compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
+) -> Callable[[], Any] | None:
     """The workload as a PyTorch user would write it."""
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
-    return partial(function, *map(_tensors, arguments))
+    return partial(compiled(function), *map(_tensors, arguments))
 
 
 def to_numpy(result: Any) -> Any:
