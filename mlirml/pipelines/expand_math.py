@@ -17,8 +17,9 @@ The functions are straight lines of arithmetic, fma, select and shifts on scalar
 and type in the module. LLVM inlines all of them before it vectorises loops. `polynomials/` holds their bodies; a math
 op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
 
-sin, cos and tan call libm where the argument is large, so they branch. They stay calls until LLVM vectorises the loop,
-when it takes the vector functions that the attribute `vector-function-abi-variant` names.
+sin, cos and tan call libm where the argument is large, and the float remainder where the quotient is, so they branch.
+They stay calls until LLVM vectorises the loop, when it takes the vector functions that the attribute
+`vector-function-abi-variant` names.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ PROMOTED = frozenset(
     f"arith.{name}"
     for name in (
         "addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf", "extf",
-        "truncf", "sitofp", "uitofp", "fptosi", "fptoui",
+        "truncf", "sitofp", "uitofp", "fptosi", "fptoui", "divsi", "divui",
     )
 )  # fmt: skip
+
+INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 
 
 @register
@@ -146,6 +149,8 @@ def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], 
         return None
     if features.f16c and converts_in_one_instruction(op.name, names[0], result):
         return None
+    if op.name in INTEGER_DIVISIONS and llvm_divides_well(op, names[0], features):
+        return None
     predicate = op.attributes["predicate"].value if op.name == "arith.cmpf" else -1
     return Function(op.name, names, result, shape, predicate)
 
@@ -153,6 +158,16 @@ def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], 
 def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
     """Conversions between f16 and f32 that F16C does as they are."""
     return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
+
+
+def llvm_divides_well(op: mlir.Operation, kind: str, features: Features) -> bool:
+    """Constant divisors: a multiplication or a shift. It has no vectors of long products, so i64 only if by a shift."""
+    divisor = op.operands[1].owner
+    if isinstance(divisor, mlir.Block) or divisor.operation.name != "arith.constant":
+        return kind == "i64" and not features.scalef
+    number = getattr(divisor.operation.attributes["value"], "value", None)
+    is_power_of_two = isinstance(number, int) and number & (number - 1) == 0
+    return kind != "i64" or not features.scalef or is_power_of_two
 
 
 def shaped_kind(kind: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
@@ -180,7 +195,7 @@ def requirements(function: Function, features: Features) -> list[Function]:
     """The functions that `function` calls, or that stand for it in vectorised loops."""
     name = function.op.partition(".")[2]
     if function.result in SMALL and (name, "f32") in GUARDED:
-        wide = Function(function.op, ("f32",), "f32", function.shape)
+        wide = Function(function.op, ("f32",) * len(function.operands), "f32", function.shape)
         return [wide, *requirements(wide, features)]
     return vector_variants(function, features)
 
@@ -203,10 +218,11 @@ def function_text(function: Function, features: Features) -> str:
     name = function.op.partition(".")[2]
     if (name, function.operands[0]) not in GUARDED:
         return b.function(function.symbol, build(b, function, arguments), attributes('"alwaysinline"'))
-    value, valid = GUARDED[name, function.operands[0]](b, arguments[0])
-    result = b.guarded(valid, value, function.op, arguments[0])
+    value, valid = GUARDED[name, function.operands[0]](b, *arguments)
+    result = b.guarded(valid, value, function.op, arguments)
+    letters = "v" * len(arguments)
     variants = ",".join(
-        f"_ZGV_LLVM_N{variant.shape[:-1]}v_{function.symbol}({variant.symbol})"
+        f"_ZGV_LLVM_N{variant.shape[:-1]}{letters}_{function.symbol}({variant.symbol})"
         for variant in vector_variants(function, features)
     )
     # LLVM's vectoriser maps calls, so the scalar function must not be inlined before.

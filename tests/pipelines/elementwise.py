@@ -17,7 +17,17 @@ from mlirml.targets.cpu import LOWER, vector_bits
 from mlirml.targets.llvm import CodegenOptions, compile_to_object, host
 
 Array = npt.NDArray[Any]
-STORED = {"f16": "u2", "bf16": "u2", "f32": "f4", "f64": "f8", "i1": "u1", "i8": "i1", "i32": "i4", "i64": "i8"}
+STORED = {
+    "f16": "u2",
+    "bf16": "u2",
+    "f32": "f4",
+    "f64": "f8",
+    "i1": "u1",
+    "i8": "i1",
+    "i16": "i2",
+    "i32": "i4",
+    "i64": "i8",
+}
 
 
 @dataclass(frozen=True)

@@ -229,11 +229,11 @@ def _safe_divisor(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
 
 def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
     kind = mlir_name(dtype)
-    zero = block.constant(0, dtype)
     divisor, is_zero = _safe_divisor(block, a, b, dtype)
     sign = "s" if dtype.kind == "i" else "u"
     quotient = block.op(f"arith.div{sign}i {a}, {divisor}", kind)
-    remainder = block.op(f"arith.rem{sign}i {a}, {divisor}", kind)
+    remainder = _left_over(block, a, quotient, divisor, kind)
+    zero = block.constant(0, dtype)
     if dtype.kind == "i":  # round towards minus infinity
         signs = block.op(f"arith.xori {remainder}, {divisor}", kind)
         differ = block.op(f"arith.cmpi slt, {signs}, {zero}", kind)
@@ -242,16 +242,22 @@ def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, 
         one = block.constant(1, dtype)
         quotient = _select(block, adjust, block.op(f"arith.subi {quotient}, {one}", kind), quotient, dtype)
         remainder = _select(block, adjust, block.op(f"arith.addi {remainder}, {divisor}", kind), remainder, dtype)
-    return _select(block, is_zero, zero, quotient, dtype), _select(block, is_zero, zero, remainder, dtype)
+    return _select(block, is_zero, zero, quotient, dtype), remainder
+
+
+def _left_over(block: Body, a: str, quotient: str, divisor: str, kind: str) -> str:
+    """a - quotient * divisor, which is 0 where the divisor was made 1."""
+    return block.op(f"arith.subi {a}, {block.op(f'arith.muli {quotient}, {divisor}', kind)}", kind)
 
 
 def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
     """NumPy's `npy_divmod` (loops_utils.h.src): the remainder first, exactly, then the quotient from it."""
     kind = mlir_name(dtype)
     zero, one, half = (block.constant(c, dtype) for c in (0.0, 1.0, 0.5))
+    by_zero = block.op(f"arith.cmpf oeq, {b}, {zero}", kind)
     remainder = block.op(f"arith.remf {a}, {b}", kind)
-    ratio = block.op(f"arith.divf {a}, {b}", kind)
-    quotient = block.op(f"arith.divf {block.op(f'arith.subf {a}, {remainder}', kind)}, {b}", kind)
+    dividend = _select(block, by_zero, a, block.op(f"arith.subf {a}, {remainder}", kind), dtype)
+    ratio = block.op(f"arith.divf {dividend}, {b}", kind)
     b_negative = block.op(f"arith.cmpf olt, {b}, {zero}", kind)
     r_negative = block.op(f"arith.cmpf olt, {remainder}, {zero}", kind)
     differ = block.op(f"arith.xori {b_negative}, {r_negative}", "i1")
@@ -260,13 +266,15 @@ def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
     moved = _select(block, adjust, block.op(f"arith.addf {remainder}, {b}", kind), remainder, dtype)
     signed_zero = block.op(f"math.copysign {zero}, {b}", kind)
     final_remainder = _select(block, inexact, moved, signed_zero, dtype)
-    quotient = _select(block, adjust, block.op(f"arith.subf {quotient}, {one}", kind), quotient, dtype)
+    quotient = _select(block, adjust, block.op(f"arith.subf {ratio}, {one}", kind), ratio, dtype)
     floor = block.op(f"math.floor {quotient}", kind)
     off = block.op(f"arith.cmpf ogt, {block.op(f'arith.subf {quotient}, {floor}', kind)}, {half}", kind)
     floor = _select(block, off, block.op(f"arith.addf {floor}, {one}", kind), floor, dtype)
+    # A zero has the sign of a / b.
+    a_sign, b_sign = (block.op(f"math.copysign {one}, {x}", kind) for x in (a, b))
+    sign = block.op(f"arith.mulf {a_sign}, {b_sign}", kind)
     nonzero = block.op(f"arith.cmpf une, {quotient}, {zero}", kind)
-    floor = _select(block, nonzero, floor, block.op(f"math.copysign {zero}, {ratio}", kind), dtype)
-    by_zero = block.op(f"arith.cmpf oeq, {b}, {zero}", kind)
+    floor = _select(block, nonzero, floor, block.op(f"math.copysign {zero}, {sign}", kind), dtype)
     return _select(block, by_zero, ratio, floor, dtype), _select(block, by_zero, remainder, final_remainder, dtype)
 
 
@@ -282,9 +290,9 @@ def _fmod(block: Body, xs: list[str], dtype: np.dtype) -> str:
     kind = mlir_name(dtype)
     if is_float(dtype):
         return block.op(f"arith.remf {xs[0]}, {xs[1]}", kind)
-    divisor, is_zero = _safe_divisor(block, xs[0], xs[1], dtype)
-    remainder = block.op(f"arith.rem{'s' if dtype.kind == 'i' else 'u'}i {xs[0]}, {divisor}", kind)
-    return _select(block, is_zero, block.constant(0, dtype), remainder, dtype)
+    divisor, _ = _safe_divisor(block, xs[0], xs[1], dtype)
+    quotient = block.op(f"arith.div{'s' if dtype.kind == 'i' else 'u'}i {xs[0]}, {divisor}", kind)
+    return _left_over(block, xs[0], quotient, divisor, kind)
 
 
 def _negative(block: Body, xs: list[str], dtype: np.dtype) -> str:

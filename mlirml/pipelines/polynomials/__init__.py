@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from mlirml.pipelines.polynomials import basic, exponential, gauss, hyperbolic, inverse, logarithm, power, trigonometric
+from mlirml.pipelines.polynomials import (
+    basic,
+    division,
+    exponential,
+    gauss,
+    hyperbolic,
+    inverse,
+    logarithm,
+    power,
+    trigonometric,
+)
 from mlirml.pipelines.polynomials.builder import Builder, Features, Value
 from mlirml.pipelines.polynomials.registry import EXPANSIONS, GUARDED
 
 __all__ = [
-    "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "exponential", "gauss", "hyperbolic", "inverse",
+    "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss", "hyperbolic", "inverse",
     "logarithm", "power", "trigonometric",
 ]  # fmt: skip

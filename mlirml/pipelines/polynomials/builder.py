@@ -192,8 +192,8 @@ class Builder:
             self.emit(f"vector.shape_cast {mask.name} : {self.type('i1')} to vector<{lanes}xi1>", "i1")
         return self.emit(f"vector.reduction <and>, {flat} : vector<{lanes}xi1> into i1", "i1")
 
-    def guarded(self, valid: Value, value: Value, op: str, x: Value) -> Value:
-        """`value` where `valid`; where a lane is not, `op` is called for all of `x` and fills in."""
+    def guarded(self, valid: Value, value: Value, op: str, operands: Sequence[Value]) -> Value:
+        """`value` where `valid`; where a lane is not, `op` is called for all lanes and fills in."""
         condition = self.all(valid)
         kind = self.type(value.kind)
         head, yield_value = f"scf.if {condition.name} -> ({kind}) {{", f"scf.yield %other : {kind}"
@@ -202,7 +202,7 @@ class Builder:
             yield_value = f"{select}\n    scf.yield %some : {kind}"
         return self.emit(
             f"{head}\n    scf.yield {value.name} : {kind}\n  }} else {{\n"
-            f"    %other = {op} {x.name} : {kind}\n    {yield_value}\n  }}",
+            f"    %other = {op} {', '.join(x.name for x in operands)} : {kind}\n    {yield_value}\n  }}",
             value.kind,
         )
 

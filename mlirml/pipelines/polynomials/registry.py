@@ -15,7 +15,7 @@ UNROUNDED: dict[Recipe, Recipe] = {}
 """A recipe on f32 that works in f64 -> the same without the last rounding. Rounding twice on the way to f16 is wrong,
 and LLVM makes one conversion of the two, which needs a library function."""
 
-GuardedRecipe = Callable[[Builder, Value], tuple[Value, Value]]
+GuardedRecipe = Callable[..., tuple[Value, Value]]
 
 GUARDED: dict[tuple[str, str], GuardedRecipe] = {}
 """(`sin`, `f32`) -> a recipe that builds the result and where it holds; elsewhere libm is called."""

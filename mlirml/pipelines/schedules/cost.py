@@ -16,7 +16,7 @@ CACHE_BYTES = 1 << 20
 
 # Cycles for one vector of 64 bytes.
 _CYCLES = {
-    "arith.divf": 10, "arith.remf": 60, "arith.divsi": 60, "arith.divui": 60, "arith.remsi": 60, "arith.remui": 60,
+    "arith.divf": 10, "arith.remf": 25, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 60, "arith.remui": 60,
     "arith.floordivsi": 60, "arith.ceildivsi": 60, "math.sqrt": 12, "math.rsqrt": 12, "memref.load": 16,
 }  # fmt: skip
 _FREE = ("arith.constant", "linalg.index", "linalg.yield")
