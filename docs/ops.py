@@ -17,6 +17,11 @@ KINDS = {
     "contraction": "Contractions",
     "view": "Views",
     "join": "Joins",
+    "rearrangement": "Rearrangements",
+    "scan": "Scans",
+    "sorting": "Sorting and searching",
+    "statistics": "Statistics",
+    "numeric": "Numeric functions",
 }
 # The columns: a heading and the dtypes that it stands for.
 COLUMNS = {"bool": BOOL, "int": SIGNED, "uint": UNSIGNED, "f16 bf16": ("f16", "bf16"), "f32 f64": ("f32", "f64")}
@@ -41,7 +46,11 @@ def names(record: OpDef) -> str:
     for function in (record.reference, *record.aliases):
         owner = getattr(function, "__self__", None)
         name = f"{owner.__name__}.{function.__name__}" if isinstance(owner, np.ufunc) else function.__name__
-        functions.append(f"`np.{name}`")
+        if (function.__module__ or "").startswith("mlirml."):
+            functions.append(f"`mlirml.numpy.{name}`")
+        else:
+            in_linalg = not hasattr(np, function.__name__) and hasattr(np.linalg, function.__name__)
+            functions.append(f"`np.{'linalg.' if in_linalg else ''}{name}`")
     return ", ".join(dict.fromkeys([*functions, *(f"`x.{method}()`" for method in record.methods)]))
 
 
@@ -60,6 +69,8 @@ def page() -> str:
     parts = [HEAD]
     for kind, title in KINDS.items():
         records = sorted((r for r in OPS.values() if r.kind == kind), key=lambda r: r.name)
+        if not records:
+            continue
         header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
         parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
     missing = {r.name for r in OPS.values()} - {r.name for r in OPS.values() if r.kind in KINDS}

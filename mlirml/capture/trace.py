@@ -186,9 +186,13 @@ class Trace:
             result = self._view(record, args, kwargs)
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
+        elif record.composed:
+            from mlirml.capture.namespace import Namespace
+
+            result = record.build(Namespace(self), *args, **kwargs)
         else:
             lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
-            options = {k: self.lift(v) if isinstance(v, (Traced, np.ndarray)) else v for k, v in kwargs.items()}
+            options = {k: self._lift_option(record, k, v) for k, v in kwargs.items()}
             c_order = all(map(_keeps_c_order, _arrays(args)))
             try:
                 value = record.build(self.builder, *lifted, **options)
@@ -226,7 +230,15 @@ class Trace:
             return [self.lift(v) for v in x]
         if position < record.arrays and (x is not None or record.required[position]):
             return self.lift(x)
+        name = list(record.signature.parameters)[position] if record.array_options else ""
+        if name in record.array_options:
+            return self._lift_option(record, name, x)
         return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
+
+    def _lift_option(self, record: OpDef, name: str, x: Any) -> Any:
+        if name in record.array_options and not isinstance(x, (bool, int, float, type(None))):
+            return self.lift(x)
+        return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
 
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]

@@ -23,7 +23,6 @@ _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     ),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {
-    np.linalg.norm: "write `np.sqrt(np.sum(x * x))`",
     np.fill_diagonal: "store element by element: `x[i, i] = value` for each i",
     np.copyto: "write `x[...] = y`",
     np.put: "store by slices: `x[i] = value`",

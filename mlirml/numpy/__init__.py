@@ -15,7 +15,7 @@ import numpy as np
 from mlirml.capture.array import Traced
 from mlirml.capture.namespace import COMPUTED, Namespace
 from mlirml.capture.trace import current_trace
-from mlirml.dialects.ops import OPS
+from mlirml.dialects.ops import OPS, OpDef
 
 # Array-API names of functions that NumPy 2.0 knows by another name or not at all.
 _ALIASES = {
@@ -56,15 +56,33 @@ def _dispatcher(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     record = OPS.get(name)
+    if record is not None and record.reference is function and _is_extension(record):
+        call = _extension(record)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = record.doc if record is not None else function.__doc__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 
+def _is_extension(record: OpDef) -> bool:
+    return (record.reference.__module__ or "").startswith("mlirml.")
+
+
+def _extension(record: OpDef) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        return (
+            record.reference(*args, **kwargs) if trace is None else trace.call_function(record.reference, args, kwargs)
+        )
+
+    return call
+
+
 def _build() -> dict[str, Any]:
     names = {*OPS, *_ALIASES, *_CREATION, *_OTHER}
     functions = {n: _dispatcher(n, getattr(np, _numpy_name(n))) for n in sorted(names) if hasattr(np, _numpy_name(n))}
+    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if _is_extension(r)}
+    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if r.reference is getattr(np.linalg, n, None)}
     return functions | {n: getattr(np, n) for n in _CONSTANTS if hasattr(np, n)}
 
 

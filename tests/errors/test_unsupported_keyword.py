@@ -19,8 +19,8 @@ def add_in_order(x: Any) -> Any:
     return np.add(x, 1, order="F")
 
 
-def sum_where(x: Any) -> Any:
-    return np.sum(x, where=x > 0)
+def sums_where(x: Any) -> Any:
+    return np.add(x, x, where=x > 0)
 
 
 def unknown(x: Any) -> Any:
@@ -59,15 +59,15 @@ def test_order() -> None:
     )
 
 
-def test_where_of_a_reduction() -> None:
+def test_where_of_a_ufunc() -> None:
     check_error(
-        lambda: ml.compile(sum_where)(np.ones(3)),
+        lambda: ml.compile(sums_where)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.sum`: the argument `where` is not compiled
-          --> test_unsupported_keyword.py:23:12 (sum_where)
+        mlirml.UnsupportedSyntaxError: `np.add`: the argument `where` is not compiled
+          --> test_unsupported_keyword.py:23:12 (sums_where)
             |
-         23 |     return np.sum(x, where=x > 0)
-            |            ^^^^^^^^^^^^^^^^^^^^^^
+         23 |     return np.add(x, x, where=x > 0)
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: select with `np.where`
         """,
     )
@@ -82,7 +82,7 @@ def test_an_unknown_argument() -> None:
             |
          27 |     return x.sum(0, axes=1)
             |            ^^^^^^^^^^^^^^^^
-           = help: compiled are a, axis, dtype, keepdims, initial
+           = help: compiled are a, axis, dtype, keepdims, initial, where
         """,
     )
 

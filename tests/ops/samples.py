@@ -266,9 +266,21 @@ def _reductions(draw: Draw) -> Iterator[Arguments]:
             yield (draw.array(*shape),), options
 
 
+def _masked(draw: Draw, **options: Any) -> Iterator[Arguments]:
+    mask = draw.random.random((3, 5)) < 0.5
+    yield (draw.array(3, 5),), {"where": mask, **options}
+    if draw.thorough:
+        yield (draw.array(3, 5),), {"where": mask[0], "axis": 1, "keepdims": True, **options}
+        yield (draw.array(2, 3, 5),), {"where": mask, "axis": (0, 1), **options}
+        yield (draw.array(3, 5),), {"where": [[True], [False], [True]], "axis": 0, **options}
+        yield (draw.array(3, 5),), {"where": False, "axis": 0, **options}
+
+
 @sampler("sum", "prod")
 def _sums(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)
+    yield from _masked(draw)
+    yield from _masked(draw, initial=1)
     if draw.thorough:
         yield (draw.array(3, 4),), {"axis": 1, "initial": 2}
         yield (draw.array(3, 4),), {"dtype": np.float64}
@@ -286,6 +298,8 @@ def _extrema(draw: Draw) -> Iterator[Arguments]:
         yield (np.array([-np.inf, -np.inf]).astype(draw.dtype),), {}
         yield (np.array([[1, np.nan], [2, 3]]).astype(draw.dtype),), {"axis": 0}
         yield (np.array([np.inf, np.inf]).astype(draw.dtype),), {}
+    if draw.record.name != "ptp":
+        yield from _masked(draw, initial=1)
     if draw.thorough and draw.record.name != "ptp":
         yield (draw.array(3, 4),), {"axis": 1, "initial": 2}
         yield (draw.array(0, 3),), {"axis": 0, "initial": -1}
@@ -295,6 +309,7 @@ def _extrema(draw: Draw) -> Iterator[Arguments]:
 @sampler("mean")
 def _mean(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)
+    yield from _masked(draw)
     if draw.thorough:
         yield (draw.array(3, 4),), {"axis": 1, "dtype": np.float64}
         yield (draw.array(0, 3),), {"axis": 0}
@@ -304,17 +319,22 @@ def _mean(draw: Draw) -> Iterator[Arguments]:
 @sampler("var", "std")
 def _spread(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)
+    yield from _masked(draw)
     if draw.thorough:
         yield (draw.array(3, 4),), {"axis": 1, "ddof": 1}
         yield (draw.array(1, 4),), {"axis": 0, "ddof": 1}
         yield (draw.array(3, 4),), {"axis": 1, "dtype": np.float64}
         if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
             yield (draw.array(3, 4),), {"axis": 1, "correction": 1}
+            if draw.is_float:
+                yield (draw.array(3, 4),), {"axis": 1, "mean": draw.array(3, 1)}
 
 
 @sampler("any", "all", "count_nonzero")
 def _truths(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)
+    if draw.record.name != "count_nonzero":
+        yield from _masked(draw)
     yield (special_values(draw.dtype),), {}
     yield (np.zeros((3, 4), draw.dtype),), {"axis": 1}
     yield (np.ones((3, 4), draw.dtype),), {"axis": 0}

@@ -74,6 +74,34 @@ def _accumulate(
     return b.cast(b.reduce(value, axes, wide, initial, body), dtype)
 
 
+def _chosen(b: Builder, name: str, value: Value, where: Any, neutral: object) -> Value:
+    """The array with `neutral` in place of what a mask leaves out."""
+    if where is True:
+        return value
+    mask = where if isinstance(where, Value) else Scalar(bool(getattr(where, "value", where)))
+    if ew.broadcast_shapes(name, (value, mask)) != value.shape:
+        raise ShapeError(f"{name}: the mask {mask} does not broadcast to {value}")
+    kept: Value = ew.where.build(b, mask, value, Scalar(_scalar(neutral, value.dtype), weak=False))
+    return kept
+
+
+def _scalar(number: object, dtype: np.dtype) -> Any:
+    return np.asarray(number).astype(dtype)[()]
+
+
+def _started(
+    b: Builder, value: Value, initial: Any, neutral: object, reduce: Callable[[object], Value], join: Any
+) -> Value:
+    """A reduction that starts from `initial`, which may be known only when the program runs."""
+    if not isinstance(initial, Value):
+        return reduce(getattr(initial, "value", initial))
+    if initial.shape:
+        raise ShapeError(f"the initial value of a reduction is a scalar, not {initial}")
+    result = reduce(neutral)
+    joined: Value = join.build(b, b.broadcast(initial, (), result.dtype), result)
+    return joined
+
+
 def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
     result: np.dtype
     if dtype is not None:
@@ -89,7 +117,10 @@ def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
     return result
 
 
-@operation("reduction", np.sum, dtypes=ALL, methods=("sum",), aliases=(np.add.reduce,))
+_OPTIONS = ("initial", "where")
+
+
+@operation("reduction", np.sum, dtypes=ALL, methods=("sum",), aliases=(np.add.reduce,), array_options=_OPTIONS)
 def sum_(
     b: Builder,
     a: Operand,
@@ -98,16 +129,26 @@ def sum_(
     out: None = None,
     keepdims: bool = False,
     initial: Any = 0,
+    where: Any = True,
 ) -> Value:
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
     op = {"b": "arith.ori", "f": "arith.addf"}.get(ew.kind_of(kind), "arith.addi")
-    return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
+    value = _chosen(b, "sum", value, where, 0)
+    total = _started(b, value, initial, 0, lambda start: _accumulate(b, value, axes, kind, start, op), ew.add)
+    return _restored(b, total, value.shape, axes, keepdims)
 
 
 @operation(
-    "reduction", np.prod, dtypes=ALL, methods=("prod",), aliases=(np.multiply.reduce,), domain=(0.5, 1.5), tolerance=8
+    "reduction",
+    np.prod,
+    dtypes=ALL,
+    methods=("prod",),
+    aliases=(np.multiply.reduce,),
+    array_options=_OPTIONS,
+    domain=(0.5, 1.5),
+    tolerance=8,
 )
 def prod(
     b: Builder,
@@ -117,12 +158,15 @@ def prod(
     out: None = None,
     keepdims: bool = False,
     initial: Any = 1,
+    where: Any = True,
 ) -> Value:
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
     op = {"b": "arith.andi", "f": "arith.mulf"}.get(ew.kind_of(kind), "arith.muli")
-    return _restored(b, _accumulate(b, value, axes, kind, initial, op), value.shape, axes, keepdims)
+    value = _chosen(b, "prod", value, where, 1)
+    total = _started(b, value, initial, 1, lambda start: _accumulate(b, value, axes, kind, start, op), ew.multiply)
+    return _restored(b, total, value.shape, axes, keepdims)
 
 
 def _lowest(dtype: np.dtype) -> object:
@@ -142,18 +186,25 @@ def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
 
 
 def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object]) -> Callable[..., Value]:
-    def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any) -> Value:
+    def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any, where: Any = True) -> Value:
         value = as_value(b, a)
         axes = _reduced_axes(name, value.shape, axis)
         if initial is None:
+            if where is not True:
+                raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
             _refuse_empty(name, value, axes)
             initial = start(value.dtype)
+        value = _chosen(b, name, value, where, start(value.dtype))
         op = ops[ew.kind_of(value.dtype)]
 
         def body(block: Body, x: str, accumulator: str) -> str:
             return block.op(f"{op} {x}, {accumulator}", mlir_name(value.dtype))
 
-        return _restored(b, b.reduce(value, axes, value.dtype, initial, body), value.shape, axes, keepdims)
+        def reduce(first: object) -> Value:
+            return b.reduce(value, axes, value.dtype, first, body)
+
+        best = _started(b, value, initial, start(value.dtype), reduce, ew.maximum if name == "max" else ew.minimum)
+        return _restored(b, best, value.shape, axes, keepdims)
 
     return build
 
@@ -162,20 +213,46 @@ _max = _extremum("max", {"b": "arith.ori", "i": "arith.maxsi", "u": "arith.maxui
 _min = _extremum("min", {"b": "arith.andi", "i": "arith.minsi", "u": "arith.minui", "f": "arith.minimumf"}, _highest)
 
 
-@operation("reduction", np.max, dtypes=ALL, methods=("max",), aliases=(np.amax, np.maximum.reduce))
+@operation(
+    "reduction",
+    np.max,
+    dtypes=ALL,
+    methods=("max",),
+    aliases=(np.amax, np.maximum.reduce),
+    array_options=_OPTIONS,
+)
 def max_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Value:
     """Largest element over axes; NaN wins."""
-    return _max(b, a, axis, keepdims, initial)
+    return _max(b, a, axis, keepdims, initial, where)
 
 
-@operation("reduction", np.min, dtypes=ALL, methods=("min",), aliases=(np.amin, np.minimum.reduce))
+@operation(
+    "reduction",
+    np.min,
+    dtypes=ALL,
+    methods=("min",),
+    aliases=(np.amin, np.minimum.reduce),
+    array_options=_OPTIONS,
+)
 def min_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Value:
     """Smallest element over axes; NaN wins."""
-    return _min(b, a, axis, keepdims, initial)
+    return _min(b, a, axis, keepdims, initial, where)
 
 
 @operation("reduction", np.ptp, dtypes=NUMBERS)
@@ -197,40 +274,71 @@ def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
     return int(np.prod([shape[i] for i in axes], dtype=np.int64))
 
 
-def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: float) -> Value:
-    total = _accumulate(b, value, axes, compute, 0, "arith.addf")
-    result: Value = ew.divide.build(b, total, Scalar(float(divisor)))
+def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: Any, compute: np.dtype) -> Operand:
+    """How many elements are averaged, less `ddof`; with a mask that is an array."""
+    if where is True:
+        return Scalar(float(max(_count(value.shape, axes) - ddof, 0)))
+    ones = b.filled(value.shape, _BOOL, True)
+    count = b.cast(count_nonzero.build(b, _chosen(b, "mean", ones, where, False), axes), compute)
+    if not ddof:
+        return count
+    rest: Value = ew.maximum.build(b, ew.subtract.build(b, count, Scalar(float(ddof))), Scalar(0.0))
+    return rest
+
+
+def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: Operand, where: Any) -> Value:
+    total = _accumulate(b, _chosen(b, "mean", value, where, 0), axes, compute, 0, "arith.addf")
+    result: Value = ew.divide.build(b, total, divisor)
     return result
 
 
-@operation("reduction", np.mean, dtypes=ALL, methods=("mean",))
+@operation("reduction", np.mean, dtypes=ALL, methods=("mean",), array_options=("where",))
 def mean(
-    b: Builder, a: Operand, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
 ) -> Value:
     """Mean over axes; integers give f64, f16 and bf16 are summed in f32. The mean of nothing is NaN."""
     value = as_value(b, a)
     axes = normalized_axes("mean", value.shape, axis)
     compute, result = _mean_dtypes("mean", value, dtype)
-    average = b.cast(_mean(b, value, axes, compute, _count(value.shape, axes)), result)
+    divisor = _divisor(b, value, axes, where, 0, compute)
+    average = b.cast(_mean(b, value, axes, compute, divisor, where), result)
     return _restored(b, average, value.shape, axes, keepdims)
 
 
 def _variance(
-    b: Builder, a: Operand, axis: Any, dtype: Any, ddof: float, keepdims: bool, name: str, *, root: bool
+    b: Builder,
+    a: Operand,
+    axis: Any,
+    dtype: Any,
+    ddof: float,
+    keepdims: bool,
+    where: Any,
+    centre: Operand | None,
+    name: str,
 ) -> Value:
     value = as_value(b, a)
     axes = normalized_axes(name, value.shape, axis)
     compute, result = _mean_dtypes(name, value, dtype)
-    count = _count(value.shape, axes)
-    average = _restored(b, _mean(b, value, axes, compute, count), value.shape, axes, True)
-    centred = ew.subtract.build(b, b.cast(value, compute), average)
-    spread = _mean(b, ew.square.build(b, centred), axes, compute, max(count - ddof, 0))
-    if root:
+    if centre is None:
+        divisor = _divisor(b, value, axes, where, 0, compute)
+        centre = _restored(b, _mean(b, value, axes, compute, divisor, where), value.shape, axes, True)
+    elif isinstance(centre, Value):
+        centre = b.cast(centre, compute)
+    square = ew.square.build(b, ew.subtract.build(b, b.cast(value, compute), centre))
+    spread = _mean(b, square, axes, compute, _divisor(b, value, axes, where, ddof, compute), where)
+    if name == "std":
         spread = ew.sqrt.build(b, spread)
     return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.var, dtypes=ALL, methods=("var",), tolerance=8)
+@operation("reduction", np.var, dtypes=ALL, methods=("var",), array_options=("where", "mean"), tolerance=8)
 def var(
     b: Builder,
     a: Operand,
@@ -240,13 +348,16 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: Operand | None = None,
     correction: float | None = None,
 ) -> Value:
     """Variance over axes in two passes, the sum of squares divided by n - ddof."""
-    return _variance(b, a, axis, dtype, ddof if correction is None else correction, keepdims, "var", root=False)
+    ddof = ddof if correction is None else correction
+    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "var")
 
 
-@operation("reduction", np.std, dtypes=ALL, methods=("std",), tolerance=8)
+@operation("reduction", np.std, dtypes=ALL, methods=("std",), array_options=("where", "mean"), tolerance=8)
 def std(
     b: Builder,
     a: Operand,
@@ -256,14 +367,17 @@ def std(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: Operand | None = None,
     correction: float | None = None,
 ) -> Value:
     """Standard deviation over axes, the root of `var`."""
-    return _variance(b, a, axis, dtype, ddof if correction is None else correction, keepdims, "std", root=True)
+    ddof = ddof if correction is None else correction
+    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "std")
 
 
-def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str, start: bool) -> Value:
-    value = as_value(b, a)
+def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: str, op: str, start: bool) -> Value:
+    value = _chosen(b, name, as_value(b, a), where, start)
     axes = _reduced_axes(name, value.shape, axis)
 
     def body(block: Body, x: str, accumulator: str) -> str:
@@ -272,16 +386,22 @@ def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, name: str, op: str
     return _restored(b, b.reduce(value, axes, _BOOL, start, body), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,))
-def any_(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
+@operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,), array_options=("where",))
+def any_(
+    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+) -> Value:
     """True where some element along the axes is not zero."""
-    return _truth(b, a, axis, keepdims, "any", "arith.ori", False)
+    return _truth(b, a, axis, keepdims, where, "any", "arith.ori", False)
 
 
-@operation("reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,))
-def all_(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
+@operation(
+    "reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,), array_options=("where",)
+)
+def all_(
+    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+) -> Value:
     """True where no element along the axes is zero."""
-    return _truth(b, a, axis, keepdims, "all", "arith.andi", True)
+    return _truth(b, a, axis, keepdims, where, "all", "arith.andi", True)
 
 
 @operation("reduction", np.count_nonzero, dtypes=ALL)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 BOOL = ("bool",)
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
@@ -24,10 +26,13 @@ class OpDef:
     `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are
     `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead. The parameters are NumPy's, in
     NumPy's order; `out` only keeps its place there, as storing is not the record's business.
+
+    A `composed` record is NumPy code: `build(xp, *args, **options)` gets NumPy as traced code sees it in place of the
+    builder, and the arguments as they were given.
     """
 
     name: str
-    kind: str  # "elementwise", "reduction", "contraction", "view", "join" or "creation"
+    kind: str  # the section of docs/ops.md: "elementwise", "reduction", "view", ...
     reference: Callable[..., Any]
     build: Callable[..., Any]
     dtypes: tuple[str, ...]
@@ -37,6 +42,8 @@ class OpDef:
     operand: str = "a"  # what NumPy calls the operand of a view
     scalars: bool = True  # whether 0-d results are NumPy scalars, which do not change in place, as of most functions
     arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
+    array_options: tuple[str, ...] = ()  # later parameters that may be arrays too
+    composed: bool = False
     domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
     second_domain: tuple[float, float] | None = None
     tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
@@ -80,3 +87,36 @@ def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Calla
         return define(OpDef(build.__name__.rstrip("_"), kind, reference, build, doc=doc, **options))
 
     return decorate
+
+
+def composed(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `operation`, for a function written with NumPy's: its first parameter is NumPy as traced code sees it."""
+    return operation(kind, reference, composed=True, **options)
+
+
+def extension(kind: str, **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `composed`, for what NumPy lacks: on real arrays, `mlirml.numpy.<name>` runs the same code with NumPy."""
+
+    def decorate(build: Callable[..., Any]) -> OpDef:
+        def reference(*args: Any, **kwargs: Any) -> Any:
+            stand_in = next((x for x in _leaves((args, kwargs)) if hasattr(x, "__array_function__")), None)
+            if stand_in is not None:  # a traced array
+                return stand_in.__array_function__(reference, (type(stand_in),), args, kwargs)
+            return build(np, *args, **kwargs)
+
+        parameters = list(inspect.signature(build).parameters.values())[1:]
+        reference.__name__ = reference.__qualname__ = build.__name__.rstrip("_")
+        reference.__doc__ = build.__doc__
+        reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return composed(kind, reference, **options)(build)
+
+    return decorate
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The arguments of a call that are no real arrays."""
+    if isinstance(tree, (list, tuple)):
+        return [x for item in tree for x in _leaves(item)]
+    if isinstance(tree, dict):
+        return _leaves(list(tree.values()))
+    return [] if isinstance(tree, (np.ndarray, np.generic)) else [tree]

@@ -1,0 +1,220 @@
+"""Samples for the operations that rearrange, scan and sort arrays, and for those composed of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mlirml.dialects.ops import OPS
+from tests.ops.samples import Arguments, Draw, sampler
+
+
+@sampler("roll")
+def _roll(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 5), 2), {}
+    yield (draw.array(3, 5), (1, -7), (0, 1)), {}
+    if draw.thorough:
+        yield (draw.array(4, 3, 2), 1, (0, -1)), {}
+        yield (draw.array(7), -3), {"axis": 0}
+        yield (draw.array(7), [1, 2], (0, 0)), {}
+        yield (draw.array(3, 0), 2, 0), {}
+        yield (draw.array(), 2), {}
+
+
+@sampler("tile")
+def _tile(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), (2, 1, 3)), {}
+    if draw.thorough:
+        yield (draw.array(3), 4), {}
+        yield (draw.array(2, 3), 2), {}
+        yield (draw.array(), (2, 3)), {}
+        yield (draw.array(3), (2, 0)), {}
+        yield (draw.array(2, 3), ()), {}
+        yield (draw.array(1, 3, 1), (4, 1, 2)), {}
+
+
+@sampler("repeat")
+def _repeat(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), 3), {}
+    yield (draw.array(2, 3), [1, 0, 2], 1), {}
+    if draw.thorough:
+        yield (draw.array(2, 3), 2), {"axis": 0}
+        yield (draw.array(2, 3), [2], -1), {}
+        yield (draw.array(), 3), {}
+        yield (draw.array(3), 0), {}
+        yield (draw.array(3), [0, 0, 0]), {}
+
+
+@sampler("pad")
+def _pad(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), 2), {}
+    yield (draw.array(3, 4), ((1, 0), (2, 3)), "edge"), {}
+    yield (draw.array(3, 4), ((5, 4), (2, 7)), "reflect"), {}
+    if draw.thorough:
+        yield (draw.array(3, 4), 2), {"constant_values": ((1, 2), (3, 4))}
+        yield (draw.array(3, 4), (1, 2)), {"constant_values": 3}
+        yield (draw.array(2, 3, 4), ((1, 1), (0, 0), (2, 3)), "symmetric"), {}
+        yield (draw.array(2, 3, 4), ((5, 1), (1, 0), (2, 9)), "wrap"), {}
+        yield (draw.array(5), {0: (1, 2)}), {}
+        yield (draw.array(1, 3), 3, "reflect"), {}
+        yield (draw.array(0, 3), 1), {}
+        yield (draw.array(3), 0, "wrap"), {}
+
+
+@sampler("tril", "triu")
+def _triangles(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4, 5),), {}
+    if draw.thorough:
+        yield (draw.array(4, 3), 1), {}
+        yield (draw.array(2, 3, 4), -1), {}
+        yield (draw.array(3),), {}
+        yield (draw.array(3, 4),), {"k": 9}
+        yield (draw.array(0, 3),), {}
+
+
+@sampler("diagonal", "trace")
+def _diagonals(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4, 5),), {}
+    yield (draw.array(2, 3, 4), 1, 0, 2), {}
+    if draw.thorough:
+        yield (draw.array(4, 3), -1), {}
+        yield (draw.array(4, 3), 1), {"axis1": 1, "axis2": 0}
+        yield (draw.array(2, 3, 4), 0, -1, 0), {}
+        yield (draw.array(3, 3), 7), {}
+        if draw.record.name == "trace":
+            yield (draw.array(3, 3),), {"dtype": np.float64}
+
+
+@sampler("diag", "diagflat")
+def _diag(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4),), {}
+    yield (draw.array(4, 5),), {"k": 1}
+    if draw.thorough:
+        yield (draw.array(3), 2), {}
+        yield (draw.array(3), -2), {}
+        yield (draw.array(4, 3), -1), {}
+        yield (draw.array(0),), {}
+
+
+@sampler("delete")
+def _delete(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4, 5), [1, 3], 1), {}
+    if draw.thorough:
+        yield (draw.array(4, 5), -1, 0), {}
+        yield (draw.array(4, 5), slice(1, None, 2), 1), {}
+        yield (draw.array(3, 2), 2), {}
+        yield (draw.array(4), [True, False, True, False]), {}
+
+
+@sampler("insert")
+def _insert(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4, 5), 1, draw.array(5), 0), {}
+    yield (draw.array(4, 5), [0, 3], draw.array(4, 2), 1), {}
+    if draw.thorough:
+        yield (draw.array(4, 5), 2, 1), {}
+        yield (draw.array(6), [1, 1, 4], draw.array(3)), {}
+        yield (draw.array(4, 5), 2, draw.array(2, 4), 1), {}
+        yield (draw.array(6), slice(0, 4, 2), draw.array(2)), {}
+
+
+@sampler("resize")
+def _resize(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), (4, 4)), {}
+    if draw.thorough:
+        yield (draw.array(2, 3), 4), {}
+        yield (draw.array(5), (0, 2)), {}
+        yield (draw.array(0), (2, 2)), {}
+
+
+@sampler("norm")
+def _norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(3, 4),), {"axis": 1}
+    if draw.thorough:
+        yield (draw.array(7),), {}
+        yield (draw.array(7), 2), {"keepdims": True}
+        for order in (0, 1, 3, -1.5, np.inf, -np.inf):
+            yield (draw.array(3, 4), order, 0), {"keepdims": order == 0}
+        for order in ("fro", 1, -1, np.inf, -np.inf):
+            yield (draw.array(3, 4), order), {}
+        yield (draw.array(2, 3, 4), 1, (2, 0)), {}
+        yield (draw.array(2, 3, 4), np.inf, (0, -1)), {"keepdims": True}
+        yield (draw.array(0),), {}
+
+
+@sampler("vector_norm")
+def _vector_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4),), {"axis": (0, 2), "keepdims": True, "ord": 1}
+        yield (draw.array(2, 3, 4),), {"axis": 1, "ord": np.inf}
+
+
+@sampler("matrix_norm")
+def _matrix_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4),), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4),), {"keepdims": True, "ord": 1}
+
+
+@sampler("logsumexp")
+def _logsumexp(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(3, 4),), {"axis": 1, "keepdims": True}
+    if draw.is_float:
+        yield (np.array([[np.inf, 1.0], [-np.inf, -np.inf], [np.nan, 1.0], [88.0, 89.0]]).astype(draw.dtype), 1), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), (0, 2)), {}
+        yield (draw.array(0, 3), 0), {}
+
+
+@sampler("matrix_power")
+def _matrix_power(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 3), 3), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 3), 4), {}
+        yield (draw.array(3, 3), 0), {}
+        yield (draw.array(3, 3), 1), {}
+        yield (draw.array(2, 2), 5), {}
+
+
+@sampler("vecdot")
+def _vecdot(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), draw.array(4)), {}
+        yield (draw.array(3, 4), draw.array(3, 1)), {"axis": 0}
+        yield (draw.array(4), draw.array(4)), {}
+
+
+@sampler(*{"matvec"} & set(OPS))
+def _matvec(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(4)), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), draw.array(2, 4)), {}
+
+
+@sampler(*{"vecmat"} & set(OPS))
+def _vecmat(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3), draw.array(3, 4)), {}
+    if draw.thorough:
+        yield (draw.array(2, 3), draw.array(2, 3, 4)), {}
+
+
+@sampler("kron")
+def _kron(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), draw.array(3, 2)), {}
+    if draw.thorough:
+        yield (draw.array(3), draw.array(2, 2)), {}
+        yield (draw.array(2, 1, 3), draw.array(4)), {}
+        yield (draw.array(), draw.array(4)), {}
+
+
+@sampler("cross")
+def _cross(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4, 3), draw.array(4, 3)), {}
+    if draw.thorough:
+        yield (draw.array(3), draw.array(4, 3)), {}
+        yield (draw.array(3, 4), draw.array(3, 4)), {"axis": 0}
+        yield (draw.array(3, 4), draw.array(4, 3)), {"axisa": 0, "axisc": 0}
