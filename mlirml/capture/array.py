@@ -17,7 +17,7 @@ import numpy as np
 from mlirml.capture import advice
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import index_views
-from mlirml.dialects.build import Scalar, Value, common_groups
+from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.views import Broadcast, Reshape, Transpose, ViewOp, check_order
@@ -42,7 +42,7 @@ _Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
 class Cell:
     """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
 
-    __slots__ = ("c_order", "emitted", "frozen", "owned", "stored_at", "value", "version", "written")
+    __slots__ = ("c_order", "emitted", "frozen", "owned", "region", "stored_at", "value", "version", "written")
 
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
@@ -51,7 +51,8 @@ class Cell:
         self.stored_at: SourceLocation | None = None  # where first
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
         self.owned = owned  # a known array that nobody else holds may be stored into
-        self.emitted: Value | None = None
+        self.emitted: tuple[Value, Region] | None = None
+        self.region: Region | None = None  # where it was made: it cannot be stored into in another one
         self.frozen: str | None = None  # why nothing may be stored
 
     def store(self, value: Value | np.ndarray) -> None:
@@ -85,7 +86,9 @@ class Traced:
         self._views = views
         self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
         self._ambiguous = ambiguous  # the cell's version up to which a view and a copy are alike, if it may be either
-        self._cached: tuple[int, Value] | None = None
+        self._cached: tuple[int, Value, Region] | None = None
+        if cell.region is None:
+            cell.region = trace.builder.region
         last = views[-1].shape if views else cell.value.shape
         self._shape: tuple[int, ...] = tuple(last)
 
@@ -170,12 +173,28 @@ class Traced:
         return isinstance(self._cell.value, Value) and self._cell.value.weak
 
     def _check_alive(self) -> None:
+        region = self._cell.region
+        if region is not None and not region.open:
+            with at_user_line():
+                self._check_region()
         if self._trace.done:
             with at_user_line():
                 raise LeakedTracerError(
                     f"a traced array ({self._describe()}) is used after `{self._trace.name}` was traced",
                     help="return it from the function; do not keep it in a global, a closure or an attribute",
                 )
+
+    def _check_region(self) -> None:
+        """Refuse what was computed in a region that is closed; a known array moves to the open one."""
+        cell = self._cell
+        if cell.region is None or cell.region.open or self._trace.done:
+            return
+        if not isinstance(cell.value, np.ndarray):
+            raise LeakedTracerError(
+                f"a traced array ({self._describe()}) is used outside of {cell.region.owner}, which computed it",
+                help="return it from there; do not keep it in a list, a closure or an attribute",
+            )
+        cell.region = self._trace.builder.region
 
     def _known(self) -> np.ndarray | None:
         """The contents, when they are known while tracing."""
@@ -191,22 +210,22 @@ class Traced:
         self._check_alive()
         self._check_ambiguous("read")
         cell = self._cell
-        if self._cached is not None and self._cached[0] == cell.version:
+        if self._cached is not None and self._cached[0] == cell.version and self._cached[2].open:
             return self._cached[1]
         if isinstance(cell.value, np.ndarray) and self._views:
             known = self._known()
             assert known is not None
             value = self._trace.builder.constant(known.copy())
         elif isinstance(cell.value, np.ndarray):
-            if cell.emitted is None:
+            if cell.emitted is None or not cell.emitted[1].open:
                 cell.owned = False  # the program may share the buffer: copy before the next store
-                cell.emitted = self._trace.builder.constant(cell.value)
-            value = cell.emitted
+                cell.emitted = self._trace.builder.constant(cell.value), self._trace.builder.region
+            value = cell.emitted[0]
         else:
             value = cell.value
             for view in self._views:
                 value = view.forward(self._trace.builder, value)
-        self._cached = cell.version, value
+        self._cached = cell.version, value, self._trace.builder.region
         return value
 
     def _check_ambiguous(self, verb: str) -> None:
@@ -229,6 +248,12 @@ class Traced:
             )
         if self._cell.frozen is not None:
             raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
+        region = self._trace.builder.region
+        if self._cell.region is not region:
+            raise CaptureError(
+                f"a store into an array from outside of {region.owner}",
+                help="pass the array in and return its new value, or store into a `.copy()`",
+            )
         for view in self._views:
             if not view.writable:
                 raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")

@@ -261,8 +261,9 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         _guard_contents(function.__self__, trace)
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
-        library = _is_library(function.__globals__.get("__name__"))
-        return function if library else _retarget_function(function, trace, memo)
+        if isinstance(function.__globals__, Overlay) or _is_library(function.__globals__.get("__name__")):
+            return function  # the overlay: defined inside of a traced function
+        return _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     if isinstance(call, types.FunctionType):
         _guard_contents(function, trace)

@@ -565,8 +565,8 @@ def trace(
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
-            outputs = [_value(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
-            outputs += [_value(state, leaf, "an item of an argument") for leaf in new.values()]
+            outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
+            outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
             written = [i for i, cell in enumerate(cells) if cell.written]
             outputs += [Traced(state, cells[i])._read() for i in written]
     finally:
@@ -594,9 +594,10 @@ def trace(
     )
 
 
-def _value(state: Trace, leaf: Any, path: str) -> Value:
+def value_of(state: Trace, leaf: Any, path: str) -> Value:
     """A leaf of the result in the program."""
     if isinstance(leaf, Traced) and leaf._trace is state:
+        leaf._check_region()
         return leaf._read()
     try:
         operand = state.lift(leaf)

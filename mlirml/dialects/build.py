@@ -123,19 +123,47 @@ class Body:
         return self.op(f"arith.{'fptosi' if target.kind == 'i' else 'fptoui'} {x}", f"{s} to {t}")
 
 
+@dataclass(eq=False)
+class Region:
+    """A region of an operation, or the body of `@main`. Values computed in it may be used while it is open.
+
+    `owner` is what the user calls it: "the body of `ml.scan`".
+    """
+
+    parent: Region | None = None
+    owner: str = ""
+    open: bool = True
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a program, to which `Builder.rewind` takes it back."""
+
+    operations: int
+    ranges: int
+    region: Region
+
+
 class Builder:
-    """Collects the operations of `@main`. `location` is called for the user's place of each operation."""
+    """Collects the operations of `@main`. `location` is called for the user's place of each operation.
+
+    Operations with regions are written between `begin` and `end`; `region` is the innermost one that is open.
+    """
 
     def __init__(self, location: Callable[[], SourceLocation | None] = lambda: None) -> None:
         self._operations: list[str] = []
         self._locations: list[SourceLocation | None] = []
         self._location = location
         self._count = 0
+        self.region = Region()
         self.arguments: list[Value] = []
         self.constants: list[np.ndarray] = []
         self._constant_values: dict[int, Value] = {}
         self.int_ranges: list[tuple[int, int, int, str]] = []
         self.narrowed_at: list[SourceLocation | None] = []  # where each of `int_ranges` comes from
+        self.lenient = False  # whether Python integers of unknown size may be narrowed, since they may yet be no such
+        self.narrowed_leniently = False
+        self.known_ranges: dict[str, tuple[int, int]] = {}  # the limits of weak integers other than arguments
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
@@ -145,29 +173,90 @@ class Builder:
 
     def op(self, text: str, shape: Sequence[int], dtype: np.dtype) -> Value:
         """Append an operation with one tensor result."""
-        value = Value(f"%{self._count}", tuple(shape), dtype)
-        self._count += 1
+        value = Value(self.fresh(), tuple(shape), dtype)
         self._append(f"{value.name} = {text}{LOC}")
         return value
 
     def op2(self, text: str, first: Value, second: Value) -> tuple[Value, Value]:
         """Append an operation with two tensor results, shaped like the two given values."""
-        name = f"%{self._count}"
-        self._count += 1
+        name = self.fresh()
         self._append(f"{name}:2 = {text}{LOC}")
         return (
             Value(f"{name}#0", first.shape, first.dtype),
             Value(f"{name}#1", second.shape, second.dtype),
         )
 
+    def fresh(self) -> str:
+        """A name that no value has."""
+        name = f"%{self._count}"
+        self._count += 1
+        return name
+
+    def line(self, text: str) -> None:
+        """Append an operation without results."""
+        self._append(f"{text}{LOC}")
+
+    def named(self, text: str) -> str:
+        """Append an operation with one result of any type; the result's name."""
+        name = self.fresh()
+        self._append(f"{name} = {text}{LOC}")
+        return name
+
     def _append(self, text: str) -> None:
         self._operations.append(text)
         self._locations.append(self._location())
 
+    # Regions.
+
+    def begin(self, owner: str) -> int:
+        """Open a region of a new operation; the number of its first line, which `set_line` writes."""
+        self.region = Region(self.region, owner)
+        self._append("")
+        return len(self._operations) - 1
+
+    def set_line(self, number: int, text: str) -> None:
+        """Write a line that was left open; it carries no location."""
+        self._operations[number] = text
+
+    def next_region(self, text: str, owner: str | None = None) -> None:
+        """Close the innermost region and open another one of the same operation; `text` stands between them."""
+        self.region.open = False
+        self.region = Region(self.region.parent, self.region.owner if owner is None else owner)
+        self._append(text)
+
+    def end(self) -> None:
+        """Close the innermost region and its operation."""
+        assert self.region.parent is not None
+        self.region.open = False
+        self.region = self.region.parent
+        self._append(f"}}{LOC}")
+
+    def insert(self, number: int, text: str) -> str:
+        """An operation with one result in front of line `number`; the result's name."""
+        name = self.fresh()
+        self._operations.insert(number, f"{name} = {text}{LOC}")
+        self._locations.insert(number, self._location())
+        return name
+
+    def mark(self) -> Mark:
+        """The end of the program so far."""
+        return Mark(len(self._operations), len(self.int_ranges), self.region)
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget the operations after a mark, and close the regions opened since."""
+        region: Region | None = self.region
+        while region is not None and region is not mark.region:
+            region.open = False
+            region = region.parent
+        self.region = mark.region
+        del self._operations[mark.operations :], self._locations[mark.operations :]
+        del self.int_ranges[mark.ranges :], self.narrowed_at[mark.ranges :]
+
+    # Operations.
+
     def scalar(self, value: object, dtype: np.dtype) -> str:
         """An `arith.constant` of element type; its name."""
-        name = f"%{self._count}"
-        self._count += 1
+        name = self.fresh()
         kind = "" if dtype == np.bool_ else f" : {mlir_name(dtype)}"
         self._append(f"{name} = arith.constant {literal(value, dtype)}{kind}{LOC}")
         return name
@@ -289,12 +378,18 @@ class Builder:
         # A Python integer that arrives at run time must fit as a literal would have to.
         if not value.weak or value.dtype.kind != "i" or dtype.kind not in "iu" or dtype == value.dtype:
             return
+        limits = np.iinfo(dtype)
+        least, greatest = self.known_ranges.get(value.name, (None, None))
+        if least is not None and greatest is not None and limits.min <= least and greatest <= limits.max:
+            return
+        if value not in self.arguments and self.lenient:
+            self.narrowed_leniently = True
+            return
         if value not in self.arguments:
             raise DTypeError(
                 f"a value computed from Python integers is narrowed to {short_name(dtype)}, and may not fit",
                 help=f"convert it, `np.asarray(n).astype(np.{dtype.name})`, or pass the argument as a NumPy scalar",
             )
-        limits = np.iinfo(dtype)
         narrow = self.arguments.index(value), int(limits.min), int(limits.max), dtype.name
         if narrow not in self.int_ranges:
             self.int_ranges.append(narrow)

@@ -1,0 +1,204 @@
+"""Write structured control flow, `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`, over tensors.
+
+Values of no dimension enter and leave regions as scalars, so that they can live in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mlirml.dialects.build import LOC, Builder, Value
+from mlirml.dialects.dtypes import mlir_name, tensor_type
+
+Branch = Callable[[], Sequence[Value]]
+"""Writes what is in a region, and gives the values that it ends with."""
+
+
+def to_scalar(b: Builder, value: Value) -> str:
+    """The element of a tensor without dimensions."""
+    return b.named(f"tensor.extract {value.name}[] : {value.type}")
+
+
+def from_scalar(b: Builder, name: str, dtype: np.dtype) -> Value:
+    """A scalar as a tensor without dimensions."""
+    kind = tensor_type((), dtype)
+    return Value(b.named(f"tensor.from_elements {name} : {kind}"), (), dtype)
+
+
+def to_index(b: Builder, value: Value) -> str:
+    """An integer tensor without dimensions as an index."""
+    signed = value.dtype.kind == "i"
+    return b.named(
+        f"arith.index_cast{'' if signed else 'ui'} {to_scalar(b, value)} : {mlir_name(value.dtype)} to index"
+    )
+
+
+def index(b: Builder, number: int) -> str:
+    """A constant of type index."""
+    return b.named(f"arith.constant {number} : index")
+
+
+def from_index(b: Builder, name: str) -> Value:
+    """An index as a tensor of i64 without dimensions."""
+    return from_scalar(b, b.named(f"arith.index_cast {name} : index to i64"), np.dtype(np.int64))
+
+
+def _kind(value: Value) -> str:
+    """The type of a value at the edge of a region."""
+    return value.type if value.shape else mlir_name(value.dtype)
+
+
+def _kinds(values: Sequence[Value]) -> str:
+    return ", ".join(map(_kind, values))
+
+
+def _passed(b: Builder, value: Value) -> str:
+    """The name by which a value enters or leaves a region."""
+    return value.name if value.shape else to_scalar(b, value)
+
+
+def _received(b: Builder, name: str, like: Value) -> Value:
+    """What entered or left a region by this name, a tensor again."""
+    return Value(name, like.shape, like.dtype) if like.shape else from_scalar(b, name, like.dtype)
+
+
+def _ended(b: Builder, op: str, values: Sequence[Value], first: str = "") -> None:
+    """The terminator of a region."""
+    names = [_passed(b, value) for value in values]
+    types = f" : {_kinds(values)}" if values else ""
+    b.line(f"{op} {first}{', '.join(names)}{types}")
+
+
+def _results(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
+    """The left side of an operation with results like these values, and the names of the results."""
+    if len(values) < 2:
+        return (f"{name} = ", [name]) if values else ("", [])
+    return f"{name}:{len(values)} = ", [f"{name}#{n}" for n in range(len(values))]
+
+
+def row(b: Builder, source: Value, place: str) -> Value:
+    """`source[place]` for an index known at run time only."""
+    shape = source.shape[1:]
+    if not shape:
+        return from_scalar(b, b.named(f"tensor.extract {source.name}[{place}] : {source.type}"), source.dtype)
+    if source.size == 0:
+        return b.empty(shape, source.dtype)
+    return b.op(
+        f"tensor.extract_slice {source.name}{_row(shape, place)} : {source.type} to {tensor_type(shape, source.dtype)}",
+        shape,
+        source.dtype,
+    )
+
+
+def set_row(b: Builder, value: Value, into: Value, place: str) -> Value:
+    """`into` with `into[place] = value`, for an index known at run time only."""
+    if not value.shape:
+        text = f"tensor.insert {to_scalar(b, value)} into {into.name}[{place}] : {into.type}"
+    else:
+        rows = _row(value.shape, place)
+        text = f"tensor.insert_slice {value.name} into {into.name}{rows} : {value.type} into {into.type}"
+    return b.op(text, into.shape, into.dtype)
+
+
+def _row(shape: tuple[int, ...], place: str) -> str:
+    """Offsets, sizes and strides of one row of rows of this shape."""
+    offsets, sizes = [place, *["0"] * len(shape)], [1, *shape]
+    return f"[{', '.join(offsets)}] {sizes} {[1] * len(sizes)}"
+
+
+class ForLoop:
+    """An `scf.for` with step 1 that is being written. `index` is the loop variable, of type index."""
+
+    def __init__(self, b: Builder, lower: str, upper: str, owner: str) -> None:
+        self.builder = b
+        self._bounds = f"{lower} to {upper} step {index(b, 1)}"
+        self._line = b.begin(owner)
+        self.index = b.fresh()
+        self._carried: list[tuple[str, str, Value]] = []
+
+    def carry(self, init: Value) -> Value:
+        """A further value that the loop carries; `init` is from outside. The value inside."""
+        b, start = self.builder, init.name
+        if not init.shape:
+            start = b.insert(self._line, f"tensor.extract {init.name}[] : {init.type}")
+            self._line += 1
+        name = b.fresh()
+        self._carried.append((name, start, init))
+        return _received(b, name, init)
+
+    def fill_later(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """A carried tensor that has no contents yet."""
+        kind = tensor_type(shape, dtype)
+        empty = self.builder.insert(self._line, f"tensor.empty() : {kind}")
+        self._line += 1
+        return self.carry(Value(empty, shape, dtype))
+
+    def end(self, values: Sequence[Value]) -> list[Value]:
+        """Close the loop; the values that it carries on, in the order of `carry`. Its results."""
+        b = self.builder
+        like = [init for _, _, init in self._carried]
+        left, names = _results(b.fresh(), like)
+        inits = ", ".join(f"{name} = {start}" for name, start, _ in self._carried)
+        carried = f" iter_args({inits}) -> ({_kinds(like)})" if like else ""
+        b.set_line(self._line, f"{left}scf.for {self.index} = {self._bounds}{carried} {{")
+        _ended(b, "scf.yield", values)
+        b.end()
+        return [_received(b, name, value) for name, value in zip(names, like)]
+
+
+def while_loop(
+    b: Builder,
+    inits: Sequence[Value],
+    condition: Callable[[list[Value]], Value],
+    body: Callable[[list[Value]], Sequence[Value]],
+    owners: tuple[str, str],
+) -> list[Value]:
+    """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions."""
+    starts = [_passed(b, value) for value in inits]
+    line = b.begin(owners[0])
+    before = [b.fresh() for _ in inits]
+    proceed = to_scalar(b, condition([_received(b, name, value) for name, value in zip(before, inits)]))
+    types = _kinds(inits)
+    b.line(f"scf.condition({proceed}){' ' if inits else ''}{', '.join(before)}{' : ' + types if inits else ''}")
+    after = [b.fresh() for _ in inits]
+    arguments = ", ".join(f"{name}: {_kind(value)}{LOC}" for name, value in zip(after, inits))
+    b.next_region(f"}} do {{\n^bb0({arguments}):" if inits else "} do {", owners[1])
+    values = body([_received(b, name, value) for name, value in zip(after, inits)])
+    left, names = _results(b.fresh(), inits)
+    pairs = ", ".join(f"{name} = {start}" for name, start in zip(before, starts))
+    head = f"({pairs}) : ({types}) -> ({types})" if inits else ": () -> ()"
+    b.set_line(line, f"{left}scf.while {head} {{")
+    _ended(b, "scf.yield", values)
+    b.end()
+    return [_received(b, name, value) for name, value in zip(names, inits)]
+
+
+def conditional(b: Builder, condition: str, then: Branch, otherwise: Branch, owner: str) -> list[Value]:
+    """`scf.if` whose branches end with values of equal types."""
+    line = b.begin(owner)
+    like = then()
+    _ended(b, "scf.yield", like)
+    b.next_region("} else {")
+    _ended(b, "scf.yield", otherwise())
+    left, names = _results(b.fresh(), like)
+    b.set_line(line, f"{left}scf.if {condition}{f' -> ({_kinds(like)})' if like else ''} {{")
+    b.end()
+    return [_received(b, name, value) for name, value in zip(names, like)]
+
+
+def switch(b: Builder, number: str, branches: Sequence[Branch], owner: str) -> list[Value]:
+    """`scf.index_switch` whose branches end with values of equal types; the last one is taken for any other number."""
+    line = b.begin(owner)
+    like: Sequence[Value] = ()
+    for case, branch in enumerate(branches):
+        if case:
+            b.next_region("}\ndefault {" if case == len(branches) - 1 else f"}}\ncase {case} {{")
+        like = branch()
+        _ended(b, "scf.yield", like)
+    left, names = _results(b.fresh(), like)
+    kinds = f" -> {_kinds(like)}" if like else ""
+    b.set_line(line, f"{left}scf.index_switch {number}{kinds}\n{'case 0' if len(branches) > 1 else 'default'} {{")
+    b.end()
+    return [_received(b, name, value) for name, value in zip(names, like)]
