@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+import mlirml.nn
 import mlirml.numpy
 from mlirml.dialects.ops import OPS, OpDef
-from mlirml.dialects.ops.registry import BOOL, SIGNED, UNSIGNED
+from mlirml.dialects.ops.registry import BOOL, NN, SIGNED, UNSIGNED
 
 PAGE = Path(__file__).with_name("ops.md")
 KINDS = {
@@ -40,8 +41,16 @@ slices, `astype`, `copy`, `.T` and the methods named here work as in NumPy.
 """
 
 
+NETWORKS = """\
+`from mlirml.nn import functional as F`: the functions have the meaning and the argument names of
+`torch.nn.functional`. On real arrays NumPy computes them at once. `F.embedding` looks rows up by integers of any kind.
+"""
+
+
 def names(record: OpDef) -> str:
-    """What a user may call: the NumPy functions and the method."""
+    """What a user may call: the NumPy functions and the method, or the function of `mlirml.nn.functional`."""
+    if record.name in NN and NN[record.name] is record:
+        return f"`F.{record.name}`"
     functions = []
     for function in (record.reference, *record.aliases):
         owner = getattr(function, "__self__", None)
@@ -73,6 +82,9 @@ def page() -> str:
             continue
         header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
         parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
+    header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
+    functions = "\n".join(row(NN[name]) for name in sorted(NN))
+    parts.append(f"## Neural networks\n\n{NETWORKS}\n{header}{functions}\n")
     missing = {r.name for r in OPS.values()} - {r.name for r in OPS.values() if r.kind in KINDS}
     assert not missing, missing
     others = sorted(n for n in mlirml.numpy.__all__ if n not in OPS and callable(getattr(mlirml.numpy, n)))

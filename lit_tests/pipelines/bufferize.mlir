@@ -39,3 +39,28 @@ func.func @main() -> tensor<3xf32> {
   %c = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
   return %c : tensor<3xf32>
 }
+
+// -----
+
+// Padding is a fill and a store into the middle: what is padded is computed there at once.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[OUT:.*]] : memref<6xf32>)
+// CHECK: %[[MIDDLE:.*]] = memref.subview %[[OUT]][1] [4] [1]
+// CHECK: linalg.generic {{.*}} outs(%[[MIDDLE]]
+// CHECK-NOT: memref.copy
+#w = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<4xf32>) -> tensor<6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %n = linalg.generic {indexing_maps = [#w, #w], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %p = tensor.pad %n low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<6xf32>
+  return %p : tensor<6xf32>
+}

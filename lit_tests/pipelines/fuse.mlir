@@ -271,3 +271,33 @@ func.func @stored_value(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<10xf32>
   } -> tensor<8xf32>
   return %i, %r : tensor<10xf32>, tensor<8xf32>
 }
+
+// -----
+
+// What a window slides over is not computed again at each of its places.
+// CHECK-LABEL: func.func @window
+// CHECK: linalg.generic
+// CHECK: arith.negf
+// CHECK: linalg.generic
+// CHECK: arith.maximumf
+#element = affine_map<(i) -> (i)>
+#slide = affine_map<(i, k) -> (i * 2 + k)>
+#tap = affine_map<(i, k) -> (k)>
+#place = affine_map<(i, k) -> (i)>
+func.func @window(%x: tensor<9xf32>, %out: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<9xf32>
+  %n = linalg.generic {indexing_maps = [#element, #element], iterator_types = ["parallel"]}
+      ins(%x : tensor<9xf32>) outs(%e : tensor<9xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<9xf32>
+  %shape = tensor.empty() : tensor<3xf32>
+  %r = linalg.generic {indexing_maps = [#slide, #tap, #place], iterator_types = ["parallel", "reduction"]}
+      ins(%n, %shape : tensor<9xf32>, tensor<3xf32>) outs(%out : tensor<4xf32>) {
+  ^bb0(%a: f32, %s: f32, %acc: f32):
+    %0 = arith.maximumf %acc, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -48,6 +48,7 @@ class BufferizePass(Pass):
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         locate_constants(main)
+        expand_pads(main)
         insert_in_place(main)
         private_inits(main)
         reuse_dying_inputs(main)
@@ -76,6 +77,38 @@ def locate_constants(function: mlir.Operation) -> None:
                 user = next(iter(op.results[0].uses), None)
                 if user is not None:
                     op.location = user.owner.location
+
+
+def expand_pads(function: mlir.Operation) -> None:
+    """A `tensor.pad` by one value becomes a fill and a store into the middle, so that its source may be computed there.
+
+    Upstream bufferizes any other `tensor.pad`.
+    """
+    for op in [op for block in tensor_blocks(function) for op in block_ops(block) if op.name == "tensor.pad"]:
+        expand_pad(op)
+
+
+def expand_pad(op: mlir.Operation) -> None:
+    """Replace one `tensor.pad`, if its region gives one value from outside and its sizes are static."""
+    filler = block_ops(op.regions[0].blocks[0])[-1].operands[0]
+    outside = defining_op(filler)
+    if len(op.operands) > 1 or (outside is not None and outside.block == op.regions[0].blocks[0]):
+        return
+    if outside is None and filler.owner == op.regions[0].blocks[0]:
+        return
+    source, kind = op.operands[0], op.results[0].type
+    low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
+    with op.location, mlir.InsertionPoint(op):
+        filled = emit.fill(filler, emit.empty(kind)).results[0]
+        attributes = {
+            "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
+            "static_offsets": mlir.DenseI64ArrayAttr.get(low),
+            "static_sizes": mlir.DenseI64ArrayAttr.get(list(source.type.shape)),
+            "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(low)),
+        }
+        stored = emit.value("tensor.insert_slice", [source, filled], kind, **attributes)
+    op.results[0].replace_all_uses_with(stored)
+    op.erase()
 
 
 def insert_in_place(function: mlir.Operation) -> None:

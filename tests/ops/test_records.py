@@ -33,6 +33,8 @@ NOT_COMPILED = {"reshape": ["copy"], "clip": ["kwargs"], "pad": ["kwargs"]}
 SUMS = {
     "sum", "mean", "norm", "vector_norm", "matrix_norm", "trace", "matrix_power", "vecdot", "matvec", "vecmat", "cross",
     "matmul", "einsum", "dot", "inner", "tensordot", "vdot", "outer",
+    "conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "adaptive_avg_pool2d",
 }  # fmt: skip
 """Operations that add products up: their error is measured against the sum of the magnitudes."""
 
@@ -60,6 +62,13 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "backwards": backwards,
     "stretched": lambda a: np.broadcast_to(a[:1], a.shape) if a.ndim and a.shape[0] else a,
 }
+
+
+ROUNDED_INSIDE = {
+    "batch_norm", "cross_entropy", "gelu", "group_norm", "layer_norm", "log_softmax", "logsumexp", "mse_loss",
+    "rms_norm", "scaled_dot_product_attention", "selu", "elu", "mish", "silu", "softplus",
+}  # fmt: skip
+"""Operations that cancel: their error is measured against their operands too."""
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +217,8 @@ def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype)
     wide = np.dtype(np.longdouble) if dtype.itemsize >= 4 else np.dtype(np.float64)
     options = {k: wide.type if k == "dtype" else v for k, v in call.options.items()}
     precise = Call(call.function, call.args, options)
-    operands = [x.astype(wide) if isinstance(x, np.ndarray) and x.dtype != np.bool_ else x for x in leaves]
+    kept = "iub" if record.kind == "composite" else "b"  # classes stay integers
+    operands = [x.astype(wide) if isinstance(x, np.ndarray) and x.dtype.kind not in kept else x for x in leaves]
     exact = np.asarray(precise.apply(operands)).astype(wide)
     scale = np.abs(exact)
     if record.name in ("var", "std"):  # the mean is rounded in proportion to the elements
@@ -216,4 +226,6 @@ def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype)
         scale = np.maximum(scale, largest if record.name == "std" else float(_finfo(dtype).eps) * largest**2)
     if record.name in SUMS:
         scale = np.asarray(precise.apply([np.abs(x) for x in operands])).astype(wide)
+    if record.name in ROUNDED_INSIDE:
+        scale = np.maximum(scale, np.max(np.abs(operands[0]), initial=0))
     return exact, np.asarray(np.where(np.isfinite(scale), scale, 0), wide)

@@ -29,6 +29,9 @@ class OpDef:
 
     A `composed` record is NumPy code: `build(xp, *args, **options)` gets NumPy as traced code sees it in place of the
     builder, and the arguments as they were given.
+
+    The kinds "nn" and "composite" are the functions of `mlirml.nn.functional`. The `reference` of an "nn" record is
+    ours, written in NumPy; a "composite" is made of other operations, and is its own `reference` and `build`.
     """
 
     name: str
@@ -52,6 +55,8 @@ class OpDef:
     @cached_property
     def signature(self) -> inspect.Signature:
         """The parameters after the builder (or, for a view, after the shape)."""
+        if self.kind == "composite":
+            return inspect.signature(self.build)
         parameters = list(inspect.signature(self.build).parameters.values())[1:]
         if self.kind == "view":
             parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
@@ -64,14 +69,17 @@ class OpDef:
 
 
 OPS: dict[str, OpDef] = {}
+NN: dict[str, OpDef] = {}
+"""The records of `mlirml.nn.functional`, which are no functions of NumPy."""
 BY_FUNCTION: dict[Any, OpDef] = {}
 BY_METHOD: dict[str, OpDef] = {}
 
 
 def define(record: OpDef) -> OpDef:
     """Enter a record under its name, its NumPy functions and its methods."""
-    assert record.name not in OPS, record.name
-    OPS[record.name] = record
+    table = NN if record.kind in ("nn", "composite") else OPS
+    assert record.name not in table, record.name
+    table[record.name] = record
     for function in (record.reference, *record.aliases):
         BY_FUNCTION[function] = record
     for method in record.methods:

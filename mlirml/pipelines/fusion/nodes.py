@@ -113,6 +113,13 @@ def read_map(map_: mlir.AffineMap) -> Map:
     return map_
 
 
+def is_window(map_: Map) -> bool:
+    """Whether a map adds loops up, as convolutions and poolings do."""
+    return not isinstance(map_, tuple) and any(
+        isinstance(e, mlir.AffineAddExpr) and not isinstance(e.rhs, mlir.AffineConstantExpr) for e in map_.results
+    )
+
+
 class MapCache:
     """Reads indexing maps, each distinct attribute once."""
 
@@ -142,6 +149,8 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
         raise NoMatch("the operation has no tensor results")
     attribute = op.attributes["indexing_maps"] if op.name == "linalg.generic" else linalg.get_indexing_maps(op)
     read = [maps.read(item) for item in attribute]
+    if any(is_window(map_) for map_, _ in read):
+        raise NoMatch("a window slides over an operand: it has a schedule of its own")
     rank = read[0][1]
     first_out = len(operands) - len(results)
     block = op.regions[0].blocks[0]

@@ -1,0 +1,121 @@
+"""Activations that NumPy has no functions for: the Gaussian error linear unit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.build import Body, Builder, Operand, Value
+from mlirml.dialects.dtypes import describe, is_float, mlir_name
+from mlirml.dialects.ops.reductions import as_value
+from mlirml.dialects.ops.registry import FLOATS, operation
+from mlirml.errors import DTypeError, ShapeError
+
+_SINGLE = np.dtype(np.float32)
+_TANH_SCALE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+# Rational approximations of erf and erfc (Cody, "Rational Chebyshev approximations for the error function",
+# Mathematics of Computation 23, 1969), highest power first.
+_SMALL = (
+    (
+        1.85777706184603153e-1,
+        3.16112374387056560e0,
+        1.13864154151050156e2,
+        3.77485237685302021e2,
+        3.20937758913846947e3,
+    ),
+    (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
+)
+_MIDDLE = (
+    (
+        2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
+        2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+        1.23033935479799725e3,
+    ),
+    (
+        1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
+        3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3,
+    ),
+)  # fmt: skip
+_LARGE = (
+    (
+        1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
+        1.60837851487422766e-2, 6.58749161529837803e-4,
+    ),
+    (
+        1.0, 2.56852019228982242e0, 1.87295284992346725e0, 5.27905102951428412e-1, 6.05183413124413191e-2,
+        2.33520497626869185e-3,
+    ),
+)  # fmt: skip
+
+
+def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: np.ndarray) -> np.ndarray:
+    above, below = (np.polyval(np.array(c, x.dtype), x) for c in coefficients)
+    return np.asarray(above / below)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """The error function of real f64 (or wider) arrays, to about 1e-16."""
+    size = np.abs(x)
+    with np.errstate(all="ignore"):
+        small = x * _ratio(_SMALL, np.minimum(size, 0.5) ** 2)
+        middle = _ratio(_MIDDLE, np.clip(size, 0.46875, 4))
+        inverse = 1 / np.maximum(size, 4) ** 2
+        large = (1 / math.sqrt(math.pi) - inverse * _ratio(_LARGE, inverse)) / np.maximum(size, 4)
+        rest = np.exp(-size * size) * np.where(size <= 4, middle, large)
+    return np.asarray(np.where(size <= 0.46875, small, np.copysign(1 - rest, x)))
+
+
+def _check(input: Any, approximate: str) -> None:
+    if approximate not in ("none", "tanh"):
+        raise ShapeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    if not is_float(input.dtype) and input.dtype.kind != "f":
+        raise DTypeError(
+            f"gelu: the input must be a float, not {describe(tuple(input.shape), input.dtype)}",
+            help="convert it with `.astype(np.float32)`",
+        )
+
+
+def _gelu(input: Any, approximate: str = "none") -> np.ndarray:
+    x = np.asarray(input)
+    _check(x, approximate)
+    wide = x.astype(np.float64 if x.dtype.itemsize < 8 else x.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if approximate == "tanh":
+            factor = 1 + np.tanh(_TANH_SCALE * (wide + _CUBIC * wide**3))
+        else:
+            factor = 1 + erf(wide / math.sqrt(2))
+    result: np.ndarray = (0.5 * wide * factor).astype(x.dtype)
+    return result
+
+
+@operation("nn", _gelu, dtypes=FLOATS, arrays=1, tolerance=16)
+def gelu(b: Builder, input: Operand, approximate: str = "none") -> Value:
+    """The Gaussian error linear unit x * Phi(x), by `erf`, or by tanh with `approximate="tanh"`.
+
+    Hendrycks and Gimpel, "Gaussian error linear units", section 2.
+    """
+    _check(input, approximate)
+    x = as_value(b, input)
+    wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
+    kind = mlir_name(wide)
+
+    def body(block: Body, xs: list[str]) -> str:
+        v = block.cast(xs[0], x.dtype, wide)
+        half, one = block.constant(0.5, wide), block.constant(1, wide)
+        halved = block.op(f"arith.mulf {v}, {half}", kind)
+        if approximate == "tanh":
+            square = block.op(f"arith.mulf {v}, {v}", kind)
+            scaled = block.op(f"arith.mulf {square}, {block.constant(_CUBIC, wide)}", kind)
+            inner = block.op(f"arith.mulf {v}, {block.op(f'arith.addf {scaled}, {one}', kind)}", kind)
+            inner = block.op(f"arith.mulf {inner}, {block.constant(_TANH_SCALE, wide)}", kind)
+            bent = block.op(f"math.tanh {inner}", kind)
+        else:
+            inner = block.op(f"arith.mulf {v}, {block.constant(math.sqrt(0.5), wide)}", kind)
+            bent = block.op(f"math.erf {inner}", kind)
+        result = block.op(f"arith.mulf {halved}, {block.op(f'arith.addf {bent}, {one}', kind)}", kind)
+        return block.cast(result, wide, x.dtype)
+
+    return b.elementwise([x], [x.dtype], x.dtype, x.shape, body)

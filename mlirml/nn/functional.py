@@ -1,0 +1,57 @@
+"""The operations of neural networks, with the meaning and the argument names of `torch.nn.functional`.
+
+They work in compiled functions and on real arrays alike. On real arrays each is computed by NumPy at once; traced, it
+becomes operations of the program. Shapes are static, layouts are channels first ([N, C, H, W]), and f16 and bf16 are
+computed in f32 and rounded once at the end.
+
+>>> import numpy as np
+>>> from mlirml.nn import functional as F
+>>> F.conv2d(np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2))).tolist()
+[[[[4.0, 4.0], [4.0, 4.0]]]]
+"""
+
+from __future__ import annotations
+
+from mlirml.nn.activations import (
+    elu,
+    gelu,
+    hardtanh,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softplus,
+)
+from mlirml.nn.convolutions import conv1d, conv2d, conv3d, conv_transpose2d
+from mlirml.nn.layers import dropout, embedding, linear, one_hot, scaled_dot_product_attention
+from mlirml.nn.losses import cross_entropy, mse_loss
+from mlirml.nn.normalizations import (
+    batch_norm,
+    group_norm,
+    layer_norm,
+    log_softmax,
+    logsumexp,
+    rms_norm,
+    softmax,
+)
+from mlirml.nn.pooling import (
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+
+__all__ = [
+    "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "conv1d", "conv2d", "conv3d",
+    "conv_transpose2d", "cross_entropy", "dropout", "elu", "embedding", "gelu", "group_norm", "hardtanh", "layer_norm",
+    "leaky_relu", "linear", "log_sigmoid", "log_softmax", "logsumexp", "max_pool1d", "max_pool2d", "max_pool3d", "mish",
+    "mse_loss", "one_hot", "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
+    "softmax", "softplus",
+]  # fmt: skip

@@ -1,0 +1,102 @@
+"""Layers made of matrix products and table look-ups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.dtypes import is_float
+from mlirml.dialects.ops.registry import INTEGERS
+from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
+
+
+@composite(tolerance=16)
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """`input` [..., I] times the transpose of `weight` [O, I], plus `bias` [O]."""
+    (x, w, bias), dtype = floats("linear", input, weight, bias)
+    if len(w.shape) not in (1, 2) or not x.shape or x.shape[-1] != w.shape[-1]:
+        raise ShapeError(
+            f"linear: the last dimension of the input {shown(x)} must be that of the weight {shown(w)}, [out, in]",
+            help="did you mean `weight.T`?" if len(w.shape) == 2 and x.shape and x.shape[-1] == w.shape[0] else None,
+        )
+    if bias is not None and tuple(bias.shape) != tuple(w.shape[:-1]):
+        raise ShapeError(f"linear: the bias must have shape {list(w.shape[:-1])}, got {shown(bias)}")
+    product = x @ w.T
+    return rounded(product if bias is None else product + bias, dtype)
+
+
+@composite(tolerance=32)
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Any:
+    """softmax(query @ key.T * scale + attn_mask) @ value, over [..., L, E], [..., S, E] and [..., S, V].
+
+    `scale` is 1 / sqrt(E) by default. A mask of bools keeps what is True; `is_causal` keeps key i for queries from i on
+    (Vaswani et al., "Attention is all you need", equation 1).
+    """
+    if dropout_p:
+        _refuse_dropout("scaled_dot_product_attention", "dropout_p=0")
+    (q, k, v), dtype = floats("scaled_dot_product_attention", query, key, value)
+    if min(len(q.shape), len(k.shape), len(v.shape)) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"scaled_dot_product_attention: query {shown(q)}, key {shown(k)} and value {shown(v)} "
+            "are not [..., L, E], [..., S, E] and [..., S, V]"
+        )
+    scores = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if is_causal:
+        if attn_mask is not None:
+            raise ShapeError("scaled_dot_product_attention: give attn_mask or is_causal=True, not both")
+        scores = np.where(known(np.tri(q.shape[-2], k.shape[-2], dtype=np.bool_)), scores, -np.inf)
+    elif attn_mask is not None:
+        mask = as_array(attn_mask)
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + rounded(mask, scores.dtype)
+    power = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
+    return rounded(power / np.sum(power, axis=-1, keepdims=True) @ v, dtype)
+
+
+@composite(dtypes=INTEGERS, domain=(0.0, 4.0))
+def one_hot(tensor: Any, num_classes: int) -> Any:
+    """i64 [..., num_classes]: 1 at the class that each element of `tensor` names, 0 elsewhere."""
+    x = as_array(tensor)
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot: the classes must be integers, got {shown(x)}")
+    if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 1:
+        raise ShapeError(f"one_hot: num_classes must be a positive integer, got {num_classes!r}")
+    return np.where(x[..., None] == known(np.arange(num_classes)), 1, 0).astype(np.int64)
+
+
+def embedding(input: Any, weight: Any) -> Any:
+    """The rows of `weight` [V, E] that the integers of `input` [...] name, as [..., E]."""
+    x, w = as_array(input), as_array(weight)
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"embedding: the input must hold integers, got {shown(x)}")
+    if len(w.shape) != 2:
+        raise ShapeError(f"embedding: the weight must be [V, E], got {shown(w)}")
+    return w[x]
+
+
+@composite()
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
+    """The input itself, for `training=False` or `p=0`; anything else draws random numbers, which is refused."""
+    x = as_array(input)
+    if not is_float(x.dtype) and x.dtype.kind != "f":
+        raise DTypeError(f"dropout: the input must be a float, not {shown(x)}")
+    if training and p:
+        _refuse_dropout("dropout", "training=False")
+    return x
+
+
+def _refuse_dropout(name: str, instead: str) -> None:
+    raise UnsupportedSyntaxError(
+        f"{name}: random numbers are not drawn in compiled code",
+        help=f"pass `{instead}`, or multiply by a mask that is an argument",
+    )

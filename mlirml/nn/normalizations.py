@@ -1,0 +1,160 @@
+"""Softmax and its relatives, and normalizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.nn.define import axis_of, composite, floats, rounded, shown
+
+
+@composite(tolerance=8)
+def softmax(input: Any, dim: int = -1) -> Any:
+    """exp(x) / sum(exp(x)) along `dim`, from exp(x - max(x))."""
+    (x,), dtype = floats("softmax", input)
+    axis = axis_of("softmax", dim, x.shape)
+    if x.shape[axis] == 0:
+        return rounded(x, dtype)
+    power = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return rounded(power / np.sum(power, axis=axis, keepdims=True), dtype)
+
+
+@composite(tolerance=8)
+def log_softmax(input: Any, dim: int = -1) -> Any:
+    """log(softmax(x)) along `dim`, as x - max(x) - log(sum(exp(x - max(x))))."""
+    (x,), dtype = floats("log_softmax", input)
+    axis = axis_of("log_softmax", dim, x.shape)
+    if x.shape[axis] == 0:
+        return rounded(x, dtype)
+    return rounded(log_probabilities(x, axis), dtype)
+
+
+def log_probabilities(x: Any, axis: int) -> Any:
+    """`log_softmax` of checked operands."""
+    centred = x - np.max(x, axis=axis, keepdims=True)
+    return centred - np.log(np.sum(np.exp(centred), axis=axis, keepdims=True))
+
+
+@composite(tolerance=8)
+def logsumexp(input: Any, dim: Any = -1, keepdim: bool = False) -> Any:
+    """log(sum(exp(x))) along `dim`, a number or a tuple, from exp(x - max(x)); infinities as in torch."""
+    (x,), dtype = floats("logsumexp", input)
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    axes = tuple(axis_of("logsumexp", d, x.shape) for d in given)
+    largest = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    finite = np.where(np.isfinite(largest), largest, 0)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(x - finite), axis=axes, keepdims=True)) + finite
+    if not keepdim:
+        total = np.squeeze(total, axis=axes)
+    return rounded(total, dtype)
+
+
+def _tail(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
+    """The axes of `normalized_shape`, which must be the last sizes of x."""
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    if not shape or tuple(x.shape[len(x.shape) - len(shape) :]) != shape:
+        raise ShapeError(f"{name}: normalized_shape {list(shape)} is not the last part of the shape of {shown(x)}")
+    return tuple(range(len(x.shape) - len(shape), len(x.shape)))
+
+
+def _check_shape(name: str, what: str, array: Any, shape: tuple[int, ...]) -> None:
+    if array is not None and tuple(array.shape) != shape:
+        raise ShapeError(f"{name}: the {what} must have shape {list(shape)}, got {shown(array)}")
+
+
+def _scaled(x: Any, weight: Any, bias: Any) -> Any:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+@composite(tolerance=16)
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions, those of `normalized_shape`.
+
+    The variance is that of the whole population (Ba, Kiros and Hinton, "Layer normalization", equation 3).
+    """
+    (x, weight, bias), dtype = floats("layer_norm", input, weight, bias)
+    axes = _tail("layer_norm", x, normalized_shape)
+    shape = tuple(x.shape[axes[0] :])
+    _check_shape("layer_norm", "weight", weight, shape)
+    _check_shape("layer_norm", "bias", bias, shape)
+    return rounded(_scaled(_standardized(x, axes, eps), weight, bias), dtype)
+
+
+def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    centred = x - np.mean(x, axis=axes, keepdims=True)
+    variance = np.mean(centred * centred, axis=axes, keepdims=True)
+    return centred / np.sqrt(variance + eps)
+
+
+@composite(tolerance=16)
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """x / sqrt(mean(x * x) + eps) * weight, over the last dimensions; `eps` is that of the dtype by default.
+
+    Zhang and Sennrich, "Root mean square layer normalization", equation 4.
+    """
+    (x, weight), dtype = floats("rms_norm", input, weight)
+    axes = _tail("rms_norm", x, normalized_shape)
+    _check_shape("rms_norm", "weight", weight, tuple(x.shape[axes[0] :]))
+    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    return rounded(_scaled(x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps), weight, None), dtype)
+
+
+@composite(tolerance=16)
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """(x - running_mean) / sqrt(running_var + eps) * weight + bias for each channel of [N, C, ...]; inference only.
+
+    Ioffe and Szegedy, "Batch normalization", algorithm 2, step 11.
+    """
+    if training:
+        raise UnsupportedSyntaxError(
+            "batch_norm: training=True is not compiled, as it changes the running statistics",
+            help="compute mean and variance with `np.mean` and `np.var`, and pass them as the running ones",
+        )
+    (x, mean, variance, weight, bias), dtype = floats("batch_norm", input, running_mean, running_var, weight, bias)
+    if len(x.shape) < 2:
+        raise ShapeError(f"batch_norm: the input must be [N, C, ...], got {shown(x)}")
+    channels = (x.shape[1],)
+    named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
+    for what, array in named.items():
+        _check_shape("batch_norm", what, array, channels)
+    spread = (-1,) + (1,) * (len(x.shape) - 2)
+    scale = 1 / np.sqrt(variance + eps)
+    scale = scale if weight is None else scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    return rounded(x * scale.reshape(spread) + shift.reshape(spread), dtype)
+
+
+@composite(tolerance=16)
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """`layer_norm` over each of `num_groups` groups of channels of [N, C, ...], then weight and bias of each channel.
+
+    Wu and He, "Group normalization", equation 7.
+    """
+    (x, weight, bias), dtype = floats("group_norm", input, weight, bias)
+    if len(x.shape) < 2:
+        raise ShapeError(f"group_norm: the input must be [N, C, ...], got {shown(x)}")
+    if num_groups < 1 or x.shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: the {x.shape[1]} channels of {shown(x)} do not divide into {num_groups!r} groups"
+        )
+    for what, array in {"weight": weight, "bias": bias}.items():
+        _check_shape("group_norm", what, array, (x.shape[1],))
+    if 0 in x.shape:
+        return rounded(x, dtype)
+    result = _standardized(x.reshape(x.shape[0], num_groups, -1), (2,), eps).reshape(x.shape)
+    spread = (-1,) + (1,) * (len(x.shape) - 2)
+    parts = [None if array is None else array.reshape(spread) for array in (weight, bias)]
+    return rounded(_scaled(result, *parts), dtype)

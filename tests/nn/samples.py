@@ -1,0 +1,234 @@
+"""Calls that exercise every record of `mlirml.nn.functional`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.ops.registry import NN, OpDef
+from mlirml.nn import functional as F
+from tests.ops.samples import Arguments, Call, Draw
+
+Sampler = Callable[[Draw], Iterator[Arguments]]
+SAMPLERS: dict[str, Sampler] = {}
+
+
+def sampler(*names: str) -> Callable[[Sampler], Sampler]:
+    """Decorator: the function yields arguments for these records."""
+
+    def register(function: Sampler) -> Sampler:
+        for name in names:
+            assert name in NN and name not in SAMPLERS, name
+            SAMPLERS[name] = function
+        return function
+
+    return register
+
+
+def calls_of(record: OpDef, dtype: np.dtype) -> list[Call]:
+    """The calls that test a record with a dtype; never none."""
+    draw = Draw(record, dtype, np.random.default_rng([ord(c) for c in record.name + dtype.name]))
+    return [Call(getattr(F, record.name), args, options) for args, options in SAMPLERS[record.name](draw)]
+
+
+@sampler("relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "silu", "softplus", "log_sigmoid", "mish", "hardtanh")
+def _elementwise(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(2, 1, 3),), {}
+    if draw.thorough:
+        yield (draw.array(0, 3),), {}
+        yield (draw.array(100),), {}
+
+
+@sampler("gelu")
+def _gelu(draw: Draw) -> Iterator[Arguments]:
+    yield from _elementwise(draw)
+    yield (draw.array(50),), {"approximate": "tanh"}
+
+
+CONVOLUTIONS: dict[int, list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]] = {
+    1: [
+        ((2, 3, 9), (4, 3, 3), {}),
+        ((3, 9), (3, 1, 2), {"groups": 3, "padding": 1}),
+        ((2, 4, 12), (6, 2, 3), {"groups": 2, "stride": 2, "dilation": 2, "padding": "valid"}),
+        ((1, 3, 7), (2, 3, 1), {}),
+        ((2, 3, 9), (4, 3, 4), {"padding": "same"}),
+    ],
+    2: [
+        ((2, 3, 6, 5), (4, 3, 3, 3), {"padding": 1}),
+        ((4, 7, 6), (4, 1, 3, 2), {"groups": 4, "padding": (1, 0)}),
+        ((1, 4, 7, 8), (6, 2, 3, 3), {"groups": 2, "stride": 2, "padding": 1}),
+        ((2, 3, 5, 5), (4, 3, 1, 1), {}),
+        ((2, 3, 5, 6), (4, 3, 1, 1), {"stride": (2, 1)}),
+        ((1, 3, 9, 8), (5, 3, 3, 2), {"dilation": (2, 3)}),
+        ((1, 2, 6, 6), (3, 2, 3, 4), {"padding": "same"}),
+        ((2, 3, 6, 20), (8, 1, 3, 3), {"groups": 1}),
+        ((1, 2, 6, 6), (8, 1, 3, 3), {"groups": 2, "stride": (2, 1)}),
+        ((0, 3, 6, 5), (4, 3, 3, 3), {}),
+        ((1, 3, 5, 4), (4, 3, 5, 4), {}),
+        ((1, 3, 1, 40), (33, 3, 1, 3), {"padding": (0, 1)}),
+    ],
+    3: [
+        ((1, 2, 4, 5, 5), (3, 2, 2, 3, 3), {"padding": 1}),
+        ((2, 4, 5, 4), (4, 1, 2, 2, 1), {"groups": 2, "stride": (1, 2, 1)}),
+    ],
+}
+
+
+@sampler("conv1d", "conv2d", "conv3d")
+def _convolutions(draw: Draw) -> Iterator[Arguments]:
+    cases = CONVOLUTIONS[int(draw.record.name[4])]
+    for number, (x, w, options) in enumerate(cases if draw.thorough else cases[:3]):
+        if w[1] * options.get("groups", 1) != x[1 if len(x) == len(w) else 0]:
+            w = (w[0], x[1 if len(x) == len(w) else 0] // options.get("groups", 1), *w[2:])
+        bias = (draw.array(w[0]),) if number % 2 == 0 else ()
+        yield (draw.array(*x), draw.array(*w), *bias), options
+
+
+@sampler("conv_transpose2d")
+def _transposed(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4, 5), draw.array(3, 2, 3, 3), draw.array(2)), {}
+    yield (
+        (draw.array(1, 4, 3, 4), draw.array(4, 2, 3, 2)),
+        {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2},
+    )
+    if draw.thorough:
+        yield (draw.array(3, 4, 4), draw.array(3, 2, 2, 2)), {"stride": (2, 3), "dilation": (2, 1)}
+        yield (draw.array(1, 3, 4, 4), draw.array(3, 2, 1, 1)), {"padding": 1}
+
+
+_POOLS: dict[int, list[tuple[tuple[int, ...], Any, dict[str, Any]]]] = {
+    1: [
+        ((2, 3, 9), 2, {}),
+        ((3, 10), 3, {"stride": 2, "padding": 1}),
+        ((1, 2, 8), 3, {"stride": 2, "ceil_mode": True}),
+    ],
+    2: [
+        ((2, 3, 6, 8), 2, {}),
+        ((3, 9, 7), (3, 2), {"stride": (2, 1), "padding": 1}),
+        ((1, 2, 8, 7), 3, {"stride": 2, "ceil_mode": True, "padding": 1}),
+        ((1, 2, 20, 40), 3, {"stride": 1}),
+        ((0, 2, 8, 7), 3, {}),
+    ],
+    3: [((1, 2, 4, 5, 6), 2, {}), ((2, 5, 4, 6), (3, 2, 2), {"stride": 1, "padding": (1, 0, 1)})],
+}
+
+
+@sampler("max_pool1d", "max_pool2d", "max_pool3d")
+def _largest(draw: Draw) -> Iterator[Arguments]:
+    cases = _POOLS[int(draw.record.name[8])]
+    for x, kernel, options in cases if draw.thorough else cases[:2]:
+        yield (draw.array(*x), kernel), options
+    if draw.thorough:
+        rank = int(draw.record.name[8])
+        yield (draw.array(1, 2, *[9] * rank), 2), {"dilation": 3, "stride": 1}
+
+
+@sampler("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _means(draw: Draw) -> Iterator[Arguments]:
+    cases = _POOLS[int(draw.record.name[8])]
+    for x, kernel, options in cases if draw.thorough else cases[:2]:
+        yield (draw.array(*x), kernel), options
+    x, kernel, options = cases[1]
+    yield (draw.array(*x), kernel), {**options, "count_include_pad": False}
+    if draw.thorough and draw.record.name != "avg_pool1d":
+        yield (draw.array(*x), kernel), {**options, "divisor_override": 5}
+
+
+@sampler("adaptive_avg_pool2d")
+def _adaptive(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 6, 8), 1), {}
+    yield (draw.array(3, 6, 8), (2, None)), {}
+    yield (draw.array(1, 2, 7, 5), (3, 2)), {}
+
+
+@sampler("softmax", "log_softmax")
+def _softmax(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 5),), {}
+    yield (draw.array(2, 3, 4), 1), {}
+    if draw.thorough:
+        yield (draw.array(0, 3),), {}
+        yield (draw.array(3, 0),), {}
+        yield (draw.array(7),), {}
+        yield (draw.array(4, 5), 0), {}
+
+
+@sampler("logsumexp")
+def _logsumexp(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 5),), {}
+    yield (draw.array(2, 3, 4), (0, -1)), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), 1), {"keepdim": True}
+        yield (draw.array(3, 0),), {}
+
+
+@sampler("layer_norm")
+def _layer_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 8), 8), {}
+    yield (draw.array(3, 8), (8,), draw.array(8), draw.array(8)), {}
+    yield (draw.array(2, 3, 4), (3, 4), draw.array(3, 4)), {"eps": 0.1}
+
+
+@sampler("rms_norm")
+def _rms_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 8), 8), {}
+    yield (draw.array(2, 3, 4), (3, 4), draw.array(3, 4)), {"eps": 0.1}
+
+
+@sampler("batch_norm")
+def _batch_norm(draw: Draw) -> Iterator[Arguments]:
+    variance = draw.array(3, domain=(0.5, 2.0))
+    yield (draw.array(4, 3), draw.array(3), variance), {}
+    yield (draw.array(2, 3, 4, 5), draw.array(3), variance, draw.array(3), draw.array(3)), {"eps": 0.01}
+
+
+@sampler("group_norm")
+def _group_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 6, 5), 3), {}
+    yield (draw.array(2, 4, 3, 3), 2, draw.array(4), draw.array(4)), {}
+
+
+@sampler("linear")
+def _linear(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(5, 4), draw.array(5)), {}
+    yield (draw.array(2, 3, 4), draw.array(5, 4)), {}
+    yield (draw.array(4), draw.array(5, 4)), {}
+
+
+@sampler("scaled_dot_product_attention")
+def _attention(draw: Draw) -> Iterator[Arguments]:
+    q, k, v = draw.array(2, 3, 4, 5), draw.array(2, 3, 6, 5), draw.array(2, 3, 6, 2)
+    yield (q, k, v), {}
+    yield (q, k, v), {"is_causal": True, "scale": 0.5}
+    yield (q, k, v, np.arange(24).reshape(4, 6) % 5 > 0), {}
+    yield (q, k, v, draw.array(4, 6)), {}
+
+
+@sampler("one_hot")
+def _one_hot(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 2), 6), {}
+    yield (draw.array(), 3), {}
+
+
+@sampler("dropout")
+def _dropout(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 2),), {"training": False}
+
+
+@sampler("mse_loss")
+def _mse(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {}
+    yield (draw.array(3, 4), draw.array(3, 4)), {"reduction": "sum"}
+    yield (draw.array(3, 4), draw.array(3, 4), "none"), {}
+
+
+@sampler("cross_entropy")
+def _cross_entropy(draw: Draw) -> Iterator[Arguments]:
+    classes = np.arange(12).reshape(4, 3) % 5
+    yield (draw.array(4, 5), classes[:, 0]), {}
+    yield (draw.array(4, 5, 3), classes), {"reduction": "none", "label_smoothing": 0.1}
+    if draw.is_float:
+        yield (draw.array(4, 5), draw.array(4, 5, domain=(0.0, 1.0))), {"reduction": "sum"}
+    yield (draw.array(5), np.array(2)), {}

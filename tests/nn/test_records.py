@@ -1,0 +1,60 @@
+"""Every function of `mlirml.nn.functional` with every dtype on every target, against itself on real arrays.
+
+What the functions mean on real arrays is tested by test_against_formulas.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from mlirml.dialects.dtypes import short_name
+from mlirml.dialects.ops.registry import NN, OpDef
+from mlirml.nn import functional as F
+from tests.nn.samples import SAMPLERS, calls_of
+from tests.ops.samples import DTYPES
+from tests.ops.test_records import is_refused, numpy_takes, quiet, run
+from tests.oracle import TARGETS
+
+RECORDS = [NN[name] for name in sorted(NN)]
+__all__ = ["quiet"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_record(record: OpDef, target: str) -> None:
+    calls, failures = [], []
+    for dtype in DTYPES:
+        sampled = calls_of(record, dtype)
+        if short_name(dtype) in record.dtypes:
+            calls += sampled
+        else:
+            failures += [
+                f"{call}: compiled" for call in sampled[:1] if numpy_takes(call) or not is_refused(call, target)
+            ]
+    failures += run(record, calls, target)
+    if failures:
+        pytest.fail(f"{record.name} on {target}: {len(failures)} failures\n" + "\n".join(failures[:20]), pytrace=False)
+
+
+def test_every_record_has_a_sampler_and_a_function() -> None:
+    assert sorted(SAMPLERS) == sorted(NN)
+    assert sorted(F.__all__) == sorted([*NN, "embedding"])
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS if r.kind == "nn"], ids=lambda record: record.name)
+def test_both_ways_take_the_same_arguments(record: OpDef) -> None:
+    theirs = inspect.signature(record.reference).parameters.values()
+    ours = record.signature.parameters.values()
+    assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
+
+
+def test_results_are_arrays() -> None:
+    assert all(
+        isinstance(call.apply(call.leaves()), (np.ndarray, np.generic))
+        for r in RECORDS
+        for call in calls_of(r, np.dtype("f4"))
+        if "f32" in r.dtypes
+    )
