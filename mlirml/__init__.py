@@ -14,6 +14,7 @@ from mlirml.errors import (
     IndexOutOfBoundsError,
     IntegerRangeError,
     InternalError,
+    InvalidIndexError,
     LaunchError,
     LeakedTracerError,
     LoweringError,
@@ -30,6 +31,7 @@ from mlirml.errors import (
 __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
+    "InvalidIndexError",
     "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "ParseError", "PipelineError", "ShapeError",
     "TargetError", "TensorSpec", "TracedBoolError", "TransformError", "UnsupportedSyntaxError", "compile", "cond",
     "config", "errors", "fori_loop", "lower", "scan", "switch", "trace", "while_loop",

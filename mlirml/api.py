@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.config import config
-from mlirml.errors import ArgumentError, CaptureError, InternalError, LaunchError, MlirmlError, TargetError
+from mlirml.errors import ArgumentError, CaptureError, CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten, store_leaves
@@ -206,6 +206,14 @@ class Compiled(Dispatcher):
         return tree.unflatten(results[:count])
 
     def _run(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
+        try:
+            return self._run_unchecked(build, call, outs)
+        except CheckFailed as failed:
+            from mlirml.capture.launch import failure
+
+            raise failure(build.captured, failed) from None
+
+    def _run_unchecked(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
         leaves = [_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)]
         if isinstance(build.program, Program):  # checks at each call, but has no words for the arguments
             try:

@@ -99,6 +99,10 @@ class IndexOutOfBoundsError(ShapeError, IndexError):
     """An index or an axis lies outside of the array."""
 
 
+class InvalidIndexError(ShapeError, IndexError):
+    """What stands in brackets is no index."""
+
+
 class DTypeError(CaptureError, TypeError):
     """A dtype is not supported here, or a value would be silently truncated."""
 
@@ -169,6 +173,13 @@ class LaunchError(MlirmlError, ValueError):
 
 class InternalError(MlirmlError):
     """A bug in mlirml, not in the user's code."""
+
+
+class CheckFailed(Exception):
+    """What a target raises when a check of the program failed: the argument is the number of the check.
+
+    `mlirml.capture.launch` knows what the check is about; users see another error.
+    """
 
 
 for _class in list(globals().values()):

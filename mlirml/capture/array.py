@@ -16,11 +16,11 @@ import numpy as np
 
 from mlirml.capture import advice
 from mlirml.capture.frames import at_user_line, user_location
-from mlirml.capture.indexing import index_views
+from mlirml.capture.indexing import Index, parse_index
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe
 from mlirml.dialects.ops import BY_METHOD, elementwise
-from mlirml.dialects.ops.views import Broadcast, Reshape, Transpose, ViewOp, check_order
+from mlirml.dialects.ops.views import Broadcast, Reshape, Select, Transpose, ViewOp, check_order
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -35,6 +35,9 @@ from mlirml.errors import (
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
 
+
+# Operations on known arrays up to this size are done at once, by NumPy itself.
+FOLD_ELEMENTS = 1 << 16
 
 _Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
 
@@ -196,10 +199,19 @@ class Traced:
             )
         cell.region = self._trace.builder.region
 
+    def _check_views(self) -> None:
+        """Refuse a view at a position that was computed in a region that is closed."""
+        for view in self._views:
+            if isinstance(view, Select) and not view.region.open:
+                raise LeakedTracerError(
+                    f"a view ({self._describe()}) is used outside of {view.region.owner}, which computed its place",
+                    help="return it from there; do not keep it in a list, a closure or an attribute",
+                )
+
     def _known(self) -> np.ndarray | None:
         """The contents, when they are known while tracing."""
         array = self._cell.value
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) or not all(view.known for view in self._views):
             return None
         for view in self._views:
             array = view.apply(array)
@@ -212,17 +224,18 @@ class Traced:
         cell = self._cell
         if self._cached is not None and self._cached[0] == cell.version and self._cached[2].open:
             return self._cached[1]
-        if isinstance(cell.value, np.ndarray) and self._views:
-            known = self._known()
-            assert known is not None
+        known = self._known() if self._views else None
+        if known is not None:
             value = self._trace.builder.constant(known.copy())
-        elif isinstance(cell.value, np.ndarray):
-            if cell.emitted is None or not cell.emitted[1].open:
-                cell.owned = False  # the program may share the buffer: copy before the next store
-                cell.emitted = self._trace.builder.constant(cell.value), self._trace.builder.region
-            value = cell.emitted[0]
         else:
-            value = cell.value
+            if not isinstance(cell.value, np.ndarray):
+                value = cell.value
+            else:
+                if cell.emitted is None or not cell.emitted[1].open:
+                    cell.owned = False  # the program may share the buffer: copy before the next store
+                    cell.emitted = self._trace.builder.constant(cell.value), self._trace.builder.region
+                value = cell.emitted[0]
+            self._check_views()
             for view in self._views:
                 value = view.forward(self._trace.builder, value)
         self._cached = cell.version, value, self._trace.builder.region
@@ -258,7 +271,8 @@ class Traced:
             if not view.writable:
                 raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")
         cell, builder = self._cell, self._trace.builder
-        if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray):
+        here = all(view.known for view in self._views)
+        if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray) and here:
             base_array = cell.value if cell.owned else cell.value.copy()
             cell.owned = True
             target = base_array
@@ -331,13 +345,21 @@ class Traced:
     def __getitem__(self, index: Any) -> Traced:
         with at_user_line():
             self._check_alive()
-            index = _known_index(index)
-            _refuse_masks(index)
-            result = self._viewed(*index_views(self._shape, index))
-            items = index if isinstance(index, tuple) else (index,)
-            if not result._shape and not any(item is Ellipsis for item in items):
+            parsed = parse_index(self._trace, self._shape, index)
+            result = self._viewed(*parsed.views)
+            if parsed.arrays:
+                return self._gathered(result, parsed)
+            if parsed.full:
                 return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
-            return result
+            return result._copy() if parsed.copies else result
+
+    def _gathered(self, part: Traced, index: Index) -> Traced:
+        """The elements of a part at the positions that arrays give."""
+        c_order = not index.place and self._keeps_c_order()  # in front, NumPy's order follows the array
+        known = self._known()
+        if known is not None and index.known is not None and known.size <= FOLD_ELEMENTS:
+            return self._trace.known(np.ascontiguousarray(known[index.known]))
+        return Traced(self._trace, Cell(index.load(part), c_order=c_order, owned=True))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
@@ -346,9 +368,10 @@ class Traced:
             if mask is not None:
                 self._store_where(mask, value, self.ndim - np.ndim(index))
                 return
-            index = _known_index(index)
-            _refuse_masks(index)
-            target = self._viewed(*index_views(self._shape, index))
+            parsed = parse_index(self._trace, self._shape, index)
+            target = self._viewed(*parsed.views)
+            if parsed.arrays:
+                raise UnsupportedSyntaxError("stores at arrays of positions are not compiled yet")
             if not target._same_place(value):
                 target._assign(value)
 
@@ -608,32 +631,6 @@ def _has_traced(value: Any) -> bool:
     return isinstance(value, Traced) and value._known() is None
 
 
-def _known_index(index: Any) -> Any:
-    """Known traced integers in an index become Python integers; unknown ones are refused."""
-    items = index if isinstance(index, tuple) else (index,)
-    result = []
-    for item in items:
-        if isinstance(item, Traced) and item.dtype != np.bool_:
-            known = item._known()
-            if known is None:
-                raise UnsupportedSyntaxError(
-                    f"indexing with a traced value ({item._describe()}) is not compiled yet",
-                    help=f"use Python integers or slices, or {advice.STATIC}",
-                )
-            item = known if known.shape else int(known)
-        result.append(item)
-    return tuple(result) if isinstance(index, tuple) else result[0]
-
-
-def _refuse_masks(index: Any) -> None:
-    for item in index if isinstance(index, tuple) else (index,):
-        if getattr(item, "dtype", None) == np.bool_ and np.ndim(item) > 0:
-            raise ShapeError(
-                "indexing with a mask: the shape of the result would depend on the data",
-                help="keep the shape with `np.where(mask, x, 0)`; to change elements, `x[:] = np.where(mask, new, x)`",
-            )
-
-
 def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     """Whether a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
     groups = common_groups(old, new)
@@ -651,7 +648,7 @@ def _strided(base: tuple[int, ...], views: tuple[ViewOp, ...]) -> np.ndarray | N
     dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
     for step in views:
         if dummy is not None:
-            dummy = _reshape_view(dummy, step.shape) if isinstance(step, Reshape) else step.apply(dummy)
+            dummy = _reshape_view(dummy, step.shape) if isinstance(step, Reshape) else step.like(dummy)
     return dummy
 
 

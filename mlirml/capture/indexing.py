@@ -1,77 +1,308 @@
-"""Basic indexing: Python index expressions as view operations, checked against static shapes."""
+"""Index expressions: what stands in brackets as view operations and arrays of positions, checked against static shapes.
+
+Slices, integers, `None` and `...` are views. Integer arrays gather, with NumPy's rule for where their dimensions go: in
+the place of the indexed ones if those stand side by side, in front otherwise. Masks whose elements are known when
+tracing are arrays of positions. Integers known only at run time are views that start there, arrays of them gather.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.dialects.ops.views import Reshape, Slice, ViewOp
-from mlirml.errors import IndexOutOfBoundsError, ShapeError, UnsupportedSyntaxError
+from mlirml.capture import advice
+from mlirml.dialects.build import Check, Value
+from mlirml.dialects.ops.gather import broadcast_indices, gather
+from mlirml.dialects.ops.positions import out_of_bounds, positions, scalar_position
+from mlirml.dialects.ops.views import Reshape, Select, Slice, ViewOp
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
+
+if TYPE_CHECKING:
+    from mlirml.capture.array import Traced
+    from mlirml.capture.trace import Trace
+
+_MASK_HELP = (
+    "keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or "
+    "`x[:] = np.where(mask, new, x)`"
+)
 
 
-def index_views(shape: tuple[int, ...], index: Any) -> list[ViewOp]:
-    """The views that `x[index]` takes of an array of this shape; integers, slices, `...` and `None` only."""
-    items = index if isinstance(index, tuple) else (index,)
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+@dataclass(frozen=True)
+class Index:
+    """An index expression for an array of a known shape.
+
+    `views` lead to the part that `arrays` pick from along `axes` of it; their dimensions then stand at `place`, and
+    `shape` is that of the result. Without arrays, the views are all. `copies` says that NumPy copies even so, `full`
+    that the index names one element, of which NumPy gives a scalar; `known` is the index in real arrays, where they are
+    known for good.
+    """
+
+    views: tuple[ViewOp, ...]
+    axes: tuple[int, ...]
+    arrays: tuple[Value, ...]
+    place: int
+    shape: tuple[int, ...]
+    copies: bool
+    full: bool
+    known: Any = None
+
+    def load(self, part: Traced) -> Value:
+        """The elements, gathered from the part that the views lead to."""
+        b, base = part._trace.builder, part._read()
+        found = [positions(b, array, base.shape[axis], axis) for axis, array in zip(self.axes, self.arrays)]
+        return b.reshape(gather(b, base, self.axes, found, self.place), self.shape)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One canonical item: a slice, "new", "rest", an integer, a traced integer, or an array of positions."""
+
+    kind: str
+    value: Any = None
+    copies: bool = False
+
+
+def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
+    """Read the index of an array of this shape. Checks of positions known only at run time go into the program."""
+    given = [_array(trace, item) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(map(_consumed, given))
     if used > len(shape):
         rank = "1 dimension" if len(shape) == 1 else f"{len(shape)} dimensions"
         raise IndexOutOfBoundsError(f"too many indices: {used} for an array of {rank}, shape {list(shape)}")
-    if sum(1 for item in items if item is Ellipsis) > 1:
-        raise ShapeError("an index can have only one ellipsis (`...`)")
-    if not any(item is Ellipsis for item in items):
-        items = (*items, Ellipsis)
-    ranges: list[tuple[int, int, int]] = []  # start, size and step of each dimension of the array
-    drop: list[int] = []
-    result: list[int] = []
-    for item in items:
-        axis = len(ranges)
-        if item is None:
-            result.append(1)
-        elif item is Ellipsis:
-            rest = shape[axis : axis + len(shape) - used]
-            ranges += [(0, n, 1) for n in rest]
-            result += rest
-        elif isinstance(item, slice):
-            start, stop, step = _slice_bounds(item, shape[axis])
-            count = len(range(start, stop, step))
-            ranges.append((start if count else 0, count, step if count > 1 else 1))
-            result.append(count)
-        else:
-            ranges.append((_position(item, shape[axis], axis), 1, 1))
-            drop.append(axis)
-    starts, sizes, steps = (tuple(r[i] for r in ranges) for i in range(3))
-    kept = tuple(n for i, n in enumerate(sizes) if i not in drop)
-    views: list[ViewOp] = [Slice(kept, starts, sizes, steps, tuple(drop))]
-    if tuple(result) != kept:
-        views.append(Reshape(tuple(result)))
-    return views
+    rests = sum(item is Ellipsis for item in given)
+    if rests > 1:
+        raise InvalidIndexError("an index can have only one ellipsis (`...`)")
+    items: list[_Item] = []
+    axis = 0
+    for item in given if rests else [*given, Ellipsis]:
+        items += _canonical(trace, shape, item, axis)
+        axis += len(shape) - used if item is Ellipsis else _consumed(item)
+    full = not rests and used == len(shape) and all(i.kind in ("integer", "traced", "rest") for i in items)
+    advanced = any(item.kind == "array" for item in items)
+    plan = _Plan(trace, shape)
+    for part in items:
+        plan.add(part, len(shape) - used, advanced)
+    found = plan.finished(any(item.copies for item in items), full)
+    return replace(found, known=_real(given)) if advanced else found
+
+
+def _real(items: list[Any]) -> tuple[Any, ...] | None:
+    """An index with the contents of traced arrays; None where one is not known, or read anew at each call."""
+    from mlirml.capture.array import Traced
+
+    real = [item._known() if isinstance(item, Traced) else item for item in items]
+    if any(isinstance(item, np.ndarray) for item in items):
+        return None
+    return None if any(new is None and old is not None for new, old in zip(real, items)) else tuple(real)
+
+
+class _Plan:
+    """Collects the parts of an index, dimension by dimension of the array."""
+
+    def __init__(self, trace: Trace, shape: tuple[int, ...]) -> None:
+        self.trace, self.shape = trace, shape
+        self.ranges: list[tuple[int, int, int]] = []  # start, size and step of each dimension of the array
+        self.drop: list[int] = []
+        self.selected: list[tuple[int, Value]] = []
+        self.arrays: list[tuple[int, Value]] = []
+        self.result: list[int] = []
+        self.groups = 0  # runs of neighbours among the items that arrays make positions of
+        self.place: int | None = None
+        self.in_group = False
+
+    def add(self, item: _Item, rest: int, advanced: bool) -> None:
+        """Take the next item; `rest` dimensions are for the ellipsis."""
+        axis = len(self.ranges)
+        if item.kind in ("new", "rest", "slice"):
+            self.in_group = False
+            if item.kind == "new":
+                self.result.append(1)
+            elif item.kind == "rest":
+                sizes = self.shape[axis : axis + rest]
+                self.ranges += [(0, n, 1) for n in sizes]
+                self.result += sizes
+            else:
+                self._add_slice(item.value, self.shape[axis])
+            return
+        if advanced and not self.in_group:
+            self.groups, self.in_group = self.groups + 1, True
+            self.place = len(self.result) if self.place is None else self.place
+        if item.kind == "integer":
+            self.ranges.append((_position(item.value, self.shape[axis], axis), 1, 1))
+            self.drop.append(axis)
+            return
+        self.ranges.append((0, self.shape[axis], 1))
+        (self.arrays if item.kind == "array" else self.selected).append((axis, item.value))
+
+    def _add_slice(self, item: slice, size: int) -> None:
+        start, stop, step = _slice_bounds(item, size)
+        count = len(range(start, stop, step))
+        self.ranges.append((start if count else 0, count, step if count > 1 else 1))
+        self.result.append(count)
+
+    def finished(self, copies: bool, full: bool) -> Index:
+        """The index."""
+        starts, sizes, steps = (tuple(r[i] for r in self.ranges) for i in range(3))
+        kept = [d for d in range(len(self.shape)) if d not in self.drop]
+        views: list[ViewOp] = [Slice(tuple(sizes[d] for d in kept), starts, sizes, steps, tuple(self.drop))]
+        if self.selected:
+            views.append(self._select(kept))
+            taken = [axis for axis, _ in self.selected]
+            kept = [d for d in kept if d not in taken]
+        for axis, array in self.arrays:
+            _check_known(self.trace, array, self.shape[axis], axis)
+        if not self.arrays:
+            if tuple(self.result) != views[-1].shape:
+                views.append(Reshape(tuple(self.result)))
+            return Index(tuple(views), (), (), 0, tuple(self.result), copies, full)
+        common = broadcast_indices([array.shape for _, array in self.arrays])
+        place = self.place if self.groups == 1 and self.place is not None else 0
+        shape = (*self.result[:place], *common, *self.result[place:])
+        # The result's dimensions without the new ones: those of the part in front of the place.
+        before = self._dimensions_before(place)
+        axes = tuple(kept.index(axis) for axis, _ in self.arrays)
+        return Index(tuple(views), axes, tuple(a for _, a in self.arrays), before, shape, True, False)
+
+    def _dimensions_before(self, place: int) -> int:
+        if not place:
+            return 0
+        first = min(axis for axis, _ in self.arrays)
+        gone = {*self.drop, *(axis for axis, _ in [*self.selected, *self.arrays])}
+        return sum(axis not in gone for axis in range(first))
+
+    def _select(self, kept: list[int]) -> Select:
+        base = [self.ranges[d][1] for d in kept]
+        axes = [kept.index(axis) for axis, _ in self.selected]
+        names = [scalar_position(self.trace.builder, v, self.shape[d], d) for d, v in self.selected]
+        shape = tuple(n for d, n in enumerate(base) if d not in axes)
+        return Select(shape, tuple(axes), tuple(v for _, v in self.selected), tuple(names), self.trace.builder.region)
+
+
+def _consumed(item: Any) -> int:
+    """How many dimensions of the array an item takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if getattr(item, "dtype", None) == np.bool_ and np.ndim(item) else 1
+
+
+def _array(trace: Trace, item: Any) -> Any:
+    """A list as the array that NumPy takes it for; anything else as it is."""
+    if not isinstance(item, (list, tuple)):
+        return item
+    array = trace.array(list(item))
+    return array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array
+
+
+def _check_known(trace: Trace, array: Value, size: int, axis: int) -> None:
+    # Here the axis is counted in the array, further on in the part that other items leave of it.
+    known = trace.builder.contents(array)
+    if known is not None and known.size:
+        wrong = (known < -size) | (known >= size)
+        if wrong.any():
+            raise out_of_bounds(int(known.reshape(-1)[np.argmax(wrong)]), size, axis)
+
+
+def _canonical(trace: Trace, shape: tuple[int, ...], item: Any, axis: int) -> list[_Item]:
+    """An item of an index in the forms that are left to tell apart; a mask takes several."""
+    from mlirml.capture.array import Traced
+
+    if item is None or item is Ellipsis:
+        return [_Item("new" if item is None else "rest")]
+    if isinstance(item, slice):
+        return [_Item("slice", item)]
+    if isinstance(item, (bool, np.bool_)) or (getattr(item, "dtype", None) == np.bool_ and np.ndim(item) == 0):
+        raise UnsupportedSyntaxError("indexing with True or False is not compiled", help="use `x[None]` to add an axis")
+    if isinstance(item, (Traced, np.ndarray)):
+        if item.dtype == np.bool_:
+            return _mask(trace, shape, item, axis)
+        if item.dtype.kind not in "iu":
+            raise _not_an_index(f"an array of {item.dtype}", "convert it with `.astype(np.int64)`")
+        return [_integers(trace, item)]
+    try:
+        return [_Item("integer", int(item.__index__()))]
+    except (AttributeError, TypeError):
+        raise _not_an_index(repr(item)) from None
+
+
+def _not_an_index(what: str, help_: str | None = None) -> InvalidIndexError:
+    return InvalidIndexError(
+        f"an index must be an integer, a slice, `...`, None or an array of those, got {what}", help=help_
+    )
+
+
+def _integers(trace: Trace, item: Any) -> _Item:
+    """An array of integers: a number where it is 0-d and known, which NumPy takes for an integer."""
+    from mlirml.capture.array import Traced
+
+    if not isinstance(item, Traced):
+        item = trace.array(item, copy=False)
+    known = item._known()
+    copies = not item.ndim and not item._scalar
+    if known is not None and not known.shape:
+        return _Item("integer", int(known), copies)
+    return _Item("array" if item.ndim else "traced", item._read(), copies)
+
+
+def _mask(trace: Trace, shape: tuple[int, ...], mask: Any, axis: int) -> list[_Item]:
+    """A mask with known elements as arrays of positions, one for each of its dimensions."""
+    from mlirml.capture.array import Traced
+
+    known = mask._known() if isinstance(mask, Traced) else mask
+    if known is None:
+        raise ShapeError("indexing with a mask: the shape of the result would depend on the data", help=_MASK_HELP)
+    if known.shape != shape[axis : axis + known.ndim]:
+        raise mask_does_not_fit(known.shape, shape)
+    if not isinstance(mask, Traced):
+        _check_unchanged(trace, mask)
+    return [_Item("array", trace.builder.constant(places)) for places in np.nonzero(known)]
+
+
+def mask_does_not_fit(mask: tuple[int, ...], shape: tuple[int, ...]) -> InvalidIndexError:
+    """The error for a mask of a wrong shape."""
+    return InvalidIndexError(
+        f"a mask of shape {list(mask)} does not fit an array of shape {list(shape)}",
+        help="a mask has the shape of the array, or that of the dimensions that it stands for",
+    )
+
+
+def _check_unchanged(trace: Trace, mask: np.ndarray) -> None:
+    # A real array is read anew at each call, but the shape of the result was taken from its elements now.
+    b = trace.builder
+    if not mask.size:
+        return
+    now, then = b.constant(mask, live=True), b.constant(mask.copy())
+    differs: Callable[..., str] = lambda block, xs: block.op(f"arith.xori {xs[0]}, {xs[1]}", "i1")  # noqa: E731
+    bit = np.dtype(np.bool_)
+    changed = b.elementwise([now, then], [bit, bit], bit, mask.shape, differs)
+    some = b.reduce(
+        changed, range(mask.ndim), bit, False, lambda block, x, acc: block.op(f"arith.ori {x}, {acc}", "i1")
+    )
+    differ = b.named(f"tensor.extract {some.name}[] : {some.type}")
+    same = b.named(f"arith.xori {differ}, {b.scalar(True, bit)} : i1")
+    message = "a mask from outside the function has other elements than when the function was compiled"
+    b.check(same, Check("LaunchError", message, "pass the mask as an argument, and select with `np.where(mask, x, 0)`"))
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    from mlirml.capture.array import Traced
+
     for bound in (item.start, item.stop, item.step):
+        if isinstance(bound, Traced) and bound._known() is None:
+            raise UnsupportedSyntaxError(
+                f"a bound of a slice is known only when the program runs ({bound._describe()}), and so is the length",
+                help=f"for a known length n write `x[start + np.arange(n)]`, or {advice.STATIC}",
+            )
         if bound is not None and not hasattr(bound, "__index__"):
-            raise ShapeError(f"slice bounds must be integers or None, got {bound!r}")
+            raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
     if item.step is not None and int(item.step.__index__()) == 0:
         raise ShapeError("slice step cannot be zero")
     return item.indices(size)
 
 
-def _position(item: Any, size: int, axis: int) -> int:
-    if isinstance(item, (bool, np.bool_)):
-        raise UnsupportedSyntaxError("indexing with True or False is not compiled", help="use `x[None]` to add an axis")
-    if isinstance(item, (list, np.ndarray)) and np.ndim(item) > 0:
-        raise UnsupportedSyntaxError(
-            "indexing with an integer array or a list is not compiled yet",
-            help="for a few positions write `np.stack([x[i] for i in positions])`",
-        )
-    try:
-        number = int(item.__index__())
-    except (AttributeError, TypeError):
-        raise ShapeError(f"an index must be an integer, a slice, `...` or None, got {item!r}") from None
+def _position(number: int, size: int, axis: int) -> int:
     if not -size <= number < size:
-        raise IndexOutOfBoundsError(
-            f"index {number} is out of bounds for axis {axis} with size {size}",
-            help=f"an index lies between {-size} and {size - 1}" if size else "the axis is empty",
-        )
+        raise out_of_bounds(number, size, axis)
     return number % size

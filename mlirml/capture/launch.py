@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml import errors
 from mlirml.dialects.dtypes import short_name
-from mlirml.errors import IntegerRangeError, LaunchError, MlirmlError, SourceLocation
+from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlError, SourceLocation
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Captured
@@ -26,6 +27,13 @@ def refusal(
         or _store_refused(captured, leaves, paths)
         or _out_refused([out for out in outs or () if out is not None])
     )
+
+
+def failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
+    """The error for an assertion of the program that failed, at the place that it comes from."""
+    check = captured.checks[failed.args[0]]
+    kind: type[MlirmlError] = getattr(errors, check.kind)
+    return kind(check.message, location=check.location or captured.entry, help=check.help)
 
 
 def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
-from mlirml.capture.array import Cell, Traced
+from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
-from mlirml.dialects.build import Builder, Operand, Scalar, Value
+from mlirml.dialects.build import Builder, Check, Operand, Scalar, Value
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
 from mlirml.dialects.ops.views import ViewOp
@@ -32,8 +32,6 @@ from mlirml.errors import (
 )
 from mlirml.tree import TreeDef, flatten
 
-# Operations on known arrays up to this size are done at once, by NumPy itself.
-FOLD_ELEMENTS = 1 << 16
 # Arguments of NumPy functions that change nothing here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
 
@@ -261,7 +259,7 @@ class Trace:
         return (
             bool(traced)
             and not others  # a real array is read anew at each call
-            and all(isinstance(x._cell.value, np.ndarray) and x.size <= FOLD_ELEMENTS for x in traced)
+            and all(x.size <= FOLD_ELEMENTS and x._known() is not None for x in traced)
         )
 
     def _fold(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -517,7 +515,8 @@ class Captured:
 
     The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
     among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
-    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from.
+    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from, and `checks` what the program's
+    assertions are about, by their numbers.
     """
 
     name: str
@@ -534,6 +533,7 @@ class Captured:
     entry: SourceLocation | None = field(default=None, repr=False)
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
+    checks: tuple[Check, ...] = field(default=(), repr=False)
 
     def as_text(self) -> str:
         """The MLIR module."""
@@ -591,6 +591,7 @@ def trace(
         entry,
         tuple(builder.narrowed_at),
         tuple(cells[i].stored_at for i in written),
+        tuple(builder.checks),
     )
 
 

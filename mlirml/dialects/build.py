@@ -7,7 +7,7 @@ bindings), and a program whose text is already known need not be parsed at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -76,10 +76,11 @@ class Body:
     """The scalar body of one `linalg.generic`, written op by op."""
 
     lines: list[str] = field(default_factory=list)
+    prefix: str = "%s"
 
     def op(self, text: str, result_type: str = "") -> str:
         """Append `%N = text [: type]` and return its name."""
-        name = f"%s{len(self.lines)}"
+        name = f"{self.prefix}{len(self.lines)}"
         self.lines.append(f"{name} = {text}{' : ' + result_type if result_type else ''}{LOC}")
         return name
 
@@ -141,7 +142,18 @@ class Mark:
 
     operations: int
     ranges: int
+    checks: int
     region: Region
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the user is told when a `cf.assert` fails. `kind` is the name of the error's class."""
+
+    kind: str
+    message: str
+    help: str | None = None
+    location: SourceLocation | None = None
 
 
 class Builder:
@@ -164,6 +176,8 @@ class Builder:
         self.lenient = False  # whether Python integers of unknown size may be narrowed, since they may yet be no such
         self.narrowed_leniently = False
         self.known_ranges: dict[str, tuple[int, int]] = {}  # the limits of weak integers other than arguments
+        self.checks: list[Check] = []
+        self._contents: dict[str, np.ndarray] = {}  # of constants, by name
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
@@ -240,7 +254,7 @@ class Builder:
 
     def mark(self) -> Mark:
         """The end of the program so far."""
-        return Mark(len(self._operations), len(self.int_ranges), self.region)
+        return Mark(len(self._operations), len(self.int_ranges), len(self.checks), self.region)
 
     def rewind(self, mark: Mark) -> None:
         """Forget the operations after a mark, and close the regions opened since."""
@@ -250,7 +264,7 @@ class Builder:
             region = region.parent
         self.region = mark.region
         del self._operations[mark.operations :], self._locations[mark.operations :]
-        del self.int_ranges[mark.ranges :], self.narrowed_at[mark.ranges :]
+        del self.int_ranges[mark.ranges :], self.narrowed_at[mark.ranges :], self.checks[mark.checks :]
 
     # Operations.
 
@@ -260,6 +274,19 @@ class Builder:
         kind = "" if dtype == np.bool_ else f" : {mlir_name(dtype)}"
         self._append(f"{name} = arith.constant {literal(value, dtype)}{kind}{LOC}")
         return name
+
+    def check(self, condition: str, check: Check) -> None:
+        """Let the call fail with this error, after the program has run, when a scalar of type i1 is false.
+
+        What follows runs all the same, and must be safe.
+        """
+        number = len(self.checks)
+        self.checks.append(replace(check, location=self._location()))
+        self.line(f"cf.assert {condition}, {_quoted(check.message)} {{mlirml.check = {number} : i64}}")
+
+    def contents(self, value: Value) -> np.ndarray | None:
+        """The elements of a constant; None for anything else."""
+        return self._contents.get(value.name)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
         """An uninitialised tensor, for the outs of structured ops."""
@@ -278,9 +305,16 @@ class Builder:
         """
         if not live:
             if _is_uniform(array):
-                return self.filled(array.shape, array.dtype, array.reshape(-1)[0])
-            if array.nbytes <= SMALL_CONSTANT_BYTES:
-                return self._dense(array)
+                value = self.filled(array.shape, array.dtype, array.reshape(-1)[0])
+            elif array.nbytes <= SMALL_CONSTANT_BYTES:
+                value = self._dense(array)
+            else:
+                value = self._hidden_argument(array)
+            self._contents[value.name] = array
+            return value
+        return self._hidden_argument(array)
+
+    def _hidden_argument(self, array: np.ndarray) -> Value:
         known = self._constant_values.get(id(array))
         if known is None:
             known = Value(f"%const{len(self.constants)}", array.shape, array.dtype)
@@ -475,26 +509,29 @@ class Builder:
     def extract_slice(
         self,
         value: Value,
-        offsets: Sequence[int],
+        offsets: Sequence[int | str],
         sizes: Sequence[int],
         strides: Sequence[int],
         drop: Sequence[int] = (),
     ) -> Value:
-        """A slice with positive strides; the dimensions in `drop` (of size 1) are left out of the result."""
+        """A slice with positive strides; the dimensions in `drop` (of size 1) are left out of the result.
+
+        An offset may be the name of a value of type `index`.
+        """
         shape = tuple(n for i, n in enumerate(sizes) if i not in drop)
         if value.size == 0 or 0 in shape:
             return self.empty(shape, value.dtype)
-        text = f"{list(offsets)} {list(sizes)} {list(strides)}"
+        text = f"[{', '.join(map(str, offsets))}] {list(sizes)} {list(strides)}"
         result = tensor_type(shape, value.dtype)
         return self.op(f"tensor.extract_slice {value.name}{text} : {value.type} to {result}", shape, value.dtype)
 
     def insert_slice(
-        self, source: Value, into: Value, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+        self, source: Value, into: Value, offsets: Sequence[int | str], sizes: Sequence[int], strides: Sequence[int]
     ) -> Value:
         """`into` with the slice overwritten; `source` may lack dimensions of size 1."""
         if source.size == 0:
             return into
-        text = f"{list(offsets)} {list(sizes)} {list(strides)}"
+        text = f"[{', '.join(map(str, offsets))}] {list(sizes)} {list(strides)}"
         return self.op(
             f"tensor.insert_slice {source.name} into {into.name}{text} : {source.type} into {into.type}",
             into.shape,
@@ -503,14 +540,25 @@ class Builder:
 
     def gather(self, value: Value, shape: tuple[int, ...], index: Callable[[Body, list[str]], list[str]]) -> Value:
         """`out[i...] = value[index(i...)]`, with static index arithmetic written by `index`."""
+        return self.gather_at(value, shape, [], [], lambda block, loops, inputs: index(block, loops))
+
+    def gather_at(
+        self,
+        value: Value,
+        shape: tuple[int, ...],
+        inputs: Sequence[Value],
+        maps: Sequence[Sequence[int]],
+        index: Callable[[Body, list[str], list[str]], list[str]],
+    ) -> Value:
+        """`out[i...] = value[index(i..., inputs)]`; the inputs are read at the loops that `maps` list."""
         out = self.empty(shape, value.dtype)
 
-        def write(block: Body, inputs: list[str], accumulator: str) -> str:
+        def write(block: Body, names: list[str], accumulator: str) -> str:
             loops = [block.op(f"linalg.index {i}", "index") for i in range(len(shape))]
-            where = ", ".join(index(block, loops))
+            where = ", ".join(index(block, loops, names))
             return block.op(f"tensor.extract {value.name}[{where}]", value.type)
 
-        return self.generic([], [], out, range(len(shape)), ["parallel"] * len(shape), write)
+        return self.generic(inputs, maps, out, range(len(shape)), ["parallel"] * len(shape), write)
 
     def text(self, results: Sequence[Value], *, locations: bool = True, entry: SourceLocation | None = None) -> str:
         """The module. Without locations it is the key of the program: equal text, equal program."""

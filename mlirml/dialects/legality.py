@@ -33,17 +33,18 @@ class Contract:
 
 
 _TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "scf", "tensor"})
+_CHECKS = frozenset({"cf.assert"})
 _CONTRACTIONS = (
     "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
     "linalg.matmul", "linalg.matvec", "linalg.vecmat",
 )  # fmt: skip
 
 STAGES: Mapping[str, Contract] = {
-    "capture": Contract(_TENSOR_LEVEL),
-    "raise": Contract(_TENSOR_LEVEL),
-    "transform": Contract(_TENSOR_LEVEL),
-    "optimize": Contract(_TENSOR_LEVEL),
-    "offload": Contract(_TENSOR_LEVEL),
+    "capture": Contract(_TENSOR_LEVEL, _CHECKS),
+    "raise": Contract(_TENSOR_LEVEL, _CHECKS),
+    "transform": Contract(_TENSOR_LEVEL, _CHECKS),
+    "optimize": Contract(_TENSOR_LEVEL, _CHECKS),
+    "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(
         frozenset({"arith", "builtin", "cf", "func", "math", "memref", "scf", "ub", "vector"}),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from mlirml.ir import mlir
 
 PARALLEL_FOR = "mlirml.parallel_for"
+CHECK = "mlirml.check"
+"""The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
 
 DIALECT = "irdl.dialect @mlirml {}"

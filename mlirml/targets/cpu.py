@@ -27,7 +27,7 @@ LOWER = (
 )
 PASSES = (
     "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_loops", "plan_buffers",
-    "outline_parallel", "split_function", "expand_math", "lower_parallel", "emit_entry",
+    "outline_parallel", "split_function", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def cpu_target() -> Target:
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits())),
-            ("lower", f"{expand_math()},{LOWER}"),
+            ("lower", f"mlirml-lower-asserts,{expand_math()},{LOWER}"),
         ),
         load_passes=load_passes,
         codegen=codegen,

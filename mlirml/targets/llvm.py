@@ -34,9 +34,8 @@ _LIBM = [
     "frexp", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "modf", "nearbyint", "pow", "remainder",
     "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
-EXTERNALS = frozenset(
-    ["mlirml_parallel_for", "memcpy", "memset", "memmove", "bcmp", "memcmp", *_LIBM, *(f"{name}f" for name in _LIBM)]
-)
+_RUNTIME = ["mlirml_parallel_for", "mlirml_check_failed", "memcpy", "memset", "memmove", "bcmp", "memcmp"]
+EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from mlirml.dialects.mlirml import parallel_grain
+from mlirml.dialects.mlirml import CHECK, parallel_grain
+from mlirml.errors import CheckFailed
 from mlirml.ir import block_ops, mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.targets.reference_tensor import insert_into
@@ -50,12 +51,13 @@ def _in_chunks(body: Function, grain: int, lower: Value, upper: Value, *captures
 
 @evaluates("cf.assert")
 def assert_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Trap when the condition is false."""
+    """Fail as the native runtime does when the condition is false, or trap where the check has no number."""
     message = mlir.StringAttr(op.attributes["msg"]).value
+    number = mlir.IntegerAttr(op.attributes[CHECK]).value if CHECK in op.attributes else None
 
     def kernel(condition: Value) -> None:
         if not np.all(condition):
-            raise Trap(message)
+            raise Trap(message) if number is None else CheckFailed(number)
 
     return kernel
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mlirml.errors import InternalError, LaunchError, MlirmlError, TargetError
+from mlirml.errors import CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
 from mlirml.ir import block_ops, mlir
 from mlirml.location import source_location
 from mlirml.targets.reference_values import Buffer, Trap, Value, constant, dtype_of, shape_of
@@ -125,7 +125,7 @@ class Code:
         try:
             for step in self.steps:
                 step(environment)
-        except MlirmlError:
+        except (MlirmlError, CheckFailed):
             raise
         except Trap as trap:
             raise _error(LaunchError, self._operation(step), str(trap)) from None

@@ -42,6 +42,18 @@ def two_ellipses(x: Any) -> Any:
     return x[..., ...]
 
 
+def by_an_array_of_floats(x: Any) -> Any:
+    return x[np.ones(2)]
+
+
+def by_arrays_of_other_shapes(x: Any, i: Any) -> Any:
+    return x[i, [0, 1]]
+
+
+def by_a_list(x: Any) -> Any:
+    return x[:, [0, 8]]
+
+
 def first_or_last(x: Any) -> Any:
     try:
         return x[10]
@@ -108,7 +120,7 @@ def test_a_float() -> None:
     check_error(
         lambda: ml.compile(by_a_float)(np.ones((4, 8), np.float32)),
         """
-        mlirml.ShapeError: an index must be an integer, a slice, `...` or None, got 1.0
+        mlirml.InvalidIndexError: an index must be an integer, a slice, `...`, None or an array of those, got 1.0
           --> test_index.py:30:12 (by_a_float)
             |
          30 |     return x[1.0]
@@ -121,7 +133,7 @@ def test_a_slice_of_floats() -> None:
     check_error(
         lambda: ml.compile(by_a_slice_of_floats)(np.ones((4, 8), np.float32)),
         """
-        mlirml.ShapeError: slice bounds must be integers or None, got 2.0
+        mlirml.InvalidIndexError: slice bounds must be integers or None, got 2.0
           --> test_index.py:34:12 (by_a_slice_of_floats)
             |
          34 |     return x[: len(x) / 2]
@@ -147,11 +159,53 @@ def test_two_ellipses() -> None:
     check_error(
         lambda: ml.compile(two_ellipses)(np.ones((4, 8), np.float32)),
         """
-        mlirml.ShapeError: an index can have only one ellipsis (`...`)
+        mlirml.InvalidIndexError: an index can have only one ellipsis (`...`)
           --> test_index.py:42:12 (two_ellipses)
             |
          42 |     return x[..., ...]
             |            ^^^^^^^^^^^
+        """,
+    )
+
+
+def test_an_array_of_floats() -> None:
+    check_error(
+        lambda: ml.compile(by_an_array_of_floats)(np.ones((4, 8), np.float32)),
+        """
+        mlirml.InvalidIndexError: an index must be an integer, a slice, `...`, None or an array of those, got an array of float64
+          --> test_index.py:46:12 (by_an_array_of_floats)
+            |
+         46 |     return x[np.ones(2)]
+            |            ^^^^^^^^^^^^^
+           = help: convert it with `.astype(np.int64)`
+        """,  # noqa: E501
+    )
+
+
+def test_arrays_of_other_shapes() -> None:
+    check_error(
+        lambda: ml.compile(by_arrays_of_other_shapes)(np.ones((4, 8), np.float32), np.zeros(3, int)),
+        """
+        mlirml.InvalidIndexError: index arrays of shapes [3], [2] do not broadcast together
+          --> test_index.py:50:12 (by_arrays_of_other_shapes)
+            |
+         50 |     return x[i, [0, 1]]
+            |            ^^^^^^^^^^^^
+           = help: one array for each axis picks single elements; for rows and columns use `x[np.ix_(rows, columns)]`
+        """,
+    )
+
+
+def test_a_list_with_a_number_out_of_bounds() -> None:
+    check_error(
+        lambda: ml.compile(by_a_list)(np.ones((4, 8), np.float32)),
+        """
+        mlirml.IndexOutOfBoundsError: index 8 is out of bounds for axis 1 with size 8
+          --> test_index.py:54:12 (by_a_list)
+            |
+         54 |     return x[:, [0, 8]]
+            |            ^^^^^^^^^^^^
+           = help: an index lies between -8 and 7
         """,
     )
 

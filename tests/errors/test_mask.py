@@ -37,8 +37,8 @@ def test_a_mask_as_index() -> None:
             |
          14 |     return x[x > 0]
             |            ^^^^^^^^
-           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[:] = np.where(mask, new, x)`
-        """,
+           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or `x[:] = np.where(mask, new, x)`
+        """,  # noqa: E501
     )
 
 
@@ -79,6 +79,6 @@ def test_a_mask_in_a_tuple() -> None:
             |
          28 |     return x[0, x[0] > 0]
             |            ^^^^^^^^^^^^^^
-           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[:] = np.where(mask, new, x)`
-        """,
+           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or `x[:] = np.where(mask, new, x)`
+        """,  # noqa: E501
     )

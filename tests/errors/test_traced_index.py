@@ -1,70 +1,45 @@
-"""An index that is known only when the program runs."""
+"""An index that is known only when the program runs: it is checked then."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mlirml as ml
 from tests.errors.shown import check_error
+from tests.oracle import TARGETS
 
 
 def element(x: Any, i: Any) -> Any:
     return x[i]
 
 
+def picked(x: Any, i: Any) -> Any:
+    y = x + 1
+    return y[:, i] * 2
+
+
 def rest(x: Any, i: Any) -> Any:
     return x[i:]
-
-
-def rows(x: Any) -> Any:
-    return x[[0, 2]]
 
 
 def item_of_a_list(x: Any, i: Any) -> Any:
     return [x, -x][i]
 
 
-def test_an_argument_as_index() -> None:
-    check_error(
-        lambda: ml.compile(element)(np.ones((4, 8), np.float32), 1),
-        """
-        mlirml.UnsupportedSyntaxError: indexing with a traced value (i64[]) is not compiled yet
-          --> test_traced_index.py:14:12 (element)
-            |
-         14 |     return x[i]
-            |            ^^^^
-           = help: use Python integers or slices, or make the argument static (`static_argnums`)
-        """,
-    )
-
-
 def test_an_argument_as_bound_of_a_slice() -> None:
     check_error(
         lambda: ml.compile(rest)(np.ones((4, 8), np.float32), 1),
         """
-        mlirml.TracedBoolError: an index needs the value of i64[], known only when the program runs
-          --> test_traced_index.py:18:12 (rest)
+        mlirml.UnsupportedSyntaxError: a bound of a slice is known only when the program runs (i64[]), and so is the length
+          --> test_traced_index.py:25:12 (rest)
             |
-         18 |     return x[i:]
+         25 |     return x[i:]
             |            ^^^^^
-           = help: use Python integers or slices, or make the argument static (`static_argnums`)
-        """,
-    )
-
-
-def test_a_list_of_indices() -> None:
-    check_error(
-        lambda: ml.compile(rows)(np.ones((4, 8), np.float32)),
-        """
-        mlirml.UnsupportedSyntaxError: indexing with an integer array or a list is not compiled yet
-          --> test_traced_index.py:22:12 (rows)
-            |
-         22 |     return x[[0, 2]]
-            |            ^^^^^^^^^
-           = help: for a few positions write `np.stack([x[i] for i in positions])`
-        """,
+           = help: for a known length n write `x[start + np.arange(n)]`, or make the argument static (`static_argnums`)
+        """,  # noqa: E501
     )
 
 
@@ -73,10 +48,50 @@ def test_an_argument_as_index_of_a_list() -> None:
         lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), 1),
         """
         mlirml.TracedBoolError: an index needs the value of i64[], known only when the program runs
-          --> test_traced_index.py:26:12 (item_of_a_list)
+          --> test_traced_index.py:29:12 (item_of_a_list)
             |
-         26 |     return [x, -x][i]
+         29 |     return [x, -x][i]
             |            ^^^^^^^^^^
            = help: use Python integers or slices, or make the argument static (`static_argnums`)
         """,
     )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_number_out_of_bounds_at_run_time(target: str) -> None:
+    compiled = ml.compile(element, target)
+    x = np.arange(32.0).reshape(4, 8)
+    assert (compiled(x, -4) == x[0]).all()
+    for wrong in (4, -5, 2**62, -(2**63)):
+        check_error(
+            lambda wrong=wrong: compiled(x, wrong),
+            """
+            mlirml.IndexOutOfBoundsError: the index is out of bounds for axis 0 with size 4
+              --> test_traced_index.py:16:12 (element)
+                |
+             16 |     return x[i]
+                |            ^^^^
+               = help: an index lies between -4 and 3; `np.take` can clip or wrap what lies outside
+            """,
+        )
+        assert (compiled(x, 3) == x[3]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_array_with_a_number_out_of_bounds_at_run_time(target: str) -> None:
+    compiled = ml.compile(picked, target)
+    x = np.arange(32.0).reshape(4, 8)
+    for dtype in (np.int8, np.uint64, np.int64):
+        assert (compiled(x, np.array([1, 7], dtype)) == picked(x, [1, 7])).all()
+        error = check_error(
+            lambda dtype=dtype: compiled(x, np.array([1, 8], dtype)),
+            """
+            mlirml.IndexOutOfBoundsError: an index is out of bounds for axis 1 with size 8
+              --> test_traced_index.py:21:12 (picked)
+                |
+             21 |     return y[:, i] * 2
+                |            ^^^^^^^
+               = help: an index lies between -8 and 7; `np.take` can clip or wrap what lies outside
+            """,
+        )
+        assert isinstance(error, IndexError)

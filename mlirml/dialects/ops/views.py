@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mlirml.dialects.build import Body, Builder, Value
+from mlirml.dialects.build import Body, Builder, Region, Value
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -33,6 +33,15 @@ class ViewOp:
     def apply(self, array: np.ndarray) -> np.ndarray:
         """The same view of a real array."""
         raise NotImplementedError
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        """A view of a real array with the strides of this one, if not at the same place."""
+        return self.apply(array)
+
+    @property
+    def known(self) -> bool:
+        """Whether the place in the base is known when tracing."""
+        return True
 
     @property
     def writable(self) -> bool:
@@ -82,6 +91,42 @@ class Slice(ViewOp):
         kept = [i for i in range(len(self.steps)) if i not in self.drop]
         flips = [j for j, i in enumerate(kept) if self.steps[i] < 0 and self.sizes[i] > 1]
         return starts, tuple(abs(d) for d in self.steps), flips
+
+
+@dataclass(frozen=True)
+class Select(ViewOp):
+    """One position, known only when the program runs, along each of some axes, which the view lacks.
+
+    `sources` are the index values that the `positions` (values of type `index`) come from: equal ones, equal views.
+    Both may be used while `region` is open.
+    """
+
+    axes: tuple[int, ...]
+    sources: tuple[Value, ...]
+    positions: tuple[str, ...] = field(compare=False)
+    region: Region = field(compare=False)
+
+    def forward(self, b: Builder, base: Value) -> Value:
+        return b.extract_slice(base, *self._place(base.shape), self.axes)
+
+    def backward(self, b: Builder, base: Value, new: Value) -> Value:
+        return b.insert_slice(new, base, *self._place(base.shape))
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("the positions are not known")
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        view: np.ndarray = array[tuple(0 if d in self.axes else slice(None) for d in range(array.ndim))]
+        return view
+
+    @property
+    def known(self) -> bool:
+        return False
+
+    def _place(self, shape: tuple[int, ...]) -> tuple[list[int | str], list[int], list[int]]:
+        found = dict(zip(self.axes, self.positions))
+        offsets = [found.get(d, 0) for d in range(len(shape))]
+        return offsets, [1 if d in found else n for d, n in enumerate(shape)], [1] * len(shape)
 
 
 def _flip(b: Builder, value: Value, axes: Sequence[int]) -> Value:

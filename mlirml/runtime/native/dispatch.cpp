@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include "checks.h"
 #include "leaves.h"
 #include "program.h"
 
@@ -160,7 +161,7 @@ PyObject *call_builder(PyObject *builder, PyObject *const *outputs, size_t count
   return PyObject_CallOneArg(builder, list.ptr());
 }
 
-// `refused` says that the program does not take these arguments, and has not run.
+// `refused` says that the program does not take these arguments, or that a check failed while it ran.
 PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   EntryUse use(entry);
   Program *program = entry->native();
@@ -171,7 +172,8 @@ PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   buffer.reserve(count);
   PyObject **outputs = buffer.data();
   if (!run_program(program, leaves.data(), nullptr, outputs)) {
-    refused = PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
+    refused = PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError) ||
+              is_failed_check();
     return nullptr;
   }
   if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];
@@ -208,7 +210,7 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
       bool refused = false;
       PyObject *result = run_entry(entry, flat, refused);
       if (!refused) return result;
-      PyErr_Clear();  // `miss` knows the names of the arguments
+      PyErr_Clear();  // `miss` knows the names of the arguments, and what the checks are about
     }
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "checks.h"
 #include "leaves.h"
 #include "memory.h"
 #include "overlap.h"
@@ -127,6 +128,7 @@ class Call {
     PyThreadState *state = PyEval_SaveThread();
     program_->entry(pointers_.data());
     PyEval_RestoreThread(state);
+    if (raise_failed_check()) return false;
 
     done_ = copy_results();
     return done_;
