@@ -130,7 +130,7 @@ class Trace:
         return Traced(self, Cell(replace(value, weak=True)), scalar=True)
 
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`__array_ufunc__`: calls, `out=`, `reduce` and `outer`."""
+        """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate` and `outer`."""
         with at_user_line():
             name = f"{'np.' if hasattr(np, ufunc.__name__) else ''}{ufunc.__name__}"
             name += "" if method == "__call__" else f".{method}"
@@ -138,6 +138,9 @@ class Trace:
             if method == "reduce":
                 kwargs.setdefault("axis", 0)
                 function: Any = ufunc.reduce
+            elif method == "accumulate":
+                kwargs.setdefault("axis", 0)
+                function = ufunc.accumulate
             elif method == "outer":
                 x, y = (v if isinstance(v, Traced) else np.asarray(v) for v in inputs)
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc

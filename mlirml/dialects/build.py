@@ -288,6 +288,13 @@ class Builder:
         """The elements of a constant; None for anything else."""
         return self._contents.get(value.name)
 
+    def index(self, value: int) -> str:
+        """An `arith.constant` of index type; its name."""
+        name = f"%{self._count}"
+        self._count += 1
+        self._append(f"{name} = arith.constant {value} : index{LOC}")
+        return name
+
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
         """An uninitialised tensor, for the outs of structured ops."""
         return self.op(f"tensor.empty() : {tensor_type(tuple(shape), dtype)}", shape, dtype)

@@ -28,6 +28,7 @@ _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
     "broadcast_arrays", "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
 )  # fmt: skip
+_SCANS = ("cummax", "cummin")
 _CONSTANTS = (
     "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "float16", "float32", "float64",
@@ -81,7 +82,7 @@ def _extension(record: OpDef) -> Callable[..., Any]:
 def _build() -> dict[str, Any]:
     names = {*OPS, *_ALIASES, *_CREATION, *_OTHER}
     functions = {n: _dispatcher(n, getattr(np, _numpy_name(n))) for n in sorted(names) if hasattr(np, _numpy_name(n))}
-    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if _is_extension(r)}
+    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if _is_extension(r) or n in _SCANS}
     functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if r.reference is getattr(np.linalg, n, None)}
     return functions | {n: getattr(np, n) for n in _CONSTANTS if hasattr(np, n)}
 

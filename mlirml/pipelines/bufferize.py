@@ -308,11 +308,23 @@ def carry_in_place(function: mlir.Operation) -> None:
             changed = [
                 (position, target, copied(value) if defining_op(value) is None else value)
                 for position, target, value in carried_values(block)
-                if value != target and isinstance(value.type, mlir.RankedTensorType)
+                if isinstance(value.type, mlir.RankedTensorType) and not is_grown_from(value, target)
             ]
             for position, target, value in changed:
                 stored = emit.value("bufferization.materialize_in_destination", [value, target], value.type)
                 final.operands[position] = stored
+
+
+def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
+    """Whether `value` is `target` after stores into it, by loops too: it lies in the same buffer already."""
+    while value != target:
+        owner = defining_op(value)
+        if owner is None or owner.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
+            return False
+        value = owner.operands[3 + list(owner.results).index(value) if owner.name == "scf.for" else 1]
+        if sum(1 for use in value.uses if use.owner.operation.name != "tensor.extract_slice") != 1:
+            return False
+    return True
 
 
 def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:

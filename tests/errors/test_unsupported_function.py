@@ -31,7 +31,7 @@ def sorted_array(x: Any) -> Any:
 
 
 def accumulated(x: Any) -> Any:
-    return np.add.accumulate(x)
+    return np.subtract.accumulate(x)
 
 
 def added_at(x: Any) -> Any:
@@ -117,10 +117,10 @@ def test_accumulate() -> None:
     check_error(
         lambda: ml.compile(accumulated)(np.ones((3, 3))),
         """
-        mlirml.UnsupportedSyntaxError: `np.add.accumulate` is not compiled
+        mlirml.UnsupportedSyntaxError: `np.subtract.accumulate` is not compiled
           --> test_unsupported_function.py:34:12 (accumulated)
             |
-         34 |     return np.add.accumulate(x)
+         34 |     return np.subtract.accumulate(x)
             |            ^^^^^^^^^^^^^^^^^^^^
            = help: call it outside, and pass its result as an argument
         """,

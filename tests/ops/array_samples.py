@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mlirml.dialects.ops import OPS
-from tests.ops.samples import Arguments, Draw, sampler
+from tests.ops.samples import Arguments, Draw, sampler, special_values
 
 
 @sampler("roll")
@@ -218,3 +218,56 @@ def _cross(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(3), draw.array(4, 3)), {}
         yield (draw.array(3, 4), draw.array(3, 4)), {"axis": 0}
         yield (draw.array(3, 4), draw.array(4, 3)), {"axisa": 0, "axisc": 0}
+
+
+def _scans(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(9, 5), 1), {}
+    yield (draw.array(9, 5), 0), {}
+    if draw.is_float:
+        yield (np.array([-0.0, -0.0, 1, -0.0, np.nan, 2, np.inf, -np.inf]).astype(draw.dtype), 0), {}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), 1), {}
+        yield (draw.array(2, 3, 4),), {"axis": -1}
+        yield (draw.array(3, 1, 2), 1), {}
+        yield (draw.array(0, 3), 0), {}
+        yield (draw.array(3, 0), 0), {}
+        yield (draw.array(1), 0), {}
+        yield (special_values(draw.dtype), 0), {}
+
+
+@sampler("cumsum", "cumprod", "nancumsum", "nancumprod")
+def _running(draw: Draw) -> Iterator[Arguments]:
+    yield from _scans(draw)
+    if draw.thorough:
+        yield (draw.array(3, 4),), {}
+        yield (draw.array(),), {}
+        yield (draw.array(3, 4), 0), {"dtype": np.float64}
+    if draw.dtype.kind in "iub" and draw.dtype.itemsize < 8:
+        yield (draw.array(40),), {"dtype": draw.dtype}
+
+
+@sampler(*(name for name in OPS if name.endswith("_accumulate")), "cummax", "cummin")
+def _accumulated(draw: Draw) -> Iterator[Arguments]:
+    yield from _scans(draw)
+    if draw.thorough:
+        yield (draw.array(3, 4),), {}
+
+
+@sampler(*{"cumulative_sum", "cumulative_prod"} & set(OPS))
+def _cumulative(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(7),), {}
+    if draw.thorough:
+        yield (draw.array(3, 4),), {"axis": 1, "include_initial": True}
+        yield (draw.array(3, 4),), {"axis": 0, "include_initial": True, "dtype": np.float64}
+
+
+@sampler("diff")
+def _diff(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 5),), {}
+    yield (draw.array(3, 5), 2, 0), {}
+    if draw.thorough:
+        yield (draw.array(3, 5),), {"prepend": 1, "axis": 0}
+        yield (draw.array(3, 5),), {"append": draw.array(3, 2)}
+        yield (draw.array(3, 5), 0), {}
+        yield (draw.array(3, 1), 2), {}
+        yield (draw.array(3, 0),), {}

@@ -102,7 +102,8 @@ def _started(
     return joined
 
 
-def _sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
+def sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
+    """The dtype of a sum or product: given, or 64 bits for smaller integers."""
     result: np.dtype
     if dtype is not None:
         result = as_dtype(dtype)
@@ -133,7 +134,7 @@ def sum_(
 ) -> Value:
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
-    axes, kind = _reduced_axes("sum", value.shape, axis), _sum_dtype("sum", value, dtype)
+    axes, kind = _reduced_axes("sum", value.shape, axis), sum_dtype("sum", value, dtype)
     op = {"b": "arith.ori", "f": "arith.addf"}.get(ew.kind_of(kind), "arith.addi")
     value = _chosen(b, "sum", value, where, 0)
     total = _started(b, value, initial, 0, lambda start: _accumulate(b, value, axes, kind, start, op), ew.add)
@@ -162,7 +163,7 @@ def prod(
 ) -> Value:
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
-    axes, kind = _reduced_axes("prod", value.shape, axis), _sum_dtype("prod", value, dtype)
+    axes, kind = _reduced_axes("prod", value.shape, axis), sum_dtype("prod", value, dtype)
     op = {"b": "arith.andi", "f": "arith.mulf"}.get(ew.kind_of(kind), "arith.muli")
     value = _chosen(b, "prod", value, where, 1)
     total = _started(b, value, initial, 1, lambda start: _accumulate(b, value, axes, kind, start, op), ew.multiply)
