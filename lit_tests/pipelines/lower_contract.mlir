@@ -131,3 +131,79 @@ func.func @main(%a: memref<4x4xf32>, %i: memref<4x4xi1>, %e: memref<4x0xf32>, %f
   linalg.matmul ins(%s, %a : memref<4x4xf32, strided<[?, 1]>>, memref<4x4xf32>) outs(%a : memref<4x4xf32>)
   return
 }
+
+// -----
+
+// The elementwise consumer runs on the register tile; the product itself is never in memory.
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[A:[^:]*]]: memref<30x20xf32>, %[[B:[^:]*]]: memref<20x40xf32>, %[[BIAS:[^:]*]]: memref<40xf32>, %[[C:[^:]*]]: memref<30x40xf32>
+// CHECK-NOT: linalg
+// CHECK: call @contract_direct_f32_30x40x20(%[[A]], %[[B]], %[[BIAS]], %[[C]])
+// CHECK: func.func private @contract_direct_f32_30x40x20(
+// CHECK: %[[TILE:.*]] = memref.alloca()
+// CHECK: call @contract_direct_f32_30x40x20_write(%[[TILE]]
+// CHECK: func.func private @contract_direct_f32_30x40x20_write(
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: %[[SUM:.*]] = arith.addf {{.*}} : vector<16xf32>
+// CHECK: %[[MAX:.*]] = arith.maximumf %[[SUM]], {{.*}} : vector<16xf32>
+// CHECK: vector.maskedstore {{.*}}, %[[MAX]]
+func.func @main(%a: memref<30x20xf32>, %b: memref<20x40xf32>, %bias: memref<40xf32>, %c: memref<30x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<30x40xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<30x40xf32>)
+  linalg.matmul ins(%a, %b : memref<30x20xf32>, memref<20x40xf32>) outs(%t : memref<30x40xf32>)
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%t, %bias : memref<30x40xf32>, memref<40xf32>) outs(%c : memref<30x40xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %0 = arith.addf %x, %y : f32
+    %1 = arith.maximumf %0, %zero : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+// It does not where the consumer writes over an operand of the product: other tiles still need that.
+#id = affine_map<(i, j) -> (i, j)>
+// CHECK-LABEL: func.func @main
+// CHECK: call @contract_direct_f32_32x32x32(
+// CHECK: linalg.generic
+func.func @main(%a: memref<32x32xf32>, %b: memref<32x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<32x32xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<32x32xf32>)
+  linalg.matmul ins(%a, %b : memref<32x32xf32>, memref<32x32xf32>) outs(%t : memref<32x32xf32>)
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%t, %a : memref<32x32xf32>, memref<32x32xf32>) outs(%a : memref<32x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Products of other sizes share what takes time: the product of two panels, and packing.
+// CHECK-LABEL: func.func @main
+// CHECK: func.func private @contract_packed_f32_64x128x64(
+// CHECK: call @contract_pack_squares_f32_
+// CHECK: call @contract_pack_rows_f32_
+// CHECK: call @contract_tile_f32_
+// CHECK: func.func private @contract_tile_f32_
+// CHECK: func.func private @contract_packed_f32_96x64x128(
+// CHECK: call @contract_pack_squares_f32_
+// CHECK: call @contract_pack_rows_f32_
+// CHECK: call @contract_tile_f32_
+// CHECK-NOT: func.func private @contract_tile_f32_
+func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128xf32>, %d: memref<96x128xf32>, %e: memref<128x64xf32>, %f: memref<96x64xf32>) {
+  linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 32, kc = 64, mc = 64, nc = 128, pack = "ab"}}
+    ins(%a, %b : memref<64x64xf32>, memref<64x128xf32>) outs(%c : memref<64x128xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 32, kc = 128, mc = 96, nc = 64, pack = "ab"}}
+    ins(%d, %e : memref<96x128xf32>, memref<128x64xf32>) outs(%f : memref<96x64xf32>)
+  return
+}

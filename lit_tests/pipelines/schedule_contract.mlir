@@ -14,10 +14,10 @@ func.func @small(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x64x
 
 // -----
 
-// A big one packs both operands, in blocks of k no longer than 384, and splits its rows.
+// A big one packs all of a, and one panel of b at a time; it splits its columns.
 // CHECK-LABEL: func.func @big
-// CHECK: chunks = 16 : i64, kc = 352 : i64, kernel = "packed"
-// CHECK-SAME: pack = "ab", parallel = "rows", prefetch = 8 : i64
+// CHECK: chunks = 16 : i64, kc = 1024 : i64, kernel = "packed"
+// CHECK-SAME: pack = "ab", parallel = "columns", prefetch = 8 : i64
 // SERIAL-LABEL: func.func @big
 // SERIAL-NOT: parallel =
 func.func @big(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>, %c: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {

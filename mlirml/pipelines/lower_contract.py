@@ -11,35 +11,49 @@ After:
       ... vector.fma ...
     }
 
-A fill with zero right before is dropped: the kernel overwrites instead. Contractions of equal shapes, layouts and
-schedules share a kernel. Packing buffers are allocated at the top level of the calling function, for
-mlirml-plan-buffers. A contraction with the schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
+A fill with zero right before is dropped: the kernel overwrites instead. The elementwise consumer of a product runs on
+the register tile (`schedules/contract_consumer.py`), and its outs are written in place of the product. Contractions of
+equal shapes, layouts, schedules and consumers share a kernel, and others parts (`schedules/contract_shared.py`).
+Packing buffers are allocated at the top level of the calling function, for mlirml-plan-buffers. A contraction with the
+schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
+from mlirml.pipelines.schedules.contract import (
+    CONTRACTIONS,
+    Contraction,
+    Problem,
+    build_problem,
+    match_contraction,
+)
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields
+from mlirml.pipelines.schedules.contract_consumer import match_consumer
 from mlirml.pipelines.schedules.contract_dot import DotKernel
-from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Kernel
+from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job
+from mlirml.pipelines.schedules.contract_panels import PanelKernel
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
 from mlirml.pipelines.schedules.contract_stream import StreamKernel
 from mlirml.pipelines.schedules.contract_tile import TileKernel
+from mlirml.pipelines.schedules.contract_write import fits
 from mlirml.pipelines.schedules.structured import last_fill
 
 _KERNELS: dict[str, type[TileKernel | DotKernel | StreamKernel]] = {
+    "panels": PanelKernel,
     "packed": TileKernel,
     "direct": TileKernel,
     "dot": DotKernel,
     "stream": StreamKernel,
 }
+T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 _CONCURRENT = ("scf.parallel", "scf.forall")
 
@@ -68,16 +82,20 @@ class LowerContractPass(Pass):
                 continue
             with op.location:
                 build_call(op, match, library)
+        library.finish()
 
 
 @dataclass(frozen=True)
 class CallMatch:
-    """What a contraction is replaced by. `fill` is the zero fill of out that the kernel makes superfluous."""
+    """What a contraction is replaced by: a call of the kernel for `job` on `operands`, in the place of `at`.
 
-    problem: Problem
-    schedule: Schedule
-    arguments: tuple[Argument, ...]
-    fill: mlir.Operation | None
+    `gone` are operations that the kernel makes superfluous: the zero fill of out, and the consumer.
+    """
+
+    job: Job
+    operands: tuple[mlir.Value, ...]
+    at: mlir.Operation
+    gone: tuple[mlir.Operation, ...]
 
 
 def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
@@ -88,7 +106,8 @@ def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
     if given.get("kernel") == "loops":
         raise NoMatch("its schedule says so")
     layouts = [_layout(value.type) for value in op.operands]
-    problem = build_problem(match_contraction(op), [strides for strides, _ in layouts])
+    contraction = match_contraction(op)
+    problem = build_problem(contraction, [strides for strides, _ in layouts])
     schedule = Schedule(**given) if "kernel" in given else plan(problem, machine)
     try:
         check(problem, schedule)
@@ -97,10 +116,60 @@ def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
         schedule = plan(problem, machine)
     if schedule.kernel == "loops":
         raise NoMatch("no kernel fits")
-    arguments = [_argument(value.type, *layout) for value, layout in zip(op.operands, layouts, strict=True)]
-    if problem.swapped:
-        arguments[:2] = arguments[1::-1]
-    return CallMatch(problem, schedule, tuple(arguments), _zero_fill(op))
+    arguments: list[Argument | None] = [
+        _argument(value.type, *layout) for value, layout in zip(op.operands, layouts, strict=True)
+    ]
+    fill = _zero_fill(op)
+    try:
+        return _with_consumer(op, contraction, schedule, layouts, arguments, fill)
+    except NoMatch:
+        job = Job(problem, schedule, _ordered(problem, arguments), fill is None)
+        gone = (fill,) if fill is not None else ()
+        return CallMatch(job, _ordered(problem, op.operands), op, gone)
+
+
+def _ordered(problem: Problem, operands: Sequence[T]) -> tuple[T, ...]:
+    """Operands of a contraction as its kernel has them."""
+    first, second, *others = operands
+    return (second, first, *others) if problem.swapped else (first, second, *others)
+
+
+def _with_consumer(
+    op: mlir.Operation,
+    contraction: Contraction,
+    schedule: Schedule,
+    layouts: Sequence[tuple[list[int], int | None]],
+    arguments: Sequence[Argument | None],
+    fill: mlir.Operation | None,
+) -> CallMatch:
+    """The kernel that does what the elementwise consumer of the product does, too; raises `NoMatch`."""
+    if schedule.kernel not in ("packed", "direct"):
+        raise NoMatch("only register tiles take an epilogue")
+    consumer = match_consumer(op)
+    places = [_layout(value.type) for value in consumer.operands]
+    more = []
+    for dims, (strides, _) in zip(consumer.dims, places, strict=True):
+        steps: dict[int, int] = {}
+        for dim, stride in zip(dims, strides, strict=True):
+            if dim is not None:
+                loop = contraction.maps[2][dim]
+                steps[loop] = steps.get(loop, 0) + stride
+        more.append(steps)
+    problem = build_problem(contraction, [strides for strides, _ in layouts], more)
+    inputs = len(consumer.epilogue.inputs)
+    for number, stride in enumerate(problem.n.more):
+        if not fits(stride, problem.n.size, is_out=number >= inputs):
+            raise NoMatch("the consumer walks across memory")
+    if problem.k_size > schedule.kc and len(problem.k) == 1:
+        schedule = replace(schedule, kc=problem.k_size)
+    check(problem, schedule)
+    extra = [_argument(value.type, *place) for value, place in zip(consumer.operands, places, strict=True)]
+    kept = consumer.keep or fill is None
+    all_arguments = [*arguments[:2], arguments[2] if kept else None, *extra]
+    job = Job(problem, schedule, _ordered(problem, all_arguments), fill is None, consumer.epilogue)
+    operands = _ordered(problem, [*op.operands, *consumer.operands])
+    gone = (*([fill] if fill is not None else []), consumer.op)
+    return CallMatch(job, operands, consumer.op, gone)
 
 
 def _layout(kind: mlir.MemRefType) -> tuple[list[int], int | None]:
@@ -132,63 +201,62 @@ def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
 
 
 class Library:
-    """The kernels of a module, one for each distinct contraction."""
+    """The kernels of a module, one for each distinct contraction, and the functions that kernels share."""
 
     def __init__(self, module: mlir.Operation) -> None:
         self.block = module.regions[0].blocks[0]
         symbols = [op.attributes["sym_name"] for op in block_ops(self.block) if "sym_name" in op.attributes]
         self._names = {mlir.StringAttr(symbol).value for symbol in symbols}
-        self._kernels: dict[tuple[Problem, Schedule, tuple[Argument, ...], bool], tuple[str, tuple[Buffer, ...]]] = {}
+        self._kernels: dict[Job, tuple[str, tuple[Buffer, ...]]] = {}
+        self._texts: list[tuple[str, mlir.Location]] = []
 
-    def kernel(self, match: CallMatch, location: mlir.Location) -> tuple[str, tuple[Buffer, ...]]:
-        """The name and the buffers of the kernel that does what `match` asks; it is built on first use."""
-        key = (match.problem, match.schedule, match.arguments, match.fill is None)
-        if key not in self._kernels:
-            name = self._fresh(match)
-            kernel = _KERNELS[match.schedule.kernel](
-                match.problem, match.schedule, match.arguments, match.fill is None
-            ).build(name)
-            self._insert(kernel, location)
-            self._kernels[key] = name, kernel.buffers
-        return self._kernels[key]
+    def kernel(self, job: Job, location: mlir.Location) -> tuple[str, tuple[Buffer, ...]]:
+        """The name and the buffers of the kernel that does `job`; it is built on first use."""
+        if job not in self._kernels:
+            name = self._fresh(job)
+            kernel = _KERNELS["panels" if job.panels else job.schedule.kernel](job).build(name)
+            new = [(shared, text) for shared, text in kernel.functions if shared not in self._names]
+            self._names.update(shared for shared, _ in new)
+            self._texts += [(text, location) for text in (kernel.text, *(text for _, text in new))]
+            self._kernels[job] = name, kernel.buffers
+        return self._kernels[job]
 
-    def _fresh(self, match: CallMatch) -> str:
-        p = match.problem
-        base = f"contract_{match.schedule.kernel}_{p.compute}_{p.m.size}x{p.n.size}x{p.k_size}"
+    def _fresh(self, job: Job) -> str:
+        p = job.problem
+        base = f"contract_{job.schedule.kernel}_{p.compute}_{p.m.size}x{p.n.size}x{p.k_size}"
         names = (base if number == 0 else f"{base}_{number}" for number in range(len(self._names) + 1))
         name = next(name for name in names if name not in self._names)
         self._names.add(name)
         return name
 
-    def _insert(self, kernel: Kernel, location: mlir.Location) -> None:
-        parsed = parse(kernel.text, location.context)
-        function = block_ops(parsed.body)[0]
-        for op in operations(function):
-            op.location = location
-        function.detach_from_parent()
-        self.block.append(function)
+    def finish(self) -> None:
+        """Put all functions into the module."""
+        if not self._texts:
+            return
+        parsed = parse("\n".join(text for text, _ in self._texts), self._texts[0][1].context)
+        for function, (_, location) in zip(block_ops(parsed.body), self._texts, strict=True):
+            for op in operations(function):
+                op.location = location
+            function.detach_from_parent()
+            self.block.append(function)
 
 
 def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
     """Replace `op` by a call of its kernel."""
-    name, buffers = library.kernel(match, op.location)
-    a, b, c = op.operands
-    values = [b, a, c] if match.problem.swapped else [a, b, c]
-    with mlir.InsertionPoint(op):
-        bases, offsets = _pass_operands(values, match.arguments)
-        scratch = _allocate(op, buffers)
+    name, buffers = library.kernel(match.job, op.location)
+    pairs = [(v, a) for v, a in zip(match.operands, match.job.arguments, strict=True) if a is not None]
+    with mlir.InsertionPoint(match.at):
+        bases, offsets = _pass_operands(pairs)
+        scratch = _allocate(match.at, buffers)
         emit.create("func.call", [*bases, *offsets, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
-    if match.fill:
-        match.fill.erase()
-    op.erase()
+    for other in (*match.gone, op):
+        other.erase()
 
 
-def _pass_operands(
-    values: Sequence[mlir.Value], arguments: Sequence[Argument]
-) -> tuple[list[mlir.Value], list[mlir.Value]]:
+def _pass_operands(pairs: Sequence[tuple[mlir.Value, Argument]]) -> tuple[list[mlir.Value], list[mlir.Value]]:
     """The memrefs to pass, and the offsets of those whose offset is dynamic."""
     bases, offsets = [], []
-    for value, argument in zip(values, arguments, strict=True):
+    for value, argument in pairs:
         if argument.offset is not None:
             bases.append(value)
             continue

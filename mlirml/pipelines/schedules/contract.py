@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlirml.ir import linalg, mlir
@@ -154,18 +154,16 @@ def _cast_chain(value: mlir.Value) -> tuple[int, tuple[Cast, ...]]:
 
 @dataclass(frozen=True)
 class Axis:
-    """A loop of `size` rounds and its stride in elements in a, b and out."""
+    """A loop of `size` rounds and its stride in elements in a, b, out, and the operands of an epilogue."""
 
     size: int
     a: int = 0
     b: int = 0
     c: int = 0
+    more: tuple[int, ...] = ()
 
     def swapped(self) -> Axis:
-        return Axis(self.size, self.b, self.a, self.c)
-
-
-UNIT = Axis(1)
+        return replace(self, a=self.b, b=self.a)
 
 
 @dataclass(frozen=True)
@@ -206,8 +204,15 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[position + 1 :]) for position in range(len(shape)))
 
 
-def build_problem(contraction: Contraction, strides: Sequence[Sequence[int]] | None = None) -> Problem:
-    """The strided problem of a contraction; identity layouts unless `strides` are given. Raises `NoMatch`."""
+def build_problem(
+    contraction: Contraction,
+    strides: Sequence[Sequence[int]] | None = None,
+    more: Sequence[Mapping[int, int]] = (),
+) -> Problem:
+    """The strided problem of a contraction; identity layouts unless `strides` are given. Raises `NoMatch`.
+
+    `more` holds the strides of the operands of an epilogue, by the contraction's dims.
+    """
     if any(contraction.sizes[d] > 1 for d in contraction.rest):
         raise NoMatch("an iteration dim indexes one operand only")
     if 0 in contraction.sizes:
@@ -216,7 +221,10 @@ def build_problem(contraction: Contraction, strides: Sequence[Sequence[int]] | N
     by_dim = [dict(zip(dims, steps, strict=True)) for dims, steps in zip(contraction.maps, strides, strict=True)]
 
     def axes(dims: Sequence[int]) -> list[Axis]:
-        found = [Axis(contraction.sizes[d], *(steps.get(d, 0) for steps in by_dim)) for d in dims]
+        found = []
+        for d in dims:
+            a, b, c = (steps.get(d, 0) for steps in by_dim)
+            found.append(Axis(contraction.sizes[d], a, b, c, tuple(steps.get(d, 0) for steps in more)))
         return merge([axis for axis in found if axis.size > 1])
 
     batch, m, n, k = (axes(dims) for dims in (contraction.batch, contraction.m, contraction.n, contraction.k))
@@ -225,14 +233,15 @@ def build_problem(contraction: Contraction, strides: Sequence[Sequence[int]] | N
     if swapped:
         batch, m, n, k = ([axis.swapped() for axis in group] for group in (batch, n, m, k))
         a, b = b, a
-    inner_m = max(m, key=lambda axis: axis.size, default=UNIT)
-    inner_n = max(n, key=lambda axis: (axis.c == 1, axis.size), default=UNIT)
+    unit = Axis(1, more=(0,) * len(more))
+    inner_m = max(m, key=lambda axis: axis.size, default=unit)
+    inner_n = max(n, key=lambda axis: (axis.c == 1, axis.size), default=unit)
     return Problem(
         outer=(*batch, *(axis for axis in n if axis is not inner_n)),
         outer_m=tuple(axis for axis in m if axis is not inner_m),
         m=inner_m,
         n=inner_n,
-        k=tuple(k) or (UNIT,),
+        k=tuple(k) or (unit,),
         a=a,
         b=b,
         c=c,
@@ -243,7 +252,7 @@ def build_problem(contraction: Contraction, strides: Sequence[Sequence[int]] | N
 
 def merge(axes: list[Axis]) -> list[Axis]:
     """Join every pair of axes that walks memory as one, in all operands; outermost first."""
-    axes = sorted(axes, key=lambda axis: (axis.c, axis.a, axis.b), reverse=True)
+    axes = sorted(axes, key=lambda axis: (axis.c, axis.a, axis.b, axis.more), reverse=True)
     joined = True
     while joined:
         joined = False
@@ -263,5 +272,5 @@ def merge(axes: list[Axis]) -> list[Axis]:
     return axes
 
 
-def _strides(axis: Axis) -> tuple[int, int, int]:
-    return axis.a, axis.b, axis.c
+def _strides(axis: Axis) -> tuple[int, ...]:
+    return axis.a, axis.b, axis.c, *axis.more

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from mlirml.pipelines.schedules.contract import Axis, Operand, Problem
 from mlirml.pipelines.schedules.contract_kernel import (
-    Argument,
     Frame,
+    Job,
     Kernel,
     Place,
     add,
@@ -23,7 +23,6 @@ from mlirml.pipelines.schedules.contract_kernel import (
     narrow,
     widen,
 )
-from mlirml.pipelines.schedules.contract_plan import Schedule
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector
 
 
@@ -62,10 +61,10 @@ class Rows:
 class DotKernel:
     """Writes one kernel. The many side must be contiguous along k; the few side is packed when it is not."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, arguments: Sequence[Argument], accumulate: bool) -> None:
-        self.frame = Frame(problem, schedule, arguments, accumulate)
+    def __init__(self, job: Job) -> None:
+        self.frame = Frame(job)
         self.e = self.frame.e
-        self.problem, self.schedule = problem, schedule
+        self.problem, self.schedule = problem, schedule = job.problem, job.schedule
         self.few, self.many = sides(problem)
         self.k_size = problem.k[-1].size
         slots = schedule.chunks if schedule.parallel == "outer" else 1

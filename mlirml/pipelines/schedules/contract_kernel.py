@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mlirml.pipelines.schedules.contract import Axis, Cast, Operand, Problem
@@ -43,36 +43,118 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The text of a private function; it takes a, b, out, the dynamic offsets among them, and the buffers."""
+    """The text of a private function; it takes the operands, the dynamic offsets among them, and the buffers.
+
+    `functions` are the texts of the functions that it calls, by name: kernels share those of equal names.
+    """
 
     text: str
     buffers: tuple[Buffer, ...]
+    functions: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Place:
-    """Offsets of one element of each operand."""
+    """Offsets of one element of each operand; `more` are the operands of the epilogue."""
 
     a: Index = field(default_factory=Index)
     b: Index = field(default_factory=Index)
     c: Index = field(default_factory=Index)
+    more: tuple[Index, ...] = ()
 
     def step(self, axis: Axis, index: Index) -> Place:
         """The place `index` rounds of `axis` further on."""
-        return Place(self.a + index * axis.a, self.b + index * axis.b, self.c + index * axis.c)
+        more = tuple(at + index * stride for at, stride in zip(self.more, axis.more, strict=True))
+        return Place(self.a + index * axis.a, self.b + index * axis.b, self.c + index * axis.c, more)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What an elementwise consumer does with a product: MLIR on vectors, `LANES` where their width stands.
+
+    `lines` read `%product` and `%in0`, `%in1`, ..., and `yields` name the values for the outs. `inputs` and `outs` are
+    element types.
+    """
+
+    inputs: tuple[str, ...] = ()
+    outs: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    yields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a kernel depends on.
+
+    `arguments` are a, b and out (None where the sums themselves are not kept), then the inputs and outs of the
+    epilogue. `accumulate`: out holds numbers to add to.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    arguments: tuple[Argument | None, ...]
+    accumulate: bool
+    epilogue: Epilogue | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the parameters are called."""
+        return ("a", "b", "c", *(f"x{number}" for number in range(len(self.arguments) - 3)))
+
+    @property
+    def panels(self) -> bool:
+        """Whether both operands are packed in panels along one loop of k: the kernel whose parts are shared."""
+        p, s = self.problem, self.schedule
+        return s.kernel == "packed" and s.pack == "ab" and len(p.k) == 1 and (p.n.c == 1 or p.n.size == 1)
+
+    @property
+    def writes_tiles(self) -> bool:
+        """Whether register tiles go through memory, where a function of its own takes them from."""
+        return self.epilogue is not None or self.panels
 
 
 class Frame:
     """A kernel being written: its emitter, its arguments, and the views that its code uses."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, arguments: Sequence[Argument], accumulate: bool) -> None:
+    def __init__(self, job: Job) -> None:
         self.e = Emitter()
-        self.problem = problem
-        self.schedule = schedule
-        self.accumulate = accumulate
-        self.arguments = tuple(arguments)
+        self.job = job
+        self.problem, self.schedule = job.problem, job.schedule
+        self.accumulate = job.accumulate
+        self.named = {
+            name: argument for name, argument in zip(job.names, job.arguments, strict=True) if argument is not None
+        }
         self.buffers: list[Buffer] = []
+        self.functions: dict[str, str] = {}
+        self.tile: View | None = None
         self.views = self._flat_views()
+
+    @property
+    def origin(self) -> Place:
+        """The first element of every operand."""
+        return Place(more=(Index(),) * len(self.problem.m.more))
+
+    def base(self, name: str) -> tuple[str, Index]:
+        """An operand as a memref without dimensions, and where its first element is."""
+        argument = self.named[name]
+        start = Index((), argument.offset) if argument.offset is not None else Index(((f"%{name}_offset", 1),))
+        return bare(self.e, f"%{name}", argument.type, argument.element), start
+
+    def call(self, name: str, arguments: Sequence[str], types: Sequence[str]) -> None:
+        """Call a function without results."""
+        self.e.do(f"func.call @{name}({', '.join(arguments)}) : ({', '.join(types)}) -> ()")
+
+    def scratch(self, size: int) -> None:
+        """Room on the stack for a register tile, in a parallel loop for each of its bodies: the view `tile`."""
+        compute = self.problem.compute
+        self.tile = View("%tile", compute, f"memref<{size}x{compute}>")
+        self._make_tile()
+
+    def _make_tile(self) -> None:
+        if self.tile:
+            name = self.e.fresh("tile")
+            self.e.do(f"{name} = memref.alloca() {{alignment = 64 : i64}} : {self.tile.type}")
+            self.tile = replace(self.tile, name=name)
 
     def buffer(self, size: int) -> View:
         """Ask the caller for `size` elements of the type that the kernel computes in."""
@@ -81,45 +163,39 @@ class Frame:
 
     @property
     def a(self) -> View:
-        return self.views[0]
+        return self.views["a"]
 
     @property
     def b(self) -> View:
-        return self.views[1]
+        return self.views["b"]
 
     @property
     def c(self) -> View:
-        return self.views[2]
+        return self.views["c"]
 
-    def _flat_views(self) -> tuple[View, View, View]:
-        """One-dimensional views of a, b and out."""
-        views = []
-        for letter, argument in zip("abc", self.arguments, strict=True):
-            offset = f"%{letter}_offset" if argument.offset is None else str(argument.offset)
-            shown = "?" if argument.offset is None else offset
-            layout = "" if shown == "0" else f", strided<[1], offset: {shown}>"
-            kind = f"memref<{argument.span}x{argument.element}{layout}>"
-            cast = f"memref.reinterpret_cast %{letter} to offset: [{offset}], sizes: [{argument.span}], strides: [1]"
-            views.append(View(self.e.let(f"{cast} : {argument.type} to {kind}", letter), argument.element, kind))
-        return views[0], views[1], views[2]
+    def _flat_views(self) -> dict[str, View]:
+        """One-dimensional views of the operands that the kernel itself reads or writes."""
+        used = {"a", "b"} if self.job.writes_tiles else {"a", "b", "c"}
+        return {name: flat_view(self.e, name, argument) for name, argument in self.named.items() if name in used}
 
     @contextmanager
     def inside(self, parallel: AbstractContextManager[T]) -> Iterator[T]:
         """A parallel loop whose body makes its views anew: one of dynamic offset cannot enter an outlined function."""
-        outside = self.views
+        outside = self.views, self.tile
         with parallel as indexes:
             self.views = self._flat_views()
+            self._make_tile()
             yield indexes
-        self.views = outside
+        self.views, self.tile = outside
 
     @contextmanager
     def rounds(self, axes: Sequence[Axis]) -> Iterator[tuple[Place, Index]]:
         """Loops over `axes`, parallel where the schedule splits "outer"; the place, and the chunk's number."""
         if self.schedule.parallel == "outer":
             with self.inside(self.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
-                yield self.at_digits(axes, Place(), index), chunk
+                yield self.at_digits(axes, self.origin, index), chunk
         else:
-            with self.nest(axes, Place()) as place:
+            with self.nest(axes, self.origin) as place:
                 yield place, Index()
 
     @contextmanager
@@ -149,13 +225,41 @@ class Frame:
 
     def finish(self, name: str) -> Kernel:
         """The whole function."""
-        parameters = [f"%{letter}: {argument.type}" for letter, argument in zip("abc", self.arguments, strict=True)]
-        parameters += [
-            f"%{letter}_offset: index" for letter, a in zip("abc", self.arguments, strict=True) if a.offset is None
-        ]
+        parameters = [*declared(self.named)]
         parameters += [f"%buffer{position}: {buffer.type}" for position, buffer in enumerate(self.buffers)]
         head = f"func.func private @{name}({', '.join(parameters)}) {{"
-        return Kernel("\n".join([head, *self.e.body(), "return", "}"]), tuple(self.buffers))
+        text = "\n".join([head, *self.e.body(), "return", "}"])
+        return Kernel(text, tuple(self.buffers), tuple(self.functions.items()))
+
+
+def declared(named: Mapping[str, Argument]) -> list[str]:
+    """The parameters of a function: operands, then the offsets that are known at run time only."""
+    parameters = [f"%{name}: {argument.type}" for name, argument in named.items()]
+    return parameters + [f"%{name}_offset: index" for name, argument in named.items() if argument.offset is None]
+
+
+def passed(named: Mapping[str, Argument]) -> tuple[list[str], list[str]]:
+    """What hands the parameters of `declared` on to a function that has them too: names and types."""
+    late = [name for name, argument in named.items() if argument.offset is None]
+    names = [f"%{name}" for name in named] + [f"%{name}_offset" for name in late]
+    return names, [argument.type for argument in named.values()] + ["index"] * len(late)
+
+
+def bare(e: Emitter, name: str, kind: str, element: str) -> str:
+    """A memref as one without dimensions, which functions for memory of any size take."""
+    if kind == f"memref<{element}>":
+        return name
+    return e.let(f"memref.reinterpret_cast {name} to offset: [0], sizes: [], strides: [] : {kind} to memref<{element}>")
+
+
+def flat_view(e: Emitter, name: str, argument: Argument) -> View:
+    """An operand as one dimension, from its first element to its last."""
+    offset = f"%{name}_offset" if argument.offset is None else str(argument.offset)
+    shown = "?" if argument.offset is None else offset
+    layout = "" if shown == "0" else f", strided<[1], offset: {shown}>"
+    kind = f"memref<{argument.span}x{argument.element}{layout}>"
+    cast = f"memref.reinterpret_cast %{name} to offset: [{offset}], sizes: [{argument.span}], strides: [1]"
+    return View(e.let(f"{cast} : {argument.type} to {kind}", name), argument.element, kind)
 
 
 def convert(e: Emitter, value: str, casts: tuple[Cast, ...], lanes: int | None) -> str:

@@ -20,6 +20,9 @@ PARALLEL_WORK = 2_000_000
 CHUNKS = 32
 """The most parts that get packing buffers of their own."""
 PACKED_B_BYTES = 8 << 20
+PACKED_A_BYTES = 8 << 20
+_PANEL_TILES = {32: ((6, 4), (8, 3), (12, 2)), 16: ((6, 2), (4, 3))}
+"""Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,10 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
         return schedule
     name = choose_kernel(problem, machine)
     if name == "direct":
-        return plan_tile(problem, machine, wanted_packing(problem, machine))
+        pack = wanted_packing(problem, machine)
+        return (
+            plan_panels(problem, machine) if pack == "ab" and len(problem.k) == 1 else plan_tile(problem, machine, pack)
+        )
     return _PLANS[name](problem, machine)
 
 
@@ -226,6 +232,44 @@ def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 
+def plan_panels(problem: Problem, machine: Machine) -> Schedule:
+    """Both operands packed: a as a whole where it is not too big, a panel of b at a time; else blocks of rows."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    m, n, k = problem.m.size, problem.n.size, problem.k_size
+    mr, nr = panel_tile(problem, machine)
+    prefetch = 8 if k * n * size > machine.l2_bytes else 0
+    rows, columns = round_up(m, mr), round_up(n, nr)
+    most = min(PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size))
+    if is_narrow_float(problem.c, problem.compute):
+        most = k
+    blocks = -(-k // max(most, K_BLOCK))
+    kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
+    schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
+    count = columns // nr
+    if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= 2 * PACKED_A_BYTES:
+        schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
+        return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
+    mc = max(mr, min(rows, machine.l2_bytes // (2 * size * kc)) // mr * mr)
+    nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    schedule = replace(schedule, mc=mc, nc=nc)
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+    """The register tile that computes little that out does not have, and whose panel of b fits the cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    options = _PANEL_TILES[32 if machine.vector_registers >= 32 else 16]
+
+    def cost(tile: tuple[int, int]) -> float:
+        mr, nr = tile[0], tile[1] * lanes
+        elements = round_up(problem.m.size, mr) * round_up(problem.n.size, nr)
+        panel = nr * size * problem.k_size
+        return elements * (1.0 if panel <= machine.l2_bytes * 5 // 8 else 1.03)
+
+    mr, vectors = min(options, key=cost)
+    return mr, vectors * lanes
+
+
 def is_narrow_float(out: Operand, compute: str) -> bool:
     """True when out rounds its sums, so that it cannot hold parts of them."""
     return out.element != compute and "f" in compute
@@ -305,6 +349,8 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
             return _split_rows(problem, schedule, work)
         if name == "columns" and schedule.kernel in ("packed", "direct"):
             schedule = replace(schedule, mc=round_up(problem.m.size, schedule.mr))
+            if schedule.chunks > 1:
+                return replace(schedule, parallel=name, grain=_grain(work // schedule.chunks))
         return replace(schedule, parallel=name, grain=_grain(work // count))
     return schedule
 
@@ -323,8 +369,12 @@ def _grain(work: int) -> int:
     return max(1, PARALLEL_WORK // 4 // max(1, work))
 
 
+def _plan_packed(problem: Problem, machine: Machine) -> Schedule:
+    return plan_tile(problem, machine, "ab")
+
+
 _PLANS = {
-    "packed": lambda problem, machine: plan_tile(problem, machine, "ab"),
+    "packed": lambda problem, machine: (plan_panels if len(problem.k) == 1 else _plan_packed)(problem, machine),
     "direct": lambda problem, machine: plan_tile(problem, machine, ""),
     "dot": plan_dot,
     "stream": plan_stream,

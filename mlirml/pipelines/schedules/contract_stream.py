@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.pipelines.schedules.contract import Problem
-from mlirml.pipelines.schedules.contract_kernel import Argument, Frame, Kernel, Place, convert, fused_multiply_add
-from mlirml.pipelines.schedules.contract_plan import Schedule, pieces
+from mlirml.pipelines.schedules.contract_kernel import Frame, Job, Kernel, Place, convert, fused_multiply_add
+from mlirml.pipelines.schedules.contract_plan import pieces
 from mlirml.pipelines.schedules.emitter import Index, vector
 
 
 class StreamKernel:
     """Writes one kernel. b and out must be contiguous along n, and out must hold the type that is computed in."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, arguments: Sequence[Argument], accumulate: bool) -> None:
-        self.frame = Frame(problem, schedule, arguments, accumulate)
+    def __init__(self, job: Job) -> None:
+        self.frame = Frame(job)
         self.e = self.frame.e
-        self.problem, self.schedule = problem, schedule
+        self.problem, self.schedule = job.problem, job.schedule
 
     def build(self, name: str) -> Kernel:
         """The whole function."""

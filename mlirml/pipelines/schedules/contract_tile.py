@@ -12,13 +12,13 @@ for outer: for jc, pc:      blocks of columns and of k
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlirml.pipelines.schedules.contract import Axis, Cast, Problem
+from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import (
-    Argument,
     Frame,
+    Job,
     Kernel,
     Place,
     add,
@@ -28,7 +28,8 @@ from mlirml.pipelines.schedules.contract_kernel import (
     widen,
 )
 from mlirml.pipelines.schedules.contract_pack import KAxis, Panel, Room, pack_panel
-from mlirml.pipelines.schedules.contract_plan import Piece, Schedule, padded, pieces
+from mlirml.pipelines.schedules.contract_plan import K_BLOCK, Piece, padded, pieces
+from mlirml.pipelines.schedules.contract_write import TileWriter
 from mlirml.pipelines.schedules.emitter import Index, Value, View, vector
 
 PACK_BYTES = 256 << 10  # what one thread packs in about 30 us
@@ -92,10 +93,10 @@ class Work:
 class TileKernel:
     """Writes one kernel. Tiles of rows are counted by `u`, panels of columns by `t`."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, arguments: Sequence[Argument], accumulate: bool) -> None:
-        self.frame = Frame(problem, schedule, arguments, accumulate)
+    def __init__(self, job: Job) -> None:
+        self.frame = Frame(job)
         self.e = self.frame.e
-        self.problem, self.schedule = problem, schedule
+        self.problem, self.schedule = problem, schedule = job.problem, job.schedule
         self.rows = Grid(problem.m.size, schedule.mr)
         self.columns = Grid(problem.n.size, schedule.nr)
         self.panel_width = padded(schedule.nr, schedule.lanes)
@@ -114,11 +115,21 @@ class TileKernel:
         self.room_a = self.frame.buffer(blocks * self.size_a) if "a" in schedule.pack else None
         self.room_b = self.frame.buffer(slots * self.size_b) if "b" in schedule.pack else None
 
+        self.writer: TileWriter | None = None
+
     def build(self, name: str) -> Kernel:
         """The whole function."""
+        if self.frame.job.writes_tiles:
+            self.writer = TileWriter(self.frame, name, again=self.splits_k)
+            self.frame.scratch(self.writer.size)
         with self.frame.rounds(self.problem.outer) as (place, slot):
             self._product(place, slot)
         return self.frame.finish(name)
+
+    @property
+    def splits_k(self) -> bool:
+        """Whether out is visited several times, for blocks of k."""
+        return len(self.problem.k) == 1 and self.schedule.kc < self.problem.k_size
 
     def _product(self, place: Place, slot: Index) -> None:
         """The products of all rounds of `outer_m`."""
@@ -228,10 +239,34 @@ class TileKernel:
         if self.room_b:
             panel = work.slot_b * self.size_b + t * (self.panel_width * self.panel_k)
             b = Source(self.room_b, panel, self.panel_width, 1)
+        if self.writer is not None:
+            self._fill_tile(self.writer, a, b, work.k_size, rows, parts)
+            self.writer.write(place, rows, sum(part.valid for part in parts), work.number)
+            return
         totals = self._inner_product(a, b, work.k_size, rows, parts)
         m, n = self.problem.m, self.problem.n
         outs = [(place.c + i * m.c + part.offset * n.c, part) for i in range(rows) for part in parts]
         self._write_tile(totals, outs, work.number)
+
+    def _fill_tile(
+        self, writer: TileWriter, a: Source, b: Source, size: Value, rows: int, parts: tuple[Piece, ...]
+    ) -> None:
+        """The product on the frame's tile; long sums are cut into blocks, which keeps them accurate."""
+        e, tile = self.e, self.frame.tile
+        assert tile is not None
+        places = [(i * writer.stride + part.offset, part.lanes) for i in range(rows) for part in parts]
+        if len(self.problem.k) > 1 or not isinstance(size, int) or size <= K_BLOCK:
+            for (at, lanes), total in zip(places, self._inner_product(a, b, size, rows, parts), strict=True):
+                e.store(total, tile, at, lanes)
+            return
+        for at, lanes in places:
+            e.store(e.zeros(lanes, tile.element), tile, at, lanes)
+        with e.loop(0, size, K_BLOCK, "pk") as k:
+            here = replace(a, base=a.base + k * a.k_stride), replace(b, base=b.base + k * b.k_stride)
+            totals = self._inner_product(*here, e.minimum(K_BLOCK, size - k), rows, parts)
+            for (at, lanes), total in zip(places, totals, strict=True):
+                old = e.load(tile, at, lanes)
+                e.store(add(e, old, total, vector(lanes, tile.element)), tile, at, lanes)
 
     def _inner_product(self, a: Source, b: Source, size: Value, rows: int, parts: tuple[Piece, ...]) -> list[str]:
         """The loop over k: accumulators [rows][parts] in registers, `unroll` sets of them."""

@@ -129,6 +129,10 @@ class Emitter:
             return first if (second - first).constant >= 0 else second
         return Index(((self._arith("minsi", self.at(first), self.at(second)), 1),))
 
+    def product(self, first: Value, second: Value) -> Index:
+        """The product of two linear forms."""
+        return Index(((self._arith("muli", self.at(first), self.at(second)), 1),))
+
     def digits(self, index: Index, sizes: Sequence[int]) -> list[Index]:
         """The coordinates of a row-major linear index in a box of these sizes."""
         digits: list[Index] = []

@@ -1,0 +1,148 @@
+"""The kernel of a big contraction: both operands packed in panels, and whole register tiles only.
+
+for outer: for pc:          blocks of k
+    pack a                  all of it, in panels of mr rows
+    for t:                  columns
+        pack b              one panel of nr columns, into a room that stays in cache
+        for u:              register tiles
+            tile = a[k][mr] * b[k][nr]
+            write the tile
+
+That is the order where a is not too big; else that of `contract_tile.py`, by blocks of rows. The product of two panels,
+packing and writing are functions, which other kernels share (`contract_shared.py`) and which need no code of their own
+for the edges: there the packed panels are filled up, and writing stops short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlirml.pipelines.schedules.contract import Cast
+from mlirml.pipelines.schedules.contract_kernel import Job, Kernel, bare
+from mlirml.pipelines.schedules.contract_plan import K_BLOCK
+from mlirml.pipelines.schedules.contract_shared import pack_function, product_function
+from mlirml.pipelines.schedules.contract_tile import PACK_BYTES, Grid, TileKernel, Work
+from mlirml.pipelines.schedules.emitter import Index, Value, View
+
+
+class PanelKernel(TileKernel):
+    """Writes one kernel; it calls functions for all that takes time."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.multiply = ""
+        self.by_columns = self.schedule.parallel in ("none", "columns") and self.blocks == 1
+        self.by_columns &= not self.problem.outer_m and self.block_columns == self.columns.count
+        if self.by_columns:
+            self.size_b = self.panel_width * self.panel_k
+            slots = self.schedule.chunks if self.schedule.parallel == "columns" else 1
+            self.frame.buffers.pop()
+            self.room_b = self.frame.buffer(slots * self.size_b)
+
+    def build(self, name: str) -> Kernel:
+        """The whole function."""
+        schedule, compute = self.schedule, self.problem.compute
+        stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
+        blocks = min(schedule.kc, self.problem.k_size) > K_BLOCK and "f" in compute
+        self.multiply = self._share(product_function(compute, schedule.mr, schedule.nr, schedule.lanes, stride, blocks))
+        return super().build(name)
+
+    @property
+    def _write_lanes(self) -> int:
+        return min(self.schedule.lanes, 1 << (self.schedule.nr - 1).bit_length())
+
+    def _share(self, function: tuple[str, str]) -> str:
+        name, text = function
+        self.frame.functions[name] = text
+        return name
+
+    def _block(self, work: Work) -> None:
+        """All rows of out, in a block of columns, for one block of k."""
+        if not self.by_columns:
+            super()._block(work)
+            return
+        count = self.columns.count
+        self._pack_all_rows(work)
+        if self.schedule.parallel == "columns":
+            with self.frame.inside(self.frame.chunks(count)) as (chunk, panel):
+                self._column(replace(work, slot_b=chunk, low=panel, high=panel + 1))
+        else:
+            with self.e.loop(0, count, 1, "t") as panel:
+                self._column(replace(work, low=panel, high=panel + 1))
+
+    def _column(self, work: Work) -> None:
+        self._pack_b(work)
+        self._multiply(work, Index(), Index.of(self.rows.count))
+
+    def _pack_all_rows(self, work: Work) -> None:
+        """Pack a; several threads do it where it is big."""
+        rows = self.rows.count
+        if self.schedule.parallel == "columns" and self.size_a * 4 >= 4 * PACK_BYTES:
+            grain = max(1, PACK_BYTES // (self.rows.width * self.panel_k * 4))
+            with self.frame.inside(self.e.parallel(rows, grain)) as tile:
+                self._pack_tile_of_rows(work, tile, tile)
+        else:
+            self._pack_a(work, Index(), Index.of(rows))
+
+    def _pack_a(self, work: Work, first: Index, tiles: Index) -> None:
+        """Pack `tiles` tiles of rows from tile `first` on."""
+        with self.e.loop(0, tiles, 1, "u") as u:
+            self._pack_tile_of_rows(work, u, first + u)
+
+    def _pack_tile_of_rows(self, work: Work, u: Index, tile: Index) -> None:
+        assert self.room_a is not None
+        at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
+        self._pack("a", work, self.rows, tile, (self.room_a, at, self.rows.width))
+
+    def _b_at(self, work: Work, t: Index) -> Index:
+        """Where a packed panel of b is."""
+        base = work.slot_b * self.size_b
+        return base if self.by_columns else base + t * (self.panel_width * self.panel_k)
+
+    def _pack_b(self, work: Work) -> None:
+        """Pack the panels of `work`."""
+        assert self.room_b is not None
+        with self.e.loop(work.low, work.high, 1, "t") as t:
+            room = self.room_b, self._b_at(work, t), self.panel_width
+            self._pack("b", work, self.columns, work.first + t, room)
+
+    def _pack(self, letter: str, work: Work, grid: Grid, tile: Index, room: tuple[View, Index, int]) -> None:
+        """Pack one panel of an operand."""
+        e, problem = self.e, self.problem
+        axis = problem.m if letter == "a" else problem.n
+        casts: tuple[Cast, ...] = getattr(problem, letter).casts
+        row_step, k_step = getattr(axis, letter), getattr(problem.k[0], letter)
+        view, at, stride = room
+        ahead = self.schedule.prefetch if letter == "b" else 0
+        way, whole = "scalars", True
+        if row_step == 1 or axis.size == 1:
+            way, whole = "rows", grid.rest == 0
+        elif k_step == 1:
+            lanes = self.schedule.lanes
+            way, whole = "squares", problem.k_size % lanes == 0 and self.schedule.kc % lanes == 0
+        element = self.frame.named[letter].element
+        function = pack_function(way, element, casts, grid.width, stride, self.schedule.lanes, whole, ahead)
+        operand, start = self.frame.base(letter)
+        place = (work.place.a if letter == "a" else work.place.b) + start + tile * (grid.width * row_step)
+        rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
+        numbers: list[Value] = [place, row_step, k_step, rows, work.k_size]
+        names = [operand, *map(e.at, numbers), bare(e, view.name, view.type, view.element), e.at(at)]
+        types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
+        self.frame.call(self._share(function), names, types)
+
+    def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
+        """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
+        e, compute, tile = self.e, self.problem.compute, self.frame.tile
+        assert self.room_a is not None and self.room_b is not None and self.writer is not None and tile is not None
+        a, b = (bare(e, room.name, room.type, compute) for room in (self.room_a, self.room_b))
+        types = [f"memref<{compute}>", "index"] * 2 + ["index", tile.type]
+        with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
+            a_at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
+            b_at = self._b_at(work, t)
+            self.frame.call(self.multiply, [a, e.at(a_at), b, e.at(b_at), e.at(work.k_size), tile.name], types)
+            row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
+            place = work.place.step(self.problem.m, row).step(self.problem.n, column)
+            rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
+            width, size = self.columns.width, self.columns.size
+            columns = e.minimum(width, size - column) if self.columns.rest else width
+            self.writer.write(place, rows, columns, work.number)

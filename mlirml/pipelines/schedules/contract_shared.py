@@ -1,0 +1,151 @@
+"""Functions that the kernels of a module share: the product of two packed panels, and the packing of a panel.
+
+What depends on the sizes of a contraction is an argument, so that one copy of the code serves all of its module.
+"""
+
+from __future__ import annotations
+
+from mlirml.pipelines.schedules.contract import Cast
+from mlirml.pipelines.schedules.contract_kernel import add, convert, fused_multiply_add
+from mlirml.pipelines.schedules.contract_pack import transpose
+from mlirml.pipelines.schedules.contract_plan import K_BLOCK, Piece, pieces
+from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector
+
+_ANY = 1 << 40
+"""The nominal size of a view of memory whose size the function does not know."""
+
+
+def _symbol(name: str) -> Index:
+    return Index(((name, 1),))
+
+
+def _view(e: Emitter, name: str, element: str) -> View:
+    kind = f"memref<{_ANY}x{element}>"
+    cast = f"memref.reinterpret_cast {name} to offset: [0], sizes: [{_ANY}], strides: [1]"
+    return View(e.let(f"{cast} : memref<{element}> to {kind}", "view"), element, kind)
+
+
+def _finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
+    head = f"func.func private @{name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
+    return name, "\n".join([head, *e.body(), "return", "}"])
+
+
+def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, blocks: bool) -> tuple[str, str]:
+    """tile[mr][nr] = sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
+
+    It takes a, where its panel starts, the same of b, how many k, and the tile. `blocks`: sums are cut into blocks.
+    """
+    e = Emitter()
+    parts = pieces(nr, lanes)
+    width = sum(part.lanes for part in parts)
+    size = mr * stride
+    tile = View("%tile", compute, f"memref<{size}x{compute}>")
+    a, b = _view(e, "%a", compute), _view(e, "%b", compute)
+    kinds = [vector(part.lanes, compute) for part in parts] * mr
+    zeros = [e.zeros(part.lanes, compute) for part in parts] * mr
+    places = [i * stride + part.offset for i in range(mr) for part in parts]
+    lanes_of = [part.lanes for part in parts] * mr
+
+    def step(k: Index, totals: list[str]) -> list[str]:
+        return _outer_product(e, (a, _symbol("%a_at") + k * mr), (b, _symbol("%b_at") + k * width), mr, parts, totals)
+
+    if not blocks:
+        for place, total, count in zip(places, e.carry((0, _symbol("%size"), 1), zeros, kinds, step), lanes_of):
+            e.store(total, tile, place, count)
+    else:
+        least = min(lanes_of)
+        with e.loop(0, size, least, "at") as at:
+            e.store(e.zeros(least, compute), tile, at, least)
+        with e.loop(0, _symbol("%size"), K_BLOCK, "pc") as first:
+            last = e.minimum(first + K_BLOCK, _symbol("%size"))
+            totals = e.carry((first, last, 1), zeros, kinds, step)
+            for place, total, count, kind in zip(places, totals, lanes_of, kinds):
+                e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
+    name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_blocks" if blocks else "")
+    memory = f"memref<{compute}>"
+    parameters = [f"%a: {memory}", "%a_at: index", f"%b: {memory}", "%b_at: index", "%size: index"]
+    return _finish(e, name, [*parameters, f"%tile: {tile.type}"])
+
+
+def _outer_product(
+    e: Emitter, a: tuple[View, Index], b: tuple[View, Index], mr: int, parts: tuple[Piece, ...], totals: list[str]
+) -> list[str]:
+    """`totals` and the product of one column of a with one row of b."""
+    compute = a[0].element
+    columns = [e.load(b[0], b[1] + part.offset, part.lanes) for part in parts]
+    after: list[str] = []
+    for i in range(mr):
+        scalar = e.load_scalar(a[0], a[1] + i)
+        spread: dict[int, str] = {}
+        for part, column in zip(parts, columns, strict=True):
+            kind = vector(part.lanes, compute)
+            if part.lanes not in spread:
+                spread[part.lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {kind}")
+            after.append(fused_multiply_add(e, spread[part.lanes], column, totals[len(after)], kind))
+    return after
+
+
+def pack_function(
+    way: str, source: str, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool, prefetch: int = 0
+) -> tuple[str, str]:
+    """room[k][0..width] = rows of an operand: name and text.
+
+    `way`: "rows" where the rows' elements of one k are neighbours, "squares" where those of one row are, or "scalars".
+    It takes the operand, where it starts, the steps from row to row and from k to k, how many rows there are (others
+    are copies of the last, or zeros), how many k, the room, where it starts. `room` is the step from k to k there.
+    `whole`: no vector is cut short.
+    """
+    e = Emitter()
+    target = casts[-1].target if casts else source
+    here, there = _view(e, "%a", source), _view(e, "%room", target)
+    if way == "rows":
+        _pack_rows(e, here, there, casts, width, room, lanes, whole, prefetch)
+    elif way == "squares":
+        _pack_squares(e, here, there, casts, width, room, lanes, whole)
+    else:
+        with e.loop(0, _symbol("%size"), 1, "k") as k, e.loop(0, _symbol("%rows"), 1, "row") as row:
+            at = _symbol("%a_at") + e.product(k, _symbol("%k_step")) + e.product(row, _symbol("%row_step"))
+            value = convert(e, e.load_scalar(here, at), casts, None)
+            e.store_scalar(value, there, _symbol("%room_at") + k * room + row)
+    kinds = "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
+    name = f"contract_pack_{way}_{source}{kinds}_{width}_{room}_{lanes}" + ("_whole" if whole else "")
+    name += f"_ahead{prefetch}" if prefetch and way == "rows" else ""
+    steps = ["%a_at: index", "%row_step: index", "%k_step: index", "%rows: index", "%size: index"]
+    return _finish(e, name, [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"])
+
+
+def _pack_rows(
+    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool,
+    prefetch: int,
+) -> None:  # fmt: skip
+    parts = pieces(width, lanes)
+    with e.loop(0, _symbol("%size"), 1, "k") as k:
+        at = _symbol("%a_at") + e.product(k, _symbol("%k_step"))
+        ahead = _symbol("%a_at") + e.product(k + prefetch, _symbol("%k_step"))
+        for part in parts:
+            if prefetch:
+                e.prefetch(here, ahead + part.offset)
+            valid = part.valid if whole else e.minimum(_symbol("%rows"), width) - part.offset
+            value = e.load(here, at + part.offset, part.lanes, valid)
+            e.store(
+                convert(e, value, casts, part.lanes), there, _symbol("%room_at") + k * room + part.offset, part.lanes
+            )
+
+
+def _pack_squares(
+    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool
+) -> None:
+    """Load vectors along k, transpose squares, store vectors along the rows. Rows that are missing repeat the last."""
+    last = _symbol("%rows") - 1
+    rows = [_symbol("%a_at") + e.product(e.minimum(row, last), _symbol("%row_step")) for row in range(width)]
+    with e.loop(0, _symbol("%size"), lanes, "k") as k:
+        columns: list[tuple[Piece, list[str]]] = []
+        for part in pieces(width, lanes):
+            square = []
+            for row in rows[part.offset : part.offset + part.valid]:
+                value = e.load(here, row + k, lanes, None if whole else _symbol("%size") - k)
+                square.append(convert(e, value, casts, lanes))
+            columns.append((part, transpose(e, square, part.lanes, lanes, there.element)))
+        for step in range(lanes):
+            for part, values in columns:
+                e.store(values[step], there, _symbol("%room_at") + (k + step) * room + part.offset, part.lanes)

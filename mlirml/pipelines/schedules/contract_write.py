@@ -1,0 +1,115 @@
+"""Writes register tiles to memory: the function behind every tile that goes through the stack, with its epilogue.
+
+The tile lies in memory row by row. The function adds what out holds where that counts, rounds to out's type, stores,
+and does what the elementwise consumer of the product does, a vector along n at a time. One copy of the code serves
+whole tiles and those at the edges, whose rows and columns are given.
+"""
+
+from __future__ import annotations
+
+from mlirml.pipelines.schedules.contract_kernel import Frame, Place, add, declared, flat_view, narrow, passed, widen
+from mlirml.pipelines.schedules.contract_plan import power_of_two, round_up
+from mlirml.pipelines.schedules.emitter import Emitter, Index, Value, View, vector
+
+
+class TileWriter:
+    """The function that takes tiles of `mr` rows from the stack, and calls of it.
+
+    `again`: whether tiles come several times, for blocks of k, and out holds the sums so far after the first.
+    """
+
+    def __init__(self, frame: Frame, kernel: str, again: bool) -> None:
+        self.frame, self.job, self.again = frame, frame.job, again
+        schedule = self.job.schedule
+        self.name = f"{kernel}_write"
+        self.lanes = min(schedule.lanes, power_of_two(schedule.nr))
+        self.stride = round_up(schedule.nr, self.lanes)
+        self.size = schedule.mr * self.stride
+        self.tile = f"memref<{self.size}x{self.job.problem.compute}>"
+        self.named = {name: argument for name, argument in frame.named.items() if name not in "ab"}
+        frame.functions[self.name] = self._function()
+
+    def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
+        """Write the frame's tile to `place`; `number` is zero for the first block of k."""
+        e, tile = self.frame.e, self.frame.tile
+        assert tile is not None
+        names, types = passed(self.named)
+        offsets = dict(zip(self.job.names[2:], (place.c, *place.more), strict=True))
+        places = [e.at(offsets[name]) for name in self.named]
+        flag = [e.let(f"arith.cmpi ne, {e.at(number)}, {e.at(0)} : index", "again")] if self.again else []
+        arguments = [tile.name, e.at(rows), e.at(columns), *places, *names, *flag]
+        kinds = [self.tile, "index", "index", *["index"] * len(places), *types, *["i1"] * len(flag)]
+        self.frame.call(self.name, arguments, kinds)
+
+    def _function(self) -> str:
+        e = Emitter()
+        views = {name: flat_view(e, name, argument) for name, argument in self.named.items()}
+        rows, columns = Index((("%rows", 1),)), Index((("%columns", 1),))
+        with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
+            valid = None if self.job.problem.n.size % self.lanes == 0 else columns - j
+            product = self._product(e, views, i, j, columns - j, valid)
+            if self.job.epilogue is not None:
+                self._epilogue(e, views, product, i, j, valid)
+        parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index"]
+        parameters += [f"%{name}_at: index" for name in self.named] + declared(self.named)
+        parameters += ["%again: i1"] if self.again else []
+        head = f"func.func private @{self.name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
+        return "\n".join([head, *e.body(), "return", "}"])
+
+    def _at(self, name: str, i: Index, j: Index) -> Index:
+        """The place of row i, column j of the tile in an operand."""
+        m, n = (self._stride(name, axis) for axis in ("m", "n"))
+        return Index(((f"%{name}_at", 1),)) + i * m + j * n
+
+    def _stride(self, name: str, letter: str) -> int:
+        axis = self.job.problem.m if letter == "m" else self.job.problem.n
+        return axis.c if name == "c" else axis.more[int(name[1:])]
+
+    def _product(self, e: Emitter, views: dict[str, View], i: Index, j: Index, left: Index, valid: Index | None) -> str:
+        """A vector of sums, in the type of out, stored there if the sums are kept."""
+        problem, lanes = self.job.problem, self.lanes
+        kind = vector(lanes, problem.compute)
+        total = e.load(View("%tile", problem.compute, self.tile), i * self.stride + j, lanes)
+        if self.job.accumulate or self.again:
+            held = self._held(e, left, valid)
+            old = e.load(views["c"], self._at("c", i, j), lanes, held)
+            total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, kind)
+        total = narrow(e, total, problem.c, problem.compute, lanes)
+        if "c" in views:
+            e.store(total, views["c"], self._at("c", i, j), lanes, valid)
+        return total
+
+    def _held(self, e: Emitter, left: Index, valid: Index | None) -> Index | None:
+        """How many lanes of out count: none for the first block of k."""
+        if self.job.accumulate:
+            return valid
+        return Index(((e.let(f"arith.select %again, {e.at(left)}, {e.at(0)} : index", "held"), 1),))
+
+    def _epilogue(
+        self, e: Emitter, views: dict[str, View], product: str, i: Index, j: Index, valid: Index | None
+    ) -> None:
+        epilogue = self.job.epilogue
+        assert epilogue is not None
+        values = {"%product": product}
+        for number, element in enumerate(epilogue.inputs):
+            values[f"%in{number}"] = self._load(e, f"x{number}", views[f"x{number}"], element, i, j, valid)
+        for line in epilogue.lines:
+            result, _, text = line.partition(" = ")
+            for name in sorted(values, key=len, reverse=True):
+                text = text.replace(f"{name},", f"{values[name]},").replace(f"{name})", f"{values[name]})")
+            values[result] = e.let(text.replace("LANES", str(self.lanes)))
+        for number, name in enumerate(epilogue.yields):
+            out = f"x{len(epilogue.inputs) + number}"
+            e.store(values[name], views[out], self._at(out, i, j), self.lanes, valid)
+
+    def _load(self, e: Emitter, name: str, view: View, element: str, i: Index, j: Index, valid: Index | None) -> str:
+        """A vector of an input, or one element of it in all lanes."""
+        if self.job.problem.n.size == 1 or self._stride(name, "n") == 1:
+            return e.load(view, self._at(name, i, j), self.lanes, valid)
+        scalar = e.load_scalar(view, self._at(name, i, j))
+        return e.let(f"vector.broadcast {scalar} : {element} to {vector(self.lanes, element)}")
+
+
+def fits(stride: int, columns: int, is_out: bool) -> bool:
+    """Whether an operand of an epilogue can be read, or written, a vector along n at a time."""
+    return columns == 1 or stride == 1 or (stride == 0 and not is_out)
