@@ -23,8 +23,8 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:.*]]: memref<8xf32>, %[[A:.*]]: memref<8xf32>, %[[B:.*]]: memref<8xf32>)
-// CHECK-NEXT: memref.copy %[[X]], %[[A]]
-// CHECK-NEXT: memref.copy %[[X]], %[[B]]
+// CHECK-DAG: memref.copy %[[X]], %[[A]]
+// CHECK-DAG: memref.copy %[[X]], %[[B]]
 func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   return %x, %x : tensor<8xf32>, tensor<8xf32>
 }
@@ -63,4 +63,49 @@ func.func @main(%x: tensor<4xf32>) -> tensor<6xf32> {
     tensor.yield %zero : f32
   } : tensor<4xf32> to tensor<6xf32>
   return %p : tensor<6xf32>
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// The argument is read and written in the memory of the result that replaces it.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<8xf32>, %[[OUT:.*]]: memref<8xf32>)
+// CHECK-SAME: mlirml.in_place = array<i64: 0>
+// CHECK-NEXT: %[[PART:.*]] = memref.subview %[[OUT]][2] [4] [1]
+// CHECK-NEXT: linalg.generic {{.*}} ins(%[[PART]] : {{.*}}) outs(%[[PART]] : {{.*}})
+// CHECK-NOT: memref.copy
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {mlirml.writebacks = array<i64: 0, 0>} {
+  %part = tensor.extract_slice %x[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%part : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %new = tensor.insert_slice %r into %x[2] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  return %new : tensor<8xf32>
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// What is returned as it came is copied before it is written over.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<8xf32>, %[[OLD:.*]]: memref<8xf32>, %[[OUT:.*]]: memref<8xf32>)
+// CHECK: memref.copy %[[OUT]], %[[OLD]]
+// CHECK: linalg.generic {{.*}} ins(%[[OUT]] : {{.*}}) outs(%[[OUT]] : {{.*}})
+// CHECK-NOT: memref.copy
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {mlirml.writebacks = array<i64: 1, 0>} {
+  %e = tensor.empty() : tensor<8xf32>
+  %new = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %x, %new : tensor<8xf32>, tensor<8xf32>
 }

@@ -579,15 +579,16 @@ def trace(
     results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
     items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
     builder, entry = state.builder, definition(function)
+    writebacks = tuple((count + j, i) for j, i in enumerate(written))
     return Captured(
         name,
-        builder.text(outputs, entry=entry),
-        builder.text(outputs, locations=False),
+        builder.text(outputs, entry=entry, writebacks=writebacks),
+        builder.text(outputs, locations=False, writebacks=writebacks),
         tuple(specs),
         (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
         out_tree,
         tuple(builder.constants),
-        tuple((count + j, i) for j, i in enumerate(written)),
+        writebacks,
         tuple(builder.int_ranges),
         tuple(state.guards.values()),
         tuple(new),

@@ -567,8 +567,18 @@ class Builder:
 
         return self.generic(inputs, maps, out, range(len(shape)), ["parallel"] * len(shape), write)
 
-    def text(self, results: Sequence[Value], *, locations: bool = True, entry: SourceLocation | None = None) -> str:
-        """The module. Without locations it is the key of the program: equal text, equal program."""
+    def text(
+        self,
+        results: Sequence[Value],
+        *,
+        locations: bool = True,
+        entry: SourceLocation | None = None,
+        writebacks: Sequence[tuple[int, int]] = (),
+    ) -> str:
+        """The module. Without locations it is the key of the program: equal text, equal program.
+
+        `writebacks` are pairs (result, argument): what the argument's memory holds after the call.
+        """
         table: dict[SourceLocation | None, str] = {}
 
         def place(location: SourceLocation | None) -> str:
@@ -583,7 +593,9 @@ class Builder:
         entry_place = place(entry)
         arguments = ", ".join(f"{v.name}: {v.type}{entry_place}" for v in [*self.arguments, *constants])
         types = ", ".join(v.type for v in results)
-        lines = [f"module {{\nfunc.func @main({arguments}) -> ({types}) {{"]
+        pairs = ", ".join(f"{result}, {argument}" for result, argument in writebacks)
+        attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>}} " if pairs else ""
+        lines = [f"module {{\nfunc.func @main({arguments}) -> ({types}) {attributes}{{"]
         lines += [t.replace(LOC, place(at)) for t, at in zip(self._operations, self._locations)]
         names = ", ".join(v.name for v in results)
         lines.append(f"return {names}{' : ' if results else ''}{types}{entry_place}\n}}{entry_place}\n}}{entry_place}")

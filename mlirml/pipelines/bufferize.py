@@ -15,7 +15,9 @@ After:
 
 The out-parameters are made before upstream's analysis runs, by `bufferization.materialize_in_destination`: empty-tensor
 elimination then computes every result where it belongs, and a returned argument, or one value returned twice, is
-copied. Inputs are never written.
+copied. Inputs are never written: for a result that goes back into the memory of an argument (`mlirml.writebacks`) the
+out-parameter holds that argument when the program starts, and what is read of the argument is read there
+(`mlirml.in_place`).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, main_function, mlir, passmanager, set_function_type
+from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
 
@@ -37,6 +39,8 @@ UPSTREAM = (
     "canonicalize",
 )
 
+_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
+
 
 @register
 @dataclass(frozen=True)
@@ -47,13 +51,14 @@ class BufferizePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        written = written_arguments(main)
         locate_constants(main)
         expand_pads(main)
-        insert_in_place(main)
+        insert_in_place(main, stores_of(main, written))
         private_inits(main)
-        reuse_dying_inputs(main)
+        reuse_dying_inputs(main, written)
         carry_in_place(main)
-        add_out_parameters(main)
+        add_out_parameters(main, written)
         passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
 
 
@@ -111,11 +116,41 @@ def expand_pad(op: mlir.Operation) -> None:
     op.erase()
 
 
-def insert_in_place(function: mlir.Operation) -> None:
+def written_arguments(main: mlir.Operation) -> dict[int, int]:
+    """The argument of @main into whose memory a result goes, by the result's number.
+
+    None where a check at run time may fail: then the arguments must be left alone.
+    """
+    if "mlirml.writebacks" not in main.attributes:
+        return {}
+    numbers = list(main.attributes["mlirml.writebacks"])
+    del main.attributes["mlirml.writebacks"]
+    if any(op.name == "cf.assert" for op in operations(main)):
+        return {}
+    return dict(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operation]:
+    """The stores into slices that lead from a written argument to its new value."""
+    body = main.regions[0].blocks[0]
+    final, stores = block_ops(body)[-1], []
+    for number, argument in written.items():
+        value, chain = final.operands[number], []
+        op = defining_op(value)
+        while op is not None and op.name in ("tensor.insert_slice", "tensor.expand_shape", "tensor.collapse_shape"):
+            chain.append(op)
+            value = op.operands[1 if op.name == "tensor.insert_slice" else 0]
+            op = defining_op(value)
+        if value == body.arguments[argument]:
+            stores += chain
+    return stores
+
+
+def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
     """Prepare stores into slices, so that bufferization adds no copies of its own.
 
-    What cannot be written (an argument, a constant) is copied into an empty tensor first, which may become an
-    out-parameter; a source that only gained unit dimensions is stored without them.
+    What cannot be written (an argument, unless it is one of its own `stores`, or a constant) is copied into an empty
+    tensor first, which may become an out-parameter; a source that only gained unit dimensions is stored without them.
     """
     for block in tensor_blocks(function):
         ops = block_ops(block)
@@ -126,7 +161,7 @@ def insert_in_place(function: mlir.Operation) -> None:
                 source, target = defining_op(op.operands[0]), defining_op(op.operands[1])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
                     op.operands[0] = source.operands[0]
-                if target is None or target.name == "arith.constant":
+                if (target is None and op not in stores) or (target is not None and target.name == "arith.constant"):
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[1] = copied(op.operands[1])
 
@@ -231,26 +266,33 @@ def copied(value: mlir.Value) -> mlir.Value:
     return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
 
 
-def reuse_dying_inputs(function: mlir.Operation) -> None:
+def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> None:
     """Let an elementwise operation write over an input that nobody reads afterwards."""
+    body = function.regions[0].blocks[0]
+    results = block_ops(body)[-1].operands
+    new = {body.arguments[argument]: results[number] for number, argument in written.items()}
     for block in tensor_blocks(function):
         for op in block_ops(block):
             if op.name == "linalg.generic" and len(op.results) >= 1:
-                reuse_dying_input(op, block)
+                reuse_dying_input(op, block, new)
 
 
-def reuse_dying_input(op: mlir.Operation, block: mlir.Block) -> None:
+def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Value, mlir.Value]) -> None:
+    """`new` are the values that go into the memory of arguments."""
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
         return
     inputs = list(op.operands)[: len(op.operands) - len(op.results)]
     once = [i for i, v in enumerate(inputs) if inputs.count(v) == 1]
     free = [i for i in once if dies_at(inputs[i], op, block) or is_updated_slice(inputs[i], op)]
+    free += [i for i in once if inputs[i] in new and i not in free and is_read_last(inputs[i], op)]
     for position in out_positions(op):
         out, owner = op.operands[position], defining_op(op.operands[position])
         if owner is None or owner.name != "tensor.empty":
             continue
         for i in free:
+            if inputs[i] in new and new[inputs[i]] != op.results[position - len(inputs)]:
+                continue
             if inputs[i].type == out.type and maps[i] == maps[position] and maps[i].is_permutation:
                 op.operands[position] = inputs[i]
                 free.remove(i)
@@ -272,6 +314,21 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
         if not user.name.startswith("linalg.") or user.block != block:
             return False
         if user != op and not user.is_before_in_block(op):
+            return False
+    return True
+
+
+def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value and views of it are read by operations of this block up to `op` only."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user == op:
+            continue
+        if user.block != op.block or not user.is_before_in_block(op):
+            return False
+        if user.name in _VIEWS and not all(is_read_last(result, op) for result in user.results):
+            return False
+        if not user.name.startswith("linalg.") and user.name not in _VIEWS:
             return False
     return True
 
@@ -342,30 +399,102 @@ def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
     return same and list(extract.operands) == list(insert.operands)[1:]
 
 
-def add_out_parameters(main: mlir.Operation) -> None:
+def add_out_parameters(main: mlir.Operation, written: dict[int, int]) -> None:
     """Make the inputs read-only memrefs, and the results memrefs that the function writes."""
     body = main.regions[0].blocks[0]
     inputs, final = [a.type for a in body.arguments], block_ops(body)[-1]
     outputs = [v.type for v in final.operands]
+    place = {argument: number for number, argument in written.items()}
     with main.location, mlir.InsertionPoint.at_block_begin(body):
         destinations = [body.add_argument(memref_type(kind), final.location) for kind in outputs]
-        for argument, kind in zip(list(body.arguments), inputs):
+        tensors = []
+        for number, (argument, kind) in enumerate(zip(list(body.arguments), inputs)):
             argument.set_type(memref_type(kind))
-            tensor = emit.value("bufferization.to_tensor", [argument], kind, restrict=mlir.UnitAttr.get())
+            flags = {"restrict": mlir.UnitAttr.get()}
+            if number in place:
+                flags["writable"] = mlir.UnitAttr.get()
+            memory = destinations[place[number]] if number in place else argument
+            tensor = emit.value("bufferization.to_tensor", [memory], kind, **flags)
             argument.replace_all_uses_except(tensor, tensor.owner.operation)
-    with final.location, mlir.InsertionPoint(final):
-        for result, destination in zip(list(final.operands), destinations, strict=True):
-            result, destination = without_reshapes(result, destination, body)
-            flags = {"writable": mlir.UnitAttr.get()}
-            if not compute_in(result, destination):
-                flags["restrict"] = mlir.UnitAttr.get()
-            emit.create("bufferization.materialize_in_destination", [result, destination], (), flags)
-        emit.create("func.return")
+            tensors.append(tensor)
+    results = list(final.operands)
+    with final.location:
+        for number, (result, destination) in enumerate(zip(results, destinations, strict=True)):
+            if number not in written:
+                # What is returned as it came is copied first, in case that it is written over.
+                early = last_view(result, tensors)
+                with mlir.InsertionPoint.after(early) if early else mlir.InsertionPoint(final):
+                    store_result(result, destination, body)
+        with mlir.InsertionPoint(final):
+            stored = [(n, store_into_argument(results[n], tensors[i], tensors)) for n, i in written.items()]
+            for number, value in stored:
+                materialize(value, destinations[number])
+            emit.create("func.return")
     final.erase()
     set_function_type(main)
     with main.context:
         for name, kinds in (("mlirml.inputs", inputs), ("mlirml.outputs", outputs)):
             main.attributes[name] = mlir.ArrayAttr.get([mlir.TypeAttr.get(kind) for kind in kinds])
+        if written:
+            main.attributes["mlirml.in_place"] = mlir.DenseI64ArrayAttr.get(sorted(written))
+
+
+def store_result(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> None:
+    """Put a result into an out-parameter."""
+    result, destination = without_reshapes(result, destination, body)
+    materialize(result, destination, alone=not compute_in(result, destination))
+
+
+def last_view(result: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Operation | None:
+    """Where a result is known that is an argument or a view of one."""
+    op = made = defining_op(result)
+    while op is not None and op.name in _VIEWS:
+        op = defining_op(op.operands[0])
+    if op is None or op.results[0] not in tensors:
+        return None
+    return made if made != op else defining_op(tensors[-1])
+
+
+def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Value:
+    """The tensor whose memory is the argument's, unless somebody still reads there what it held before.
+
+    What may lie in the memory of another argument is copied as soon as it is known, in case that it is written over.
+    """
+    if result == argument or 0 in result.type.shape:
+        return result
+    early = last_view(result, tensors)
+    if early is None and is_written(result):
+        early = defining_op(result)
+    if early is not None:
+        with mlir.InsertionPoint.after(early):
+            result = copied(result)
+    shape = list(result.type.shape)
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(shape)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(shape),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(shape)),
+        "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
+    }
+    return emit.create("tensor.insert_slice", [result, argument], [argument.type], attributes).results[0]
+
+
+def is_written(value: mlir.Value) -> bool:
+    """Whether an operation writes over a value or a view of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        if use.operand_number in init_positions(user) or (user.regions and not user.name.startswith("linalg.")):
+            return True
+        if user.name in _VIEWS and is_written(user.results[0]):
+            return True
+    return False
+
+
+def materialize(value: mlir.Value, memory: mlir.Value, *, alone: bool = False) -> None:
+    """Make sure that a tensor is in a buffer; `alone` says that no other tensor stands for the buffer."""
+    flags = {"writable": mlir.UnitAttr.get()}
+    if alone:
+        flags["restrict"] = mlir.UnitAttr.get()
+    emit.create("bufferization.materialize_in_destination", [value, memory], (), flags)
 
 
 def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:

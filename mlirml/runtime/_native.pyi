@@ -25,6 +25,7 @@ class Program:
         writebacks: Iterable[tuple[int, int]] = (),
         int_ranges: Iterable[tuple[int, int, int, str]] = (),
         weak: Iterable[bool] = (),
+        in_place: Iterable[int] = (),
     ) -> None: ...
     def __call__(
         self,

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 
-_MAGIC = b"mlirml-artifact-1\n"
+_MAGIC = b"mlirml-artifact-2\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -30,7 +30,9 @@ class Artifact:
 
     `object` is an ELF relocatable file. `entry` is its symbol `void entry(void **pointers)`: the pointers are those of
     the inputs (captured constants last), of the outputs, and, unless `workspace_bytes` is 0, of a workspace aligned
-    to 64 bytes. The inputs are only read; inputs, outputs and workspace may not overlap.
+    to 64 bytes. The inputs are only read; inputs, outputs and workspace may not overlap. The outputs numbered in
+    `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
+    read then.
     """
 
     object: bytes
@@ -39,6 +41,7 @@ class Artifact:
     outputs: tuple[Buffer, ...]
     workspace_bytes: int = 0
     format: str = "elf"
+    in_place: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """One blob: a line that says what it is, a line of JSON, the object."""
@@ -54,4 +57,5 @@ class Artifact:
         fields = json.loads(header)
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
+        fields["in_place"] = tuple(fields["in_place"])
         return cls(object=object_file, **fields)

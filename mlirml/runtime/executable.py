@@ -30,7 +30,8 @@ def load_artifact(
 
     `inputs` and `outputs` are pairs of dtype and shape; `constants` are captured arrays, passed behind the inputs.
     `weak[i]` says that input i is a Python scalar (dtype float64, int64 or bool); `int_ranges` are (input, smallest,
-    largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each run.
+    largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each run, where
+    the program does not work in the input's own memory.
 
     Raises LaunchError if the object cannot be loaded here, or if the specs are not those the artifact was made for.
     """
@@ -50,6 +51,7 @@ def load_artifact(
             writebacks=tuple(writebacks),
             int_ranges=tuple(int_ranges),
             weak=tuple(weak),
+            in_place=artifact.in_place,
         )
     except (ValueError, LookupError) as error:
         raise LaunchError(f"the compiled program cannot be loaded: {error}") from error

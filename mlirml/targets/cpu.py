@@ -118,6 +118,7 @@ def codegen(module: Any) -> Artifact:
         inputs=tuple(map(buffer, attributes["mlirml.inputs"])),
         outputs=tuple(map(buffer, attributes["mlirml.outputs"])),
         workspace_bytes=attributes["mlirml.workspace"].value,
+        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
     )
 
 

@@ -199,8 +199,24 @@ class Call {
     return true;
   }
 
+  const Writeback *in_place(size_t output) {
+    for (const Writeback &writeback : program_->writebacks)
+      if (writeback.in_place && writeback.output == output) return &writeback;
+    return nullptr;
+  }
+
   bool bind_output(size_t i) {
     const Spec &spec = program_->outputs[i];
+    if (const Writeback *writeback = in_place(i)) {
+      // The argument's own memory, or that of its contiguous copy, which is the object held last for it.
+      void *memory = pointers_[writeback->input];
+      pointers_.push(memory);
+      PyObject *array = leaves_[writeback->input];
+      for (PyObject *held : held_)
+        if (PyArray_CheckExact(held) && PyArray_DATA(as_array(held)) == memory) array = held;
+      bind_result(i, Py_NewRef(array));
+      return true;
+    }
     PyArrayObject *target = nullptr;
     if (outs_ && outs_[i] != Py_None) {
       target = as_array(outs_[i]);
@@ -270,8 +286,10 @@ class Call {
   bool copy_results() {
     for (const Copy &copy : copies_)
       if (PyArray_CopyInto(copy.to, copy.from) < 0) return false;
-    for (const Writeback &writeback : program_->writebacks)
-      if (PyArray_CopyInto(as_array(leaves_[writeback.input]), as_array(results_[writeback.output])) < 0) return false;
+    for (const Writeback &writeback : program_->writebacks) {
+      PyObject *to = leaves_[writeback.input], *from = results_[writeback.output];
+      if (to != from && PyArray_CopyInto(as_array(to), as_array(from)) < 0) return false;
+    }
     return true;
   }
 
@@ -380,15 +398,26 @@ void parse_writebacks(Program *self, nb::handle writebacks) {
   }
 }
 
+void parse_in_place(Program *self, nb::handle outputs) {
+  for (nb::handle item : outputs) {
+    const size_t output = parse_index(item, self->outputs.size(), "in_place: no such output");
+    bool found = false;
+    for (Writeback &writeback : self->writebacks)
+      if (writeback.output == output) found = writeback.in_place = true;
+    if (!found) throw nb::value_error("in_place: the output is not written back");
+  }
+}
+
 PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static const char *names[] = {"code",       "entry_name", "inputs", "outputs", "constants", "workspace_bytes",
-                                "writebacks", "int_ranges", "weak",   nullptr};
+                                "writebacks", "int_ranges", "weak",   "in_place", nullptr};
   PyObject *code, *name, *inputs, *outputs;
   nb::object empty = nb::steal(PyTuple_New(0));
-  PyObject *constants = empty.ptr(), *writebacks = empty.ptr(), *ranges = empty.ptr(), *weak = empty.ptr();
+  PyObject *constants = empty.ptr(), *writebacks = empty.ptr(), *ranges = empty.ptr(), *weak = empty.ptr(),
+           *in_place = empty.ptr();
   Py_ssize_t workspace_bytes = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO|OnOOO:Program", const_cast<char **>(names), &code, &name, &inputs,
-                                   &outputs, &constants, &workspace_bytes, &writebacks, &ranges, &weak))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO|OnOOOO:Program", const_cast<char **>(names), &code, &name, &inputs,
+                                   &outputs, &constants, &workspace_bytes, &writebacks, &ranges, &weak, &in_place))
     return nullptr;
   if (workspace_bytes < 0) {
     PyErr_SetString(PyExc_ValueError, "workspace_bytes is negative");
@@ -415,6 +444,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     for (nb::handle pair : nb::handle(outputs)) self->outputs.push_back(parse_spec(pair));
     parse_constants(self, constants);
     parse_writebacks(self, writebacks);
+    parse_in_place(self, in_place);
   } catch (nb::python_error &error) {
     error.restore();
     Py_DECREF(self);
@@ -499,7 +529,7 @@ PyObject *program_call(PyObject *object, PyObject *args, PyObject *kwargs) {
 
 PyDoc_STRVAR(program_doc,
              "Program(code, entry_name, inputs, outputs, constants=(), workspace_bytes=0, writebacks=(), int_ranges=(), "
-             "weak=())\n--\n\nA compiled entry `void entry(void **)` with what a call of it needs.");
+             "weak=(), in_place=())\n--\n\nA compiled entry `void entry(void **)` with what a call of it needs.");
 
 }  // namespace
 

@@ -28,8 +28,10 @@ struct Input : Spec {
   std::vector<IntRange> ranges;
 };
 
+// An output that is stored into an argument after the run; `in_place` where the program itself works in its memory.
 struct Writeback {
   size_t output, input;
+  bool in_place = false;
 };
 
 using Entry = void (*)(void **);

@@ -1,0 +1,180 @@
+"""Stores into arguments happen in the memory of the arguments, wherever the order of reads and stores allows it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+Array = np.ndarray
+
+
+def scale_rows(x: Array) -> None:
+    x[1:-1] += 1.0
+
+
+def replace_all(x: Array) -> None:
+    x[:] = x * 0.5 + 1
+
+
+def store_row(x: Array) -> None:
+    x[3] = 1.0
+
+
+def from_another(x: Array, y: Array) -> None:
+    x[:] = np.tanh(y)
+
+
+def gradient_step(p: Array, g: Array) -> None:
+    p -= 0.1 * g
+    p *= 2
+
+
+def step_and_sum(p: Array, g: Array) -> Any:
+    p -= 0.1 * g
+    return p.sum()
+
+
+def store_a_stretch(x: Array) -> None:
+    x[1:3, ::2] *= 0.5
+
+
+def store_a_row_elsewhere(x: Array) -> None:
+    x[1:3, ::2] *= 0.5
+    x[-1] = x[0]
+
+
+def return_the_old(x: Array) -> Array:
+    old = x.copy()
+    x[0] = 7
+    return old
+
+
+def swap(x: Array, y: Array) -> None:
+    x[:], y[:] = y.copy(), x.copy()
+
+
+def rotate(x: Array, y: Array, z: Array) -> None:
+    kept = x.copy()
+    x[:] = y
+    y[:] = z
+    z[:] = kept
+
+
+def store_between(x: Array, y: Array) -> None:
+    x[0] = 1
+    y[:] = x
+    x[1] = 2
+
+
+def store_between_the_other_way(y: Array, x: Array) -> None:
+    x[0] = 1
+    y[:] = x
+    x[1] = 2
+
+
+def neighbours(x: Array) -> None:
+    x[1:-1] = x[:-2] + x[2:]
+
+
+def move_down(x: Array) -> None:
+    x[1:] = x[:-1]
+
+
+def backwards(x: Array) -> None:
+    x[:] = x[::-1]
+
+
+def transposed(x: Array) -> None:
+    x.T[1] = 4
+    x += x.T
+
+
+def to_and_fro(x: Array, y: Array) -> None:
+    y[1:3] = x[0:2]
+    x[0:2] = y[2:4]
+    x[1:3, 1:3] = x[0:2, 0:2]
+
+
+def in_turns(x: Array, y: Array) -> Array:
+    x += y
+    y += x
+    x += y
+    return x @ y
+
+
+def copies_go_apart(x: Array) -> Array:
+    y = x.copy()
+    x[0] = 1
+    y[1] = 2
+    x[2] = y[1]
+    return y
+
+
+def old_slice(x: Array, y: Array) -> Array:
+    part = x[2:4].copy()
+    x[:] = y * 2
+    return part
+
+
+def one_value_for_two(x: Array, y: Array) -> tuple[Array, Array]:
+    x[:] = np.where(x > y, x, y)
+    y[:] = x
+    return x, y.T
+
+
+def row_of_sums(x: Array) -> None:
+    x[-1] = x.sum(0)
+    x /= np.abs(x).max()
+
+
+WITHOUT_COPIES = [scale_rows, replace_all, store_row, from_another, gradient_step, store_a_stretch]
+WITH_COPIES = [
+    store_a_row_elsewhere, step_and_sum, return_the_old, swap, rotate, store_between, store_between_the_other_way,
+    neighbours, move_down, backwards, transposed, to_and_fro, in_turns, copies_go_apart, old_slice,
+    one_value_for_two, row_of_sums,
+]  # fmt: skip
+
+
+def arguments(function: Callable[..., Any], strided: bool) -> list[Array]:
+    rng = np.random.default_rng(0)
+    count = len(inspect.signature(function).parameters)
+    if strided:
+        return [rng.standard_normal((12, 12))[::2, ::-2] for _ in range(count)]
+    return [rng.standard_normal((6, 6)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
+@pytest.mark.parametrize("function", WITHOUT_COPIES + WITH_COPIES, ids=lambda f: f.__name__)
+def test_stores_are_those_of_numpy(function: Callable[..., Any], strided: bool) -> None:
+    compiled = ml.compile(function)
+    for _ in range(2):  # the second call takes the fast path
+        given, kept = arguments(function, strided), arguments(function, strided)
+        expected = function(*kept)
+        result = compiled(*given)
+        for new, old in zip(given, kept, strict=True):
+            np.testing.assert_allclose(new, old, rtol=1e-13)
+        if expected is not None:
+            for one, other in zip(np.atleast_2d(result), np.atleast_2d(expected), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", WITHOUT_COPIES, ids=lambda f: f.__name__)
+def test_a_store_needs_no_memory(function: Callable[..., Any]) -> None:
+    text = ml.compile(function).ir("schedule", *arguments(function, False))
+    assert "mlirml.in_place" in text
+    assert "mlirml.workspace = 0 : i64" in text
+
+
+def test_a_failed_check_leaves_the_argument_alone() -> None:
+    compiled = ml.compile(store_row)
+    x = np.zeros((6, 6))
+    x.flags.writeable = False
+    with pytest.raises(ml.errors.LaunchError):
+        compiled(x)
+    assert not x.any()
