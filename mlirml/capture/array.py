@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture import advice
+from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import Index, parse_index
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
@@ -364,15 +364,15 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             self._check_alive()
-            mask = self._trace.boolean_mask(index, self)
-            if mask is not None:
-                self._store_where(mask, value, self.ndim - np.ndim(index))
+            masked = scattering.masked_part(self, index)
+            if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
+                masked.part._store_where(masked.mask, value, masked.free)
                 return
             parsed = parse_index(self._trace, self._shape, index)
             target = self._viewed(*parsed.views)
             if parsed.arrays:
-                raise UnsupportedSyntaxError("stores at arrays of positions are not compiled yet")
-            if not target._same_place(value):
+                scattering.store(target, parsed, value)
+            elif not target._same_place(value):
                 target._assign(value)
 
     def _store_where(self, mask: Any, value: Any, free: int) -> None:

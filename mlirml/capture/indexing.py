@@ -36,8 +36,8 @@ class Index:
 
     `views` lead to the part that `arrays` pick from along `axes` of it; their dimensions then stand at `place`, and
     `shape` is that of the result. Without arrays, the views are all. `copies` says that NumPy copies even so, `full`
-    that the index names one element, of which NumPy gives a scalar; `known` is the index in real arrays, where they are
-    known for good.
+    that the index names one element, of which NumPy gives a scalar; `new_axes` are the dimensions that `None` adds;
+    `known` is the index in real arrays, where they are known for good.
     """
 
     views: tuple[ViewOp, ...]
@@ -47,6 +47,7 @@ class Index:
     shape: tuple[int, ...]
     copies: bool
     full: bool
+    new_axes: frozenset[int] = frozenset()
     known: Any = None
 
     def load(self, part: Traced) -> Value:
@@ -109,6 +110,7 @@ class _Plan:
         self.selected: list[tuple[int, Value]] = []
         self.arrays: list[tuple[int, Value]] = []
         self.result: list[int] = []
+        self.new_axes: list[int] = []
         self.groups = 0  # runs of neighbours among the items that arrays make positions of
         self.place: int | None = None
         self.in_group = False
@@ -119,6 +121,7 @@ class _Plan:
         if item.kind in ("new", "rest", "slice"):
             self.in_group = False
             if item.kind == "new":
+                self.new_axes.append(len(self.result))
                 self.result.append(1)
             elif item.kind == "rest":
                 sizes = self.shape[axis : axis + rest]
@@ -164,7 +167,8 @@ class _Plan:
         # The result's dimensions without the new ones: those of the part in front of the place.
         before = self._dimensions_before(place)
         axes = tuple(kept.index(axis) for axis, _ in self.arrays)
-        return Index(tuple(views), axes, tuple(a for _, a in self.arrays), before, shape, True, False)
+        arrays, new = tuple(a for _, a in self.arrays), (d if d < place else d + len(common) for d in self.new_axes)
+        return Index(tuple(views), axes, arrays, before, shape, True, False, frozenset(new))
 
     def _dimensions_before(self, place: int) -> int:
         if not place:

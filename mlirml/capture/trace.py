@@ -15,6 +15,7 @@ import numpy as np
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
+from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
 from mlirml.dialects.build import Builder, Check, Operand, Scalar, Value
@@ -146,6 +147,8 @@ class Trace:
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
             elif method == "__call__":
                 function = ufunc
+            elif method == "at" and ufunc.nin == 2:
+                return apply_at(self, self._record(ufunc, name), name, *inputs)
             else:
                 raise refuse(getattr(ufunc, method), name)
             if function is np.divmod:
@@ -289,11 +292,15 @@ class Trace:
                 source._cell.frozen = known._cell.frozen = reason
         return known
 
+    def real_array_error(self) -> CaptureError:
+        """The error for a store into an array that is not traced."""
+        return CaptureError(
+            "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
+        )
+
     def _store_out(self, out: Any, result: Traced) -> Traced:
         if not isinstance(out, Traced):
-            raise CaptureError(
-                "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
-            )
+            raise self.real_array_error()
         if not np.can_cast(result.dtype, out.dtype, "same_kind"):
             raise DTypeError(
                 f"cannot store {result._describe()} in place into {out._describe()}",
@@ -343,18 +350,6 @@ class Trace:
                 return self.known(known.astype(dtype), scalar=array._scalar)
         value, c_order = self.builder.cast(array._read(), dtype), array._keeps_c_order()
         return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=array._scalar)
-
-    def boolean_mask(self, index: Any, array: Traced) -> Any:
-        """The index as a mask that broadcasts to the array, or None if it is no mask."""
-        if getattr(index, "dtype", None) != np.bool_:
-            return None
-        shape = np.shape(index)
-        if shape != array.shape[: len(shape)]:
-            raise ShapeError(
-                f"a mask of shape {list(shape)} does not fit {array._describe()}",
-                help="a mask has the shape of the array, or that of its first dimensions",
-            )
-        return index.reshape(shape + (1,) * (array.ndim - len(shape)))
 
 
 def _capture_error(error: Exception) -> CaptureError:
@@ -453,9 +448,7 @@ def _at_least(rank: int) -> Callable[..., Any]:
 
 def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if not isinstance(dst, Traced):
-        raise CaptureError(
-            "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
-        )
+        raise trace.real_array_error()
     given = src.dtype if isinstance(src, (Traced, np.ndarray, np.generic)) else np.asarray(src).dtype
     if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(f"copyto: cannot cast {given} to {dst.dtype} with casting={casting!r}")

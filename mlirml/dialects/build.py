@@ -238,12 +238,12 @@ class Builder:
         self.region = Region(self.region.parent, self.region.owner if owner is None else owner)
         self._append(text)
 
-    def end(self) -> None:
-        """Close the innermost region and its operation."""
+    def end(self, attributes: str = "") -> None:
+        """Close the innermost region and its operation, which may have attributes."""
         assert self.region.parent is not None
         self.region.open = False
         self.region = self.region.parent
-        self._append(f"}}{LOC}")
+        self._append(f"}}{' ' + attributes if attributes else ''}{LOC}")
 
     def insert(self, number: int, text: str) -> str:
         """An operation with one result in front of line `number`; the result's name."""

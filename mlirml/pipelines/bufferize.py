@@ -158,12 +158,36 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
             if op.name == "tensor.empty" and op != ops[0]:
                 op.move_before(ops[0])  # in front of what may be computed into a slice of it
             if op.name == "tensor.insert_slice":
-                source, target = defining_op(op.operands[0]), defining_op(op.operands[1])
+                source = defining_op(op.operands[0])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
                     op.operands[0] = source.operands[0]
-                if (target is None and op not in stores) or (target is not None and target.name == "arith.constant"):
+                if is_read_only(op.operands[1], function) and op not in stores:
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[1] = copied(op.operands[1])
+            if op.name == "scf.for":
+                for number in stored_into(op):
+                    if is_read_only(op.operands[3 + number], function):
+                        with op.location, mlir.InsertionPoint(op):
+                            op.operands[3 + number] = copied(op.operands[3 + number])
+
+
+def is_read_only(value: mlir.Value, function: mlir.Operation) -> bool:
+    """Whether a tensor is an argument of the function or a constant, which cannot be written."""
+    owner = defining_op(value)
+    if owner is None:
+        return bool(value.owner == function.regions[0].blocks[0])
+    return str(owner.name) == "arith.constant"
+
+
+def stored_into(loop: mlir.Operation) -> list[int]:
+    """Which carried tensors of an `scf.for` go from round to round by stores into them only."""
+    body = loop.regions[0].blocks[0]
+    yields = block_ops(body)[-1].operands
+    return [
+        number
+        for number, (value, argument) in enumerate(zip(yields, list(body.arguments)[1:], strict=True))
+        if isinstance(value.type, mlir.RankedTensorType) and value != argument and is_grown_from(value, argument)
+    ]
 
 
 def only_gains_units(value: mlir.Value) -> bool:
@@ -508,6 +532,8 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
             result = op.operands[1]
         elif op.name.startswith("linalg.") and len(op.results):
             result = op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
+        elif op.name == "scf.for" and list(op.results).index(result) in stored_into(op):
+            result = op.operands[3 + list(op.results).index(result)]
         else:
             return False
         op = defining_op(result)

@@ -60,12 +60,12 @@ def test_a_mask_of_another_shape() -> None:
     check_error(
         lambda: ml.compile(store_with_other_mask)(np.ones((4, 8), np.float32), np.ones(3, bool)),
         """
-        mlirml.ShapeError: a mask of shape [3] does not fit f32[4,8]
+        mlirml.InvalidIndexError: a mask of shape [3] does not fit an array of shape [4, 8]
           --> test_mask.py:23:5 (store_with_other_mask)
             |
          23 |     x[mask] = 0
             |     ^^^^^^^
-           = help: a mask has the shape of the array, or that of its first dimensions
+           = help: a mask has the shape of the array, or that of the dimensions that it stands for
         """,
     )
 

@@ -1,0 +1,146 @@
+"""Stores at arrays of positions: `x[idx] = v`, `np.add.at(x, idx, v)` and what is left of them for slices and masks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.capture.indexing import Index, mask_does_not_fit, parse_index
+from mlirml.dialects.build import Operand, Scalar, Value
+from mlirml.dialects.dtypes import check_integer
+from mlirml.dialects.ops.positions import positions
+from mlirml.dialects.ops.registry import OpDef
+from mlirml.dialects.ops.scatter import Scatter, Update
+from mlirml.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from mlirml.capture.array import Traced
+    from mlirml.capture.trace import Trace
+
+
+def store(part: Traced, index: Index, value: Any) -> None:
+    """`x[index] = value`, where `part` is what the index's views lead to. Of equal positions the last one counts."""
+    trace = part._trace
+    if type(value) is int:
+        check_integer("assignment", value, part.dtype)
+    new = trace.lift(value)
+    if isinstance(new, Value):
+        new = trace.builder.cast(new, part.dtype)
+    write(part, index, new, "set")
+
+
+def write(part: Traced, index: Index, new: Operand, kind: str, update: Update | None = None) -> None:
+    """Store new elements, or what `update` makes of them and the old ones."""
+    b, base = part._trace.builder, part._read()
+    new = fitted(part, index, new)
+    found = tuple(positions(b, array, base.shape[axis], axis) for axis, array in zip(index.axes, index.arrays))
+    part._write(Scatter(base, index.axes, found, index.place, kind, update).write(b, new))
+
+
+def fitted(part: Traced, index: Index, new: Operand) -> Operand:
+    """New elements without the dimensions that `None` adds to the elements at the index."""
+    shape = new.shape
+    while len(shape) > len(index.shape) and shape[0] == 1:
+        shape = shape[1:]
+    try:
+        fits = np.broadcast_shapes(shape, index.shape) == index.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"assignment: {new} does not broadcast to the elements at the index, of shape {list(index.shape)}",
+            help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
+        )
+    if isinstance(new, Scalar):
+        return new
+    first = len(index.shape) - len(shape)
+    kept = tuple(n for d, n in enumerate(shape) if first + d not in index.new_axes)
+    return part._trace.builder.reshape(new, kept)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """What a mask selects from: it broadcasts to the `part`, of whose dimensions it leaves the last `free` open."""
+
+    part: Traced
+    mask: Any
+    free: int
+    known: bool
+
+
+def masked_part(array: Traced, index: Any) -> Masked | None:
+    """The mask in an index without arrays of positions, or None if there is none."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    places = [i for i, item in enumerate(items) if getattr(item, "dtype", None) == np.bool_]
+    if len(places) != 1 or (isinstance(index, tuple) and np.ndim(items[places[0]]) == 0):
+        return None
+    part, first, mask = array, 0, items[places[0]]
+    rank = np.ndim(mask)
+    if isinstance(index, tuple):
+        others = [item for i, item in enumerate(items) if i != places[0] and _counts(item)]
+        if any(isinstance(item, list) or np.ndim(item) for item in others):
+            return None
+        before = items[: places[0]]
+        items[places[0] : places[0] + 1] = [slice(None)] * rank
+        parsed = parse_index(array._trace, array._shape, tuple(items))
+        part = array._viewed(*parsed.views)
+        used = sum(item is not None and item is not Ellipsis for item in items)
+        sizes = [array.ndim - used if item is Ellipsis else int(not _counts(item)) for item in before]
+        first = sum(sizes)
+    shape = np.shape(mask)
+    if shape != part.shape[first : first + rank]:
+        raise mask_does_not_fit(shape, part.shape[first:] if isinstance(index, tuple) else part.shape)
+    free = part.ndim - first - rank
+    known = not hasattr(mask, "_known") or mask._known() is not None
+    return Masked(part, mask.reshape(shape + (1,) * free), free, known)
+
+
+def _counts(item: Any) -> bool:
+    """Whether an item of an index takes a dimension away."""
+    return not (item is None or item is Ellipsis or isinstance(item, slice))
+
+
+def apply_at(trace: Trace, record: OpDef, name: str, array: Any, index: Any, value: Any) -> None:
+    """`ufunc.at(array, index, value)`: `array[index] = ufunc(array[index], value)` for one element after the other."""
+    if not hasattr(array, "_cell"):
+        raise trace.real_array_error()
+    masked = masked_part(array, index)
+    if masked is not None and not masked.known:
+        part, mask = masked.part, masked.mask
+        if np.ndim(value) > masked.free:
+            raise ShapeError(
+                f"{name}: the length that the values need would depend on the data, as the mask does",
+                help="write `x[...] = np.where(mask, x + value, x)` with a value of the shape of x",
+            )
+        new = _checked(name, trace.call_function(record.reference, (part, value), {}), array.dtype)
+        part._assign(trace.call_function(np.where, (mask, new.astype(array.dtype), part), {}))
+        return
+    parsed = parse_index(trace, array._shape, index)
+    part = array._viewed(*parsed.views)
+    if not parsed.arrays:
+        part._assign(_checked(name, trace.call_function(record.reference, (part, value), {}), array.dtype))
+        return
+    operand = trace.lift(trace.array(value) if isinstance(value, (list, tuple)) else value)
+
+    def update(b: Any, old: Value, new: Operand) -> Value:
+        result: Value = record.build(b, old, new)
+        _check_cast(name, result.dtype, old.dtype)
+        stored: Value = b.cast(result, old.dtype)
+        return stored
+
+    write(part, parsed, operand, record.name, update)
+
+
+def _checked(name: str, result: Traced, dtype: np.dtype) -> Traced:
+    _check_cast(name, result.dtype, dtype)
+    return result
+
+
+def _check_cast(name: str, given: np.dtype, dtype: np.dtype) -> None:
+    if not np.can_cast(given, dtype, "same_kind"):
+        raise DTypeError(
+            f"{name}: cannot store {given} into an array of {dtype}",
+            help=f"convert the values with `.astype(np.{dtype.name})`",
+        )
