@@ -104,13 +104,6 @@ FITS |= {
         lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, SQRT_HALF, SQRT_TWO, tuple(range(8)),
         lambda f: abs(f**3 / mp.log1p(f)), "f32",
     ),
-    # log2(1 + f) = f P(f), log10 alike
-    "log2_f32": Fit(
-        lambda f: mp.log1p(f) / mp.ln(2) / f, SQRT_HALF, SQRT_TWO, tuple(range(10)), lambda f: f / mp.log1p(f), "f32"
-    ),
-    "log10_f32": Fit(
-        lambda f: mp.log1p(f) / mp.ln(10) / f, SQRT_HALF, SQRT_TWO, tuple(range(10)), lambda f: f / mp.log1p(f), "f32"
-    ),
     # 2 atanh(s) = 2 s + s z P(z), z = s^2, s = f/(2 + f)
     "log_f64": Fit(
         lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, "0", "0.029438", tuple(range(7)), lambda z: z, "f64"
@@ -171,11 +164,39 @@ FITS |= {
     "cos_f32": Fit(
         lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, "0", "0.6175", tuple(range(3)), lambda z: z**2, "f32"
     ),
-    # atan(t) = t + t z P(z), |t| <= tan(pi/8); asin(s) alike, s <= 1/2
-    "atan_wide": Fit(lambda z: odd(mp.atan, z), "0", "0.17158", tuple(range(6)), lambda z: z, "f64"),
-    "atan_f64": Fit(lambda z: odd(mp.atan, z), "0", "0.17158", tuple(range(12)), lambda z: z, "f64"),
-    "asin_wide": Fit(lambda z: odd(mp.asin, z), "0", "0.25", tuple(range(7)), lambda z: z, "f64"),
+    # atan(t) = t + t z P(z), t <= 1; asin(s) alike, s <= 1/2
+    "atan_f32": Fit(
+        lambda z: odd(mp.atan, z), "0", "1", tuple(range(8)), lambda z: mp.sqrt(z) * z / mp.atan(mp.sqrt(z)), "f32"
+    ),
+    "atan_f64": Fit(
+        lambda z: odd(mp.atan, z), "0", "1", tuple(range(20)), lambda z: mp.sqrt(z) * z / mp.atan(mp.sqrt(z)), "f64"
+    ),
+    "asin_f32": Fit(lambda z: odd(mp.asin, z), "0", "0.25", tuple(range(5)), lambda z: z, "f32"),
     "asin_f64": Fit(lambda z: odd(mp.asin, z), "0", "0.25", tuple(range(13)), lambda z: z, "f64"),
+    # sinh(r) = r + r z P(z), cosh(r) = 1 + z P(z)
+    "sinh_f32": Fit(lambda z: odd(mp.sinh, z), "0", "0.12012", tuple(range(2)), lambda z: z, "f32"),
+    "cosh_f32": Fit(lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z, "0", "0.12012", tuple(range(3)), lambda z: z, "f32"),
+    # 2 atanh(s)/(s ln 2) = P(z); the same less its first term, over z
+    "log2_f32": Fit(
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(2), "0", "0.029438", tuple(range(4)),
+        lambda z: 1 / (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(2)), "f32",
+    ),
+    "log10_f32": Fit(
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(10), "0", "0.029438", tuple(range(4)),
+        lambda z: 1 / (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(10)), "f32",
+    ),
+    "log2_f64": Fit(
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(2), "0", "0.029438", tuple(range(8)),
+        lambda z: 1 / (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(2)), "f64",
+    ),
+    "log10_f64": Fit(
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(10), "0", "0.029438", tuple(range(8)),
+        lambda z: 1 / (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(10)), "f64",
+    ),
+    "pow_f32": Fit(
+        lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z / mp.ln(2), "0", "0.029438", tuple(range(3)),
+        lambda z: z, "f32",
+    ),
     # the polynomials above with the accuracy that f32 results need
     "expm1_wide": Fit(
         lambda r: (mp.expm1(r) - r) / r**2, "-" + HALF_LN2, HALF_LN2, tuple(range(7)), lambda r: abs(r), "f64"
@@ -184,13 +205,14 @@ FITS |= {
     "log_wide": Fit(
         lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, "0", "0.029438", tuple(range(4)), lambda z: z, "f64"
     ),
-    # 2 atanh(s)/s = 2 + 2/3 z + z^2 P(z)
+    # 2 atanh(s)/(s ln 2) = (2 + 2/3 z)/ln 2 + z^2 P(z)
     "pow_f64": Fit(
-        lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z, "0", "0.029438", tuple(range(8)),
-        lambda z: z**2, "f64",
+        lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z / mp.ln(2), "0", "0.029438",
+        tuple(range(8)), lambda z: z**2, "f64",
     ),
-    # cube root, a first guess
-    "cbrt_guess": Fit(mp.cbrt, "0.35", "2.83", tuple(range(6)), lambda x: 1 / mp.cbrt(x), "f64"),
+    # tan(r) = r + r z P(z); in f32 the reduced arguments may be a little larger than pi/4
+    "tan_f32": Fit(lambda z: odd(mp.tan, z), "0", "0.675", tuple(range(7)), lambda z: z, "f32"),
+    "tan_f64": Fit(lambda z: odd(mp.tan, z), "0", "0.6175", tuple(range(14)), lambda z: z, "f64"),
 }  # fmt: skip
 
 

@@ -29,24 +29,24 @@ BOUNDS: dict[str, tuple[float, float, float, float]] = {
     "exp2": (1.5, 1.5, -150, 129),
     "expm1": (2, 2, -20, 89),
     "log": (1.5, 1.5, 0, 10),
-    "log2": (2, 1.5, 0, 10),
-    "log10": (2, 1.5, 0, 10),
+    "log2": (3, 2, 0, 10),
+    "log10": (4, 2, 0, 10),
     "log1p": (2, 1.5, -1, 10),
-    "tanh": (2.5, 3, -10, 10),
-    "sinh": (1, 3, -90, 90),
-    "cosh": (1, 2, -90, 90),
-    "asinh": (1, 2.5, -10, 10),
-    "acosh": (1, 2.5, 1, 10),
-    "atanh": (1, 2.5, -1, 1),
-    "asin": (1, 2, -1, 1),
-    "acos": (1, 1.5, -1, 1),
-    "atan": (1, 3, -10, 10),
+    "tanh": (2.5, 2, -10, 10),
+    "sinh": (4, 2, -90, 90),
+    "cosh": (3, 2, -90, 90),
+    "asinh": (4, 2, -10, 10),
+    "acosh": (4, 2, 1, 10),
+    "atanh": (4, 2, -1, 1),
+    "asin": (4, 2, -1, 1),
+    "acos": (4, 1.5, -1, 1),
+    "atan": (4, 2, -10, 10),
     "sin": (2, 1.5, -100, 100),
     "cos": (2, 1.5, -100, 100),
-    "tan": (4, 3, -100, 100),
+    "tan": (4, 2, -100, 100),
     "erf": (1.5, 2, -5, 5),
-    "erfc": (1, 4, -6, 28),
-    "cbrt": (1, 1, -10, 10),
+    "erfc": (1, 2, -6, 28),
+    "cbrt": (2, 1, -10, 10),
     "rsqrt": (1.5, 1.5, 0, 10),
 }
 NUMPY = {
@@ -157,7 +157,7 @@ def test_error_is_within_the_bound(name: str, kind: str, processor: str) -> None
         x, got = x[::step], got[::step]
     distance = errors(got, reference(name, x))
     worst = int(distance.argmax())
-    bound = BOUNDS[name][kind == "f64"]
+    bound = BOUNDS[name][kind == "f64"] * (1.1 if processor == "old" else 1)  # where products are rounded twice
     assert distance[worst] <= bound, f"{distance[worst]:.3f} ulp at {x[worst]!r}: {got[worst]!r}"
 
 
@@ -198,8 +198,8 @@ def test_sine_and_cosine_next_to_multiples_of_half_pi(kind: str, processor: str)
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", DTYPES)
-@pytest.mark.parametrize(("name", "bound"), [("powf", 1.5), ("atan2", 3)])
-def test_functions_of_two_arguments(name: str, bound: float, kind: str, processor: str) -> None:
+@pytest.mark.parametrize(("name", "bound"), [("powf", (3, 1.5)), ("atan2", (4, 2))])
+def test_functions_of_two_arguments(name: str, bound: tuple[float, float], kind: str, processor: str) -> None:
     dtype, rng, part = DTYPES[kind], np.random.default_rng(0), COUNT // 4
     largest = math.log(np.finfo(dtype).max)
     corners = [0.0, -0.0, 1, -1, 2, -3, 0.5, INF, -INF, NAN, 1e-30, -1e30, np.finfo(dtype).smallest_subnormal, 2.0**53]
@@ -219,7 +219,8 @@ def test_functions_of_two_arguments(name: str, bound: float, kind: str, processo
         want = NUMPY[name](x.astype(wide), y.astype(wide))
     distance = errors(got, want)
     worst = int(distance.argmax())
-    assert distance[worst] <= bound, f"{distance[worst]:.3f} ulp at {x[worst]!r}, {y[worst]!r}: {got[worst]!r}"
+    limit = bound[kind == "f64"]
+    assert distance[worst] <= limit, f"{distance[worst]:.3f} ulp at {x[worst]!r}, {y[worst]!r}: {got[worst]!r}"
     zeros = want == 0
     np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
 

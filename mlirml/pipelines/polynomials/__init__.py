@@ -17,6 +17,6 @@ from mlirml.pipelines.polynomials.builder import Builder, Features, Value
 from mlirml.pipelines.polynomials.registry import EXPANSIONS, GUARDED
 
 __all__ = [
-    "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss", "hyperbolic", "inverse",
-    "logarithm", "power", "trigonometric",
+    "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss", "hyperbolic",
+    "inverse", "logarithm", "power", "trigonometric",
 ]  # fmt: skip

@@ -241,6 +241,13 @@ class Builder:
         (x1, x2), (y1, y2) = self._halves(x), self._halves(y)
         return x2 * y2 - (((product - x1 * y1) - x2 * y1) - x1 * y2)
 
+    def quotient_error(self, x: Value, y: Value, quotient: Value) -> Value:
+        """x - y * quotient, exact, for a quotient that is almost x/y."""
+        if self.features.fma:
+            return self.fma(-quotient, y, x)
+        product = quotient * y
+        return (x - product) - self.product_error(quotient, y, product)
+
     def _halves(self, x: Value) -> tuple[Value, Value]:
         high = self.from_bits(self.to_bits(x) & -(1 << 27), "f64")
         return high, x - high

@@ -142,9 +142,16 @@ def integer_of(b: Builder, shifted: Value) -> Value:
 
 def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
     """x -> (integer n, expm1(r)), with exp(x) = 2^n (1 + expm1(r)); an f64 of grade f32 has f32's accuracy."""
-    n, r = split_exponent(b, x)
-    coefficients = EXPM1_WIDE if (x.kind, grade) == ("f64", "f32") else CONSTANTS[x.kind].expm1
-    return n, b.fma(r * r, b.horner(r, coefficients), r)
+    c = CONSTANTS[x.kind]
+    if x.kind == "f32" or grade == "f32":
+        n, r = split_exponent(b, x)
+        return n, b.fma(r * r, b.horner(r, c.expm1 if x.kind == "f32" else EXPM1_WIDE), r)
+    shifted = b.fma(x, LOG2E, c.magic)
+    m = shifted - c.magic
+    high = b.fma(m, -c.ln2_high, x)
+    r = b.fma(m, -c.ln2_low, high)
+    lost = b.fma(m, -c.ln2_low, high - r)  # what the rounding of r lost
+    return integer_of(b, shifted), r + b.fma(r * r, b.horner(r, c.expm1), lost)
 
 
 @expansion("exp", "f32", "f64")
@@ -183,4 +190,9 @@ def tanh(b: Builder, x: Value) -> Value:
     n, q = expm1_parts(b, a + a)
     power = b.power_of_two(n, x.kind)
     t = b.fma(power, q, power - 1.0)
-    return b.copysign(t / (t + 2.0), x)
+    below = t + 2.0
+    result = t / below
+    if x.kind == "f64":  # what the rounding of t + 2 lost; 1/(t + 2) is (1 - tanh)/2
+        lost = (t - (below - 2.0)) * b.fma(result, -0.5, 0.5)
+        result = b.minimum(b.fma(-result, lost, result), 1.0)
+    return b.copysign(result, x)

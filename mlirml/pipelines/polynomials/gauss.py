@@ -137,7 +137,7 @@ def erfc(b: Builder, grade: str, x: Value) -> Value:
     factor = b.horner((a - k) / (a + k), coefficients) / b.fma(a, 2.0, 1.0)
     square = a * a
     n, q = expm1_parts(b, -square, grade)
-    mantissa = (q + 1.0) * factor
+    mantissa = b.fma(q, factor, factor)
     if grade == "f64":
         mantissa = b.fma(mantissa, -b.product_error(a, a, square), mantissa)
     result = b.scale(mantissa, n)

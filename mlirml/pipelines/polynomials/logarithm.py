@@ -1,9 +1,8 @@
 """log, log2, log10, log1p: the exponent and a polynomial of the mantissa.
 
 x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). In f32 log(1 + f) = f - f^2/2 + f^3 P(f), as in Cephes `logf`; in f64
-log(1 + f) = f - s (f - R(s^2)) with s = f/(2 + f), as in fdlibm `e_log.c`; log2 and log10 multiply the longer form
-f - (f^2/2 - s (f^2/2 + R(s^2))), split in two parts, as FreeBSD's `e_log2.c` does. Coefficients:
-`python docs/minimax.py`.
+log(1 + f) = f - s (f - R(s^2)) with s = f/(2 + f), as in fdlibm `e_log.c`; log2(1 + f) = s P(s^2), log10 alike.
+Coefficients: `python docs/minimax.py`.
 """
 
 from __future__ import annotations
@@ -23,29 +22,37 @@ LOG_F32 = (  # 2^-27.3
     -0.250008225440979,
     0.3333333134651184,
 )
-LOG2_F32 = (  # 2^-25.6
-    -0.09233765304088593,
-    0.17200760543346405,
-    -0.19186969101428986,
-    0.2072664201259613,
-    -0.23981478810310364,
-    0.28839799761772156,
-    -0.36068296432495117,
-    0.48090222477912903,
-    -0.7213475108146667,
-    1.4426950216293335,
+LOG2_F32 = (  # 2^-26.2
+    0.47416922450065613,
+    0.5748085379600525,
+    0.9618204832077026,
+    2.885390043258667,
 )
-LOG10_F32 = (  # 2^-26.6
-    -0.04878970608115196,
-    0.0628049299120903,
-    -0.0538962222635746,
-    0.06004776805639267,
-    -0.0724099799990654,
-    0.08697938919067383,
-    -0.10857268422842026,
-    0.14476211369037628,
-    -0.21714724600315094,
-    0.4342944920063019,
+LOG10_F32 = (  # 2^-25.4
+    0.10745904594659805,
+    0.17462974786758423,
+    0.2895185053348541,
+    0.8685889840126038,
+)
+LOG2_F64 = (  # 2^-56.0
+    0.22827500805458517,
+    0.21940023264437092,
+    0.2623958863003787,
+    0.3205972935282547,
+    0.41219859870301295,
+    0.5770780162819173,
+    0.9617966939261091,
+    2.8853900817779268,
+)
+LOG10_F64 = (  # 2^-55.1
+    0.0722776149587196,
+    0.06567588838031,
+    0.07900417395906946,
+    0.09650909421039197,
+    0.1240841455980141,
+    0.1737177927230184,
+    0.28952965460223873,
+    0.8685889638065036,
 )
 LOG_F64 = (  # 2^-58.5
     0.1479555555986809,
@@ -71,9 +78,6 @@ LOG10_2 = {
     "f32": (0.301025390625, 4.6050389811952137e-06),
     "f64": (3.01029995663611771306e-01, 3.69423907715893078616e-13),
 }
-# 1/ln 2, 1/ln 10: the high parts have 22 bits, so that the product with a number of 32 bits is exact.
-INVERSE_LN2 = (1.44269504072144627571e00, 1.67517131648865118353e-10)
-INVERSE_LN10 = (4.34294481878168880939e-01, 2.50829467116452752298e-11)
 
 
 @dataclass(frozen=True)
@@ -111,22 +115,14 @@ def with_special_values(b: Builder, x: Value, result: Value) -> Value:
     return b.select(x > 0.0, result, b.select(x.equals(0.0), b.constant(-INFINITY, x.kind), NAN))
 
 
-def fraction_parts(b: Builder, f: Value) -> tuple[Value, Value]:
-    """f -> (f^2/2, r) with log(1 + f) = f - (f^2/2 - r), in f64."""
-    s = f / (f + 2.0)
-    z = s * s
-    half_square = f * f * 0.5
-    return half_square, s * (half_square + z * b.horner(z, LOG_F64))
-
-
-def log_of(b: Builder, m: Mantissa, grade: str = "f64") -> Value:
-    """exponent ln 2 + log(1 + fraction); an f64 of grade f32 has f32's accuracy."""
+def log_of(b: Builder, m: Mantissa) -> Value:
+    """exponent ln 2 + log(1 + fraction)."""
     high, low = LN2[m.fraction.kind]
     f = m.fraction
     if f.kind == "f64":
         s = f / (f + 2.0)
         z = s * s
-        rest = b.fma(-z, b.horner(z, LOG_WIDE if grade == "f32" else LOG_F64), f)
+        rest = b.fma(-z, b.horner(z, LOG_F64), f)
         return b.fma(m.exponent, high, f - b.fma(s, rest, m.exponent * -low))
     z = f * f
     small = b.fma(z, -0.5, b.fma(m.exponent, low, f * z * b.horner(f, LOG_F32)))
@@ -140,10 +136,6 @@ def log(b: Builder, x: Value) -> Value:
 
 @expansion("log1p", "f32", "f64")
 def log1p(b: Builder, x: Value) -> Value:
-    return log1p_of(b, x)
-
-
-def log1p_of(b: Builder, x: Value, grade: str = "f64") -> Value:
     """log of the rounded 1 + x, its rounding error added to the fraction (Tang, ACM TOMS 16, 1990)."""
     u = x + 1.0
     shadow = u - 1.0
@@ -153,38 +145,31 @@ def log1p_of(b: Builder, x: Value, grade: str = "f64") -> Value:
     down = b.from_bits((bias - m.integer) << MANTISSA[x.kind], x.kind)  # 2^-exponent
     # Above, the error cannot be seen in the result, and 2^-exponent may not be a normal number.
     error = b.select(u < 2.0 ** (MANTISSA[x.kind] + 2), error * down, 0.0)
-    result = log_of(b, Mantissa(m.exponent, m.integer, m.fraction + error), grade)
+    result = log_of(b, Mantissa(m.exponent, m.integer, m.fraction + error))
     return b.copysign(with_special_values(b, u, result), x)
 
 
-def log_to_base(b: Builder, x: Value, one: tuple[float, float], inverse: tuple[float, float]) -> Value:
-    """log(x)/log(base) in f64; `one` is log 2/log(base), `inverse` is 1/log(base), both in two parts."""
-    m = split(b, x)
-    f = m.fraction
-    half_square, rest = fraction_parts(b, f)
-    high = b.from_bits(b.to_bits(f - half_square) & -(1 << 32), "f64")
-    low = ((f - high) - half_square) + rest
-    product = high * inverse[0]
-    remainder = b.fma(low + high, inverse[1], low * inverse[0])
-    exponent = m.exponent * one[0]
-    total = exponent + product
-    remainder = b.fma(m.exponent, one[1], remainder) + ((exponent - total) + product)
-    return with_special_values(b, x, total + remainder)
+def fraction_ratio(b: Builder, f: Value, coefficients: tuple[float, ...]) -> Value:
+    """s P(s^2) with s = f/(2 + f); in f64 s is corrected by what its rounding lost, as 1/(2 + f) = (1 - s)/2."""
+    below = f + 2.0
+    s = f / below
+    p = b.horner(s * s, coefficients)
+    if f.kind == "f32":
+        return s * p
+    lost = b.fma(-s, f - (below - 2.0), b.quotient_error(f, below, s))
+    return b.fma(s, p, lost * b.fma(s, -0.5, 0.5) * coefficients[-1])
 
 
 @expansion("log2", "f32", "f64")
 def log2(b: Builder, x: Value) -> Value:
-    if x.kind == "f64":
-        return log_to_base(b, x, (1.0, 0.0), INVERSE_LN2)
     m = split(b, x)
-    return with_special_values(b, x, b.fma(m.fraction, b.horner(m.fraction, LOG2_F32), m.exponent))
+    ratio = fraction_ratio(b, m.fraction, LOG2_F32 if x.kind == "f32" else LOG2_F64)
+    return with_special_values(b, x, m.exponent + ratio)
 
 
 @expansion("log10", "f32", "f64")
 def log10(b: Builder, x: Value) -> Value:
-    if x.kind == "f64":
-        return log_to_base(b, x, LOG10_2["f64"], INVERSE_LN10)
-    high, low = LOG10_2["f32"]
+    high, low = LOG10_2[x.kind]
     m = split(b, x)
-    small = b.fma(m.fraction, b.horner(m.fraction, LOG10_F32), m.exponent * low)
-    return with_special_values(b, x, b.fma(m.exponent, high, small))
+    ratio = fraction_ratio(b, m.fraction, LOG10_F32 if x.kind == "f32" else LOG10_F64)
+    return with_special_values(b, x, b.fma(m.exponent, high, b.fma(m.exponent, low, ratio)))

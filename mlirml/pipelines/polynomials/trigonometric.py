@@ -39,6 +39,32 @@ COS_F64 = (  # 2^-64.2
     0.0416666666666666,
 )
 
+TAN_F32 = (  # 2^-28.1
+    0.004976389463990927,
+    -0.001166910515166819,
+    0.0118611054494977,
+    0.020872041583061218,
+    0.05414256453514099,
+    0.13331900537014008,
+    0.33333373069763184,
+)
+TAN_F64 = (  # 2^-56.0
+    2.1082506847041085e-05,
+    -4.581438182039089e-05,
+    9.124212185520345e-05,
+    -2.8395858340623246e-05,
+    0.00013799970154441588,
+    0.0002216382535807299,
+    0.0005953260224331184,
+    0.0014546932702138359,
+    0.0035923002070394013,
+    0.008863217871208987,
+    0.021869489705571333,
+    0.05396825392241139,
+    0.13333333333424083,
+    0.33333333333332704,
+)
+
 TWO_OVER_PI = 0.63661977236758134
 # f32: x less n times the first part is exact in an fma. f64: n times the first two (33 bits each) is exact.
 HALF_PI_F32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
@@ -97,9 +123,12 @@ def turn(b: Builder, x: Value) -> Turn:
         whole = 1.0 - half
         small = b.fma(z * z, b.horner(z, COS_F64), b.fma(-r, rest, (1.0 - whole) - half))
         cosine = whole + small
-    # The negation of >= keeps NaN here, where it costs nothing.
-    valid = b.compare("ult", b.abs(x), 2.0**20)
-    return Turn(sine, cosine, quarter, valid)
+    return Turn(sine, cosine, quarter, in_range(b, x))
+
+
+def in_range(b: Builder, x: Value) -> Value:
+    """Where pi/2 can be subtracted. The negation of >= keeps NaN here, where it costs nothing."""
+    return b.compare("ult", b.abs(x), 2.0**20)
 
 
 def is_odd(b: Builder, n: Value) -> Value:
@@ -128,7 +157,15 @@ def cos(b: Builder, x: Value) -> tuple[Value, Value]:
 
 @guarded("tan", "f32", "f64")
 def tan(b: Builder, x: Value) -> tuple[Value, Value]:
-    t = turn(b, x)
-    odd = is_odd(b, t.quarter)
-    value = b.select(odd, -t.cosine, t.sine) / b.select(odd, t.sine, t.cosine)
-    return b.select(b.abs(x) < CONSTANTS[x.kind].tiny, x, value), t.valid
+    """tan r, or -1/tan r in odd quarters."""
+    if x.kind == "f32":
+        quarter, r = reduce_f32(b, x)
+        z = r * r
+        t = b.fma(r * z, b.horner(z, TAN_F32), r)
+    else:
+        quarter, r, rest = reduce_f64(b, x)
+        z = r * r
+        t = r + b.fma(r * z, b.horner(z, TAN_F64), b.fma(rest, z, rest))
+    odd = is_odd(b, quarter)
+    value = b.select(odd, b.constant(-1.0, x.kind), t) / b.select(odd, t, 1.0)
+    return b.select(b.abs(x) < CONSTANTS[x.kind].tiny, x, value), in_range(b, x)
