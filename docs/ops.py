@@ -18,6 +18,7 @@ KINDS = {
     "contraction": "Contractions",
     "view": "Views",
     "join": "Joins",
+    "indexing": "Indexing",
     "rearrangement": "Rearrangements",
     "scan": "Scans",
     "sorting": "Sorting and searching",
@@ -36,8 +37,10 @@ blank is a dtype that NumPy refuses or converts first, such as integers to float
 too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in f32 and rounded after each
 operation; sums and contractions of them add up in f32.
 
-Python's operators, in-place ones too, indexing with integers, slices, `None` and `...`, stores into masks and
-slices, `astype`, `copy`, `.T` and the methods named here work as in NumPy.
+Python's operators, in-place ones too, indexing with slices, integers, integer arrays and masks known when tracing,
+stores there and under any mask, `ufunc.at`, `astype`, `copy`, `.T` and the methods named here work as in NumPy. An
+index that is known only when the program runs is checked then; the `IndexError` names the line. `x.at[index].set(v)`, `add`,
+`subtract`, `multiply`, `min`, `max` and `get` (`mlirml.numpy.at(x)` for real arrays) give a new array instead.
 """
 
 

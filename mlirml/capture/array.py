@@ -152,6 +152,17 @@ class Traced:
         """The array itself."""
         return self
 
+    @property
+    def at(self) -> Any:
+        """`x.at[index].set(values)`, `add`, `subtract`, `multiply`, `min`, `max`, `get`: a new array, `x` stays."""
+        from mlirml.capture.at import At
+
+        return At(self)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Store values into the array in one dimension, as `np.put`."""
+        self._trace.call_function(np.put, (self, indices, values, mode), {})
+
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("len() of unsized object")
@@ -570,7 +581,6 @@ _ATTRIBUTE_HELP = {
     "sort": "sort outside, and pass the result as an argument",
     "argsort": "sort outside, and pass the result as an argument",
     "imag": "the imaginary part of a real array is 0: `np.zeros_like(x)`",
-    "put": "store by slices: `x[i] = value`",
 }
 
 

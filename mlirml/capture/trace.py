@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture import picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced
 from mlirml.capture.frames import at_user_line, function_location, user_location
@@ -402,7 +403,7 @@ def _a(noun: str) -> str:
 
 
 # NumPy functions that store into an argument, which must not happen to a copy of it.
-_MUTATORS = (np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
+_MUTATORS = (np.place, np.putmask, np.fill_diagonal)
 
 # NumPy functions that are no operation of their own.
 
@@ -479,6 +480,11 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
+    np.put: picking.put,
+    np.put_along_axis: picking.put_along_axis,
+    np.select: picking.select,
+    np.choose: picking.choose,
+    np.ix_: picking.ix_,
     np.real: lambda trace, val: val,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
     np.ones_like: lambda trace, *a, **k: _like(trace, np.ones_like, *a, **_creation(k)),

@@ -17,7 +17,7 @@ _MASK = "use the condition itself: `np.where(condition, a, b)`, or count with `n
 # Functions whose result has as many elements as the data decide.
 _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
-    **dict.fromkeys((np.compress, np.extract), "keep the shape: `np.where(condition, x, 0)`"),
+    **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
     **dict.fromkeys(
         (np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros, np.bincount), _OUTSIDE
     ),
@@ -25,7 +25,6 @@ _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
 _INSTEAD: dict[Callable[..., Any], str] = {
     np.fill_diagonal: "store element by element: `x[i, i] = value` for each i",
     np.copyto: "write `x[...] = y`",
-    np.put: "store by slices: `x[i] = value`",
     np.place: "write `x[mask] = value`",
     np.putmask: "write `x[mask] = value`",
 }

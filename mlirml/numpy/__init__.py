@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.capture.array import Traced
+from mlirml.capture.at import at
 from mlirml.capture.namespace import COMPUTED, Namespace
 from mlirml.capture.trace import current_trace
 from mlirml.dialects.ops import OPS, OpDef
@@ -26,7 +27,8 @@ _ALIASES = {
 _CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
-    "broadcast_arrays", "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
+    "broadcast_arrays", "select", "choose", "put", "put_along_axis", "ix_", "array_equal", "allclose", "result_type",
+    "can_cast", "finfo", "iinfo", "broadcast_shapes",
 )  # fmt: skip
 _SCANS = ("cummax", "cummin")
 _CONSTANTS = (
@@ -94,4 +96,4 @@ if TYPE_CHECKING:
 
 _NAMES = _build()
 globals().update(_NAMES)
-__all__ = [*_NAMES, "astype", "matrix_transpose"]  # noqa: PLE0604
+__all__ = [*_NAMES, "astype", "at", "matrix_transpose"]  # noqa: PLE0604

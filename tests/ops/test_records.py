@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-import tests.ops.array_samples  # noqa: F401  (registers its samplers)
+import tests.ops.array_samples
+import tests.ops.index_samples  # noqa: F401  (both register their samplers)
 from mlirml.capture.trace import _HARMLESS
 from mlirml.dialects.dtypes import is_float, short_name
 from mlirml.dialects.ops import OPS, OpDef

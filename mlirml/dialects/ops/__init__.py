@@ -1,9 +1,19 @@
 """The op records. Importing this package fills the registry."""
 
-from mlirml.dialects.ops import contractions, elementwise, joins, linear_algebra, rearrange, reductions, scans, views
+from mlirml.dialects.ops import (
+    contractions,
+    elementwise,
+    gather,
+    joins,
+    linear_algebra,
+    rearrange,
+    reductions,
+    scans,
+    views,
+)
 from mlirml.dialects.ops.registry import BY_FUNCTION, BY_METHOD, OPS, OpDef
 
 __all__ = [
-    "BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "contractions", "elementwise", "joins", "linear_algebra",
+    "BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "contractions", "elementwise", "gather", "joins", "linear_algebra",
     "rearrange", "reductions", "scans", "views",
 ]  # fmt: skip

@@ -1,0 +1,120 @@
+"""NumPy's functions of indices that have no op record: those that store, and those made of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.dialects.ops import elementwise
+from mlirml.dialects.ops.gather import broadcast_along
+from mlirml.dialects.ops.positions import checked_mode, positions
+from mlirml.dialects.ops.reductions import normalized_axes
+from mlirml.dialects.ops.scatter import Scatter
+from mlirml.dialects.ops.views import Reshape
+from mlirml.errors import DTypeError, InvalidIndexError, ShapeError
+
+if TYPE_CHECKING:
+    from mlirml.capture.trace import Trace
+
+
+def put(trace: Trace, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """`np.put`: values into the array in one dimension, repeated if there are too few."""
+    from mlirml.capture.array import Traced
+
+    if not isinstance(a, Traced):
+        raise trace.real_array_error()
+    places, values = (trace.array(x, copy=False).reshape(-1) for x in (ind, v))
+    if places.dtype.kind not in "iub" or not np.can_cast(places.dtype, np.int64, "safe"):
+        raise DTypeError(f"put: indices of {places.dtype}", help="convert them with `.astype(np.int64)`")
+    if not places.size or not values.size:
+        return
+    if values.size not in (1, places.size):
+        values = trace.call_function(np.take, (values, np.arange(places.size) % values.size), {})
+    # In row-major order of the elements, whatever the memory layout is.
+    flat = a if a.ndim == 1 else Traced(trace, a._cell, (*a._views, Reshape((a.size,))))
+    b, base = trace.builder, flat._read()
+    found = positions(b, places.astype(np.int64)._read(), a.size, 0, checked_mode("put", mode))
+    flat._write(Scatter(base, (0,), (found,), 0, "set").write(b, values.astype(a.dtype)._read()))
+
+
+def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
+    """`np.put_along_axis`: a value at each place of the indices along an axis."""
+    from mlirml.capture.array import Traced
+
+    if not isinstance(arr, Traced):
+        raise trace.real_array_error()
+    places = trace.array(indices, copy=False)
+    if places.dtype.kind not in "iu":
+        raise InvalidIndexError(f"put_along_axis: the indices must be integers, not {places.dtype}")
+    if axis is None:
+        arr, axis = Traced(trace, arr._cell, (*arr._views, Reshape((arr.size,)))), 0
+    if arr.ndim != places.ndim:
+        raise ShapeError(
+            f"put_along_axis: the indices have {places.ndim} dimensions, the array {arr.ndim}",
+            help="add an axis to the indices, `np.expand_dims(indices, axis)`",
+        )
+    (place,) = normalized_axes("put_along_axis", arr.shape, axis)
+    broadcast_along(arr.shape, places.shape, place)
+    index: list[Any] = []
+    for d, n in enumerate(arr.shape):
+        shape = [1] * arr.ndim
+        shape[d] = n
+        index.append(places if d == place else trace.known(np.arange(n).reshape(shape)))
+    arr[tuple(index)] = values
+
+
+def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """`np.select`: of each element's choices that of the first true condition."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    conditions = [trace.array(c, copy=False) for c in condlist]
+    for number, condition in enumerate(conditions):
+        if condition.dtype != np.bool_:
+            raise DTypeError(f"select: condition {number} is {condition.dtype}, not bool", help="compare: `x != 0`")
+    dtype = elementwise.result_type(*map(trace.lift, (*choicelist, default)))
+    shape = np.broadcast_shapes(*map(np.shape, (*condlist, *choicelist)))
+    result: Any = trace.array(default, copy=False).astype(dtype, copy=False)
+    for condition, choice in reversed(list(zip(conditions, choicelist))):
+        chosen = trace.array(choice, copy=False).astype(dtype, copy=False)
+        result = trace.call_function(np.where, (condition, chosen, result), {})
+    return trace.call_function(np.broadcast_to, (result, shape), {})._copy()
+
+
+def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """`np.choose`: of each element's choices the one that an integer tells."""
+    which = trace.array(a, copy=False)
+    if which.dtype.kind not in "iub" or not np.can_cast(which.dtype, np.int64, "safe"):
+        raise DTypeError(f"choose: choices are numbered by integers, not {which.dtype}")
+    parts = [trace.array(c, copy=False) for c in choices]
+    dtype = np.result_type(*(p.dtype for p in parts))
+    shape = np.broadcast_shapes(which.shape, *(p.shape for p in parts))
+    spread = [trace.call_function(np.broadcast_to, (p.astype(dtype, copy=False), shape), {}) for p in parts]
+    stacked = trace.call_function(np.stack, (spread,), {})
+    number = which.astype(np.int64)
+    if checked_mode("choose", mode) != "raise":
+        last = len(parts)
+        number = (
+            trace.call_function(np.clip, (number, 0, last - 1), {})
+            if mode == "clip"
+            else trace.call_function(np.remainder, (number, last), {})
+        )
+    number = trace.call_function(np.broadcast_to, (number, shape), {}).reshape((1, *shape))
+    result = trace.call_function(np.take_along_axis, (stacked, number, 0), {}).reshape(shape)
+    return result if out is None else trace._store_out(out, result)
+
+
+def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
+    """`np.ix_`: each array of positions along a dimension of its own."""
+    found = []
+    for number, arg in enumerate(args):
+        array = trace.array(arg, copy=False)
+        if array.ndim != 1:
+            raise ShapeError("ix_: the arrays of positions must have one dimension")
+        if array.dtype == np.bool_:
+            raise ShapeError(
+                "`np.ix_`: the length of what a mask picks would depend on the data", help="pass arrays of positions"
+            )
+        found.append(array.reshape((1,) * number + (array.size,) + (1,) * (len(args) - number - 1)))
+    return tuple(found)
