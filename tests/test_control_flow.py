@@ -197,3 +197,18 @@ def test_the_loop_variable_is_a_python_number() -> None:
 
     check(f, np.ones(3, np.int16), np.int16(4))
     check(f, np.ones(3, np.float32), 4)
+
+
+def test_nested_loops() -> None:
+    def table(x: Any, n: Any) -> Any:
+        def outer(c: Any, row: Any) -> Any:
+            total = ml.fori_loop(0, n, lambda i, s: s + row * i, c)
+            count = ml.while_loop(lambda k: k * k < np.sum(total), lambda k: k + 1, 0)
+            return ml.cond(count > 3, lambda t: t / 2, lambda t: t, total), (
+                count,
+                ml.scan(lambda s, y: (s + y, s), 0.0, row),
+            )
+
+        return ml.scan(outer, np.zeros(3), x)
+
+    check(table, np.arange(12.0).reshape(4, 3), 3)

@@ -22,13 +22,14 @@ out-parameter holds that argument when the program starts, and what is read of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
+from mlirml.pipelines.destinations import LOOPS, carried_values, is_loop_body, place_results, region_start
 
 UPSTREAM = (
     "eliminate-empty-tensors",
@@ -57,7 +58,8 @@ class BufferizePass(Pass):
         insert_in_place(main, stores_of(main, written))
         private_inits(main)
         reuse_dying_inputs(main, written)
-        carry_in_place(main)
+        for block in tensor_blocks(main):
+            place_results(block, copied)
         add_out_parameters(main, written)
         passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
 
@@ -161,33 +163,17 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
                 source = defining_op(op.operands[0])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
                     op.operands[0] = source.operands[0]
-                if is_read_only(op.operands[1], function) and op not in stores:
+                if is_read_only(op.operands[1]) and op not in stores:
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[1] = copied(op.operands[1])
-            if op.name == "scf.for":
-                for number in stored_into(op):
-                    if is_read_only(op.operands[3 + number], function):
-                        with op.location, mlir.InsertionPoint(op):
-                            op.operands[3 + number] = copied(op.operands[3 + number])
 
 
-def is_read_only(value: mlir.Value, function: mlir.Operation) -> bool:
-    """Whether a tensor is an argument of the function or a constant, which cannot be written."""
+def is_read_only(value: mlir.Value) -> bool:
+    """Whether a tensor is an argument of @main (and not of a loop's body) or a constant, which cannot be written."""
     owner = defining_op(value)
     if owner is None:
-        return bool(value.owner == function.regions[0].blocks[0])
+        return bool(value.owner.owner.operation.name == "func.func")
     return str(owner.name) == "arith.constant"
-
-
-def stored_into(loop: mlir.Operation) -> list[int]:
-    """Which carried tensors of an `scf.for` go from round to round by stores into them only."""
-    body = loop.regions[0].blocks[0]
-    yields = block_ops(body)[-1].operands
-    return [
-        number
-        for number, (value, argument) in enumerate(zip(yields, list(body.arguments)[1:], strict=True))
-        if isinstance(value.type, mlir.RankedTensorType) and value != argument and is_grown_from(value, argument)
-    ]
 
 
 def only_gains_units(value: mlir.Value) -> bool:
@@ -215,8 +201,10 @@ def out_positions(op: mlir.Operation) -> range:
 
 def init_positions(op: mlir.Operation) -> range:
     """Which operands of an operation it writes over."""
-    if op.name == "tensor.insert_slice":
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
         return range(1, 2)
+    if op.name in LOOPS:
+        return range(len(op.operands) - len(op.results), len(op.operands))
     return out_positions(op) if op.name.startswith("linalg.") and op.results else range(0)
 
 
@@ -243,6 +231,12 @@ def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
     """A copy of the empty tensor or fill that defines `value`, built before `op`; None where nothing needs copying."""
     owner = defining_op(value)
     if owner is None:
+        # An argument of @main cannot be written by a loop that starts from it.
+        if op.name not in LOOPS or not is_read_only(value) or not isinstance(value.type, mlir.RankedTensorType):
+            return None
+        with op.location, mlir.InsertionPoint(op):
+            return copied(value)
+    if not isinstance(value.type, mlir.RankedTensorType):
         return None
     shared = sum(1 for _ in value.uses) > 1
     with op.location, mlir.InsertionPoint(op):
@@ -360,52 +354,6 @@ def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
 def replaces_carried(argument: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
     """Whether a result of `op` is what a loop carries on in place of `argument`."""
     return any(target == argument and value in list(op.results) for _, target, value in carried_values(block))
-
-
-def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
-    """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
-    final = block_ops(block)[-1]
-    # scf.for has its loop variable in front of the carried values, scf.condition its condition.
-    shift = len(block.arguments) - len(final.operands)
-    for position, value in enumerate(list(final.operands)):
-        if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
-            yield position, block.arguments[position + shift], value
-
-
-def is_loop_body(block: mlir.Block) -> bool:
-    return block.owner.operation.name in ("scf.for", "scf.while")
-
-
-def carry_in_place(function: mlir.Operation) -> None:
-    """Store what a loop carries into the buffer that it came in, since bufferization refuses other buffers.
-
-    Arguments that change places are copied first.
-    """
-    for block in tensor_blocks(function):
-        if not is_loop_body(block):
-            continue
-        final = block_ops(block)[-1]
-        with final.location, mlir.InsertionPoint(final):
-            changed = [
-                (position, target, copied(value) if defining_op(value) is None else value)
-                for position, target, value in carried_values(block)
-                if isinstance(value.type, mlir.RankedTensorType) and not is_grown_from(value, target)
-            ]
-            for position, target, value in changed:
-                stored = emit.value("bufferization.materialize_in_destination", [value, target], value.type)
-                final.operands[position] = stored
-
-
-def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
-    """Whether `value` is `target` after stores into it, by loops too: it lies in the same buffer already."""
-    while value != target:
-        owner = defining_op(value)
-        if owner is None or owner.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
-            return False
-        value = owner.operands[3 + list(owner.results).index(value) if owner.name == "scf.for" else 1]
-        if sum(1 for use in value.uses if use.owner.operation.name != "tensor.extract_slice") != 1:
-            return False
-    return True
 
 
 def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
@@ -528,14 +476,10 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     """
     op = defining_op(result)
     while op is not None and op.name != "tensor.empty":
-        if op.name == "tensor.insert_slice":
-            result = op.operands[1]
-        elif op.name.startswith("linalg.") and len(op.results):
-            result = op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
-        elif op.name == "scf.for" and list(op.results).index(result) in stored_into(op):
-            result = op.operands[3 + list(op.results).index(result)]
-        else:
+        grown = grows_from(op, result)
+        if grown is None:
             return False
+        result = grown
         op = defining_op(result)
     made = defining_op(destination)
     body = destination.owner if made is None else made.block
@@ -548,6 +492,15 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
         to_tensor.move_after(made)
     result.replace_all_uses_with(to_tensor.results[0])
     return True
+
+
+def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
+    """The operand of an operation that the result takes the place of; None where there is none."""
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return op.operands[1]
+    if op.name.startswith("linalg.") and len(op.results):
+        return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
+    return region_start(op, result)
 
 
 def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:

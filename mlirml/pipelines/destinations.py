@@ -1,0 +1,182 @@
+"""Say where loops and branches put their tensors, before bufferization: in the buffer that a loop carries, where it can be.
+
+Before:
+    %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
+      %b = scf.if %p -> (tensor<8xf32>) { ... scf.yield %y } else { scf.yield %x }
+      scf.yield %b
+    }
+After:
+    %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
+      %b = scf.if %p -> (tensor<8xf32>) {
+        ...
+        %z = bufferization.materialize_in_destination %y in %x
+        scf.yield %z
+      } else { scf.yield %x }
+      scf.yield %b
+    }
+
+Bufferization refuses to yield other buffers than came in, and gives the branches of one operation buffers of different
+layouts. A value that lives already where it should needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, mlir
+
+LOOPS = ("scf.for", "scf.while")
+BRANCHES = ("scf.if", "scf.index_switch")
+_MATERIALIZE = "bufferization.materialize_in_destination"
+Copy = Callable[[mlir.Value], mlir.Value]
+
+
+def is_loop_body(block: mlir.Block) -> bool:
+    return block.owner.operation.name in LOOPS
+
+
+def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
+    """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
+    final = block_ops(block)[-1]
+    # scf.for has its loop variable in front of the carried values, scf.condition its condition.
+    shift = len(block.arguments) - len(final.operands)
+    for position, value in enumerate(list(final.operands)):
+        if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
+            yield position, block.arguments[position + shift], value
+
+
+def place_results(block: mlir.Block, copied: Copy) -> None:
+    """Say where the values live that a block passes on, if it is the body of a loop, and those of its branches.
+
+    Blocks outside come before blocks inside of them. `copied` builds a copy of a tensor.
+    """
+    if is_loop_body(block):
+        carry_in_place(block, copied)
+    for op in block_ops(block):
+        if op.name in BRANCHES:
+            for number, result in enumerate(op.results):
+                if isinstance(result.type, mlir.RankedTensorType):
+                    place_branch(op, number, copied)
+
+
+def carry_in_place(block: mlir.Block, copied: Copy) -> None:
+    """Store what a loop carries into the buffer that it came in. Arguments that change places are copied first."""
+    final = block_ops(block)[-1]
+    changed = []
+    with final.location, mlir.InsertionPoint(final):
+        for position, target, value in carried_values(block):
+            if not isinstance(value.type, mlir.RankedTensorType) or is_grown_from(value, target):
+                continue
+            if not lives_in(value, target, block, copied):
+                changed.append((position, target, copied(value) if defining_op(value) is None else value))
+        for position, target, value in changed:
+            final.operands[position] = emit.value(_MATERIALIZE, [value, target], value.type)
+
+
+def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
+    """Whether `value` is `target` after stores into it, by loops too: it lies in the same buffer already."""
+    while value != target:
+        owner = defining_op(value)
+        if owner is None or owner.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
+            return False
+        value = owner.operands[3 + list(owner.results).index(value) if owner.name == "scf.for" else 1]
+        if sum(1 for use in value.uses if use.owner.operation.name != "tensor.extract_slice") != 1:
+            return False
+    return True
+
+
+def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: Copy) -> bool:
+    """Whether a loop inside of the block computes `value`, starting from `target`, in the same buffer.
+
+    Where the inner loop's start is needed afterwards, it gets a copy to start from.
+    """
+    op = defining_op(value)
+    if op is None or op.name not in LOOPS or op.block != block:
+        return False
+    number = list(op.results).index(value)
+    position = number + (3 if op.name == "scf.for" else 0)
+    if position >= len(op.operands) or op.operands[position].type != value.type:
+        return False
+    start = op.operands[position]
+    if start != target and not lives_in(start, target, block, copied):
+        return False
+    if all(is_before(use.owner.operation, op, block) for use in start.uses if not is_operand(use, op, position)):
+        return True
+    with op.location, mlir.InsertionPoint(op):
+        op.operands[position] = copied(start)
+    return False
+
+
+def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
+    """The tensor from outside whose buffer a loop or a branch leaves its result in; None for another operation."""
+    number = list(op.results).index(result)
+    if op.name in LOOPS:
+        return op.operands[number + (3 if op.name == "scf.for" else 0)]
+    if op.name not in BRANCHES:
+        return None
+    for region in op.regions:
+        placed = defining_op(block_ops(region.blocks[0])[-1].operands[number])
+        if placed is not None and placed.name == _MATERIALIZE:
+            return placed.operands[1]
+    return None
+
+
+def is_operand(use: mlir.OpOperand, op: mlir.Operation, position: int) -> bool:
+    return use.owner.operation == op and use.operand_number == position
+
+
+def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a user, or what it stands in, comes before `op` in the block."""
+    while user is not None and user.block != block:
+        user = user.parent and user.parent.operation
+    return user is not None and user != op and user.is_before_in_block(op)
+
+
+def place_branch(op: mlir.Operation, number: int, copied: Copy) -> None:
+    """Let all branches of an operation put one of their results into the same buffer."""
+    result = op.results[number]
+    target, user = destination(op, result)
+    if target is None:
+        with op.location, mlir.InsertionPoint(op):
+            target = emit.empty(result.type)
+    for region in op.regions:
+        block = region.blocks[0]
+        final = block_ops(block)[-1]
+        value = final.operands[number]
+        if value == target or lives_in(value, target, block, copied):
+            continue
+        with final.location, mlir.InsertionPoint(final):
+            owner = defining_op(value)
+            if owner is None or owner.block != block:
+                value = copied(value)
+            final.operands[number] = emit.value(_MATERIALIZE, [value, target], value.type)
+    if user is not None:
+        user.results[0].replace_all_uses_with(result)
+        user.erase()
+
+
+def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | None, mlir.Operation | None]:
+    """Where a result is put in the end, if that is there before `op` and not read after it, and what puts it there."""
+    for use in result.uses:
+        user = use.owner.operation
+        if user.name != _MATERIALIZE or use.operand_number or user.block != op.block or not user.results:
+            continue
+        target = user.operands[1]
+        owner = defining_op(target)
+        if owner is not None and not (owner.block == op.block and owner.is_before_in_block(op)):
+            continue
+        others = [other.owner.operation for other in target.uses if other.owner.operation != user]
+        if all(is_before(other, op, op.block) for other in others if not is_inside(other, op)):
+            return target, user
+    return None, None
+
+
+def is_inside(inner: mlir.Operation, op: mlir.Operation) -> bool:
+    """Whether an operation stands in a region of another."""
+    parent = inner.parent
+    while parent is not None:
+        if parent.operation == op:
+            return True
+        parent = parent.operation.parent
+    return False
