@@ -29,7 +29,7 @@ from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
-from mlirml.pipelines.destinations import LOOPS, carried_values, is_loop_body, place_results, region_start
+from mlirml.pipelines.destinations import ALLOC, LOOPS, carried_values, is_loop_body, place_results, region_start
 
 UPSTREAM = (
     "eliminate-empty-tensors",
@@ -475,7 +475,7 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     Upstream's elimination does the same, but leaves behind slices that it took of the empty tensor before.
     """
     op = defining_op(result)
-    while op is not None and op.name != "tensor.empty":
+    while op is not None and op.name not in ("tensor.empty", ALLOC):
         grown = grows_from(op, result)
         if grown is None:
             return False

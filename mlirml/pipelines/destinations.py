@@ -1,4 +1,4 @@
-"""Say where loops and branches put their tensors, before bufferization: in the buffer that a loop carries, where it can be.
+"""Say before bufferization where loops and branches put their tensors: where it can be in the buffer that is carried.
 
 Before:
     %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
@@ -28,6 +28,7 @@ from mlirml.ir import block_ops, defining_op, mlir
 
 LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")
+ALLOC = "bufferization.alloc_tensor"
 _MATERIALIZE = "bufferization.materialize_in_destination"
 Copy = Callable[[mlir.Value], mlir.Value]
 
@@ -55,9 +56,7 @@ def place_results(block: mlir.Block, copied: Copy) -> None:
         carry_in_place(block, copied)
     for op in block_ops(block):
         if op.name in BRANCHES:
-            for number, result in enumerate(op.results):
-                if isinstance(result.type, mlir.RankedTensorType):
-                    place_branch(op, number, copied)
+            place_branches(op, copied)
 
 
 def carry_in_place(block: mlir.Block, copied: Copy) -> None:
@@ -128,32 +127,49 @@ def is_operand(use: mlir.OpOperand, op: mlir.Operation, position: int) -> bool:
 
 def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
     """Whether a user, or what it stands in, comes before `op` in the block."""
-    while user is not None and user.block != block:
-        user = user.parent and user.parent.operation
-    return user is not None and user != op and user.is_before_in_block(op)
+    place = place_in(user, block)
+    return place is not None and place != op and place.is_before_in_block(op)
 
 
-def place_branch(op: mlir.Operation, number: int, copied: Copy) -> None:
-    """Let all branches of an operation put one of their results into the same buffer."""
-    result = op.results[number]
-    target, user = destination(op, result)
-    if target is None:
-        with op.location, mlir.InsertionPoint(op):
-            target = emit.empty(result.type)
-    for region in op.regions:
-        block = region.blocks[0]
-        final = block_ops(block)[-1]
-        value = final.operands[number]
-        if value == target or lives_in(value, target, block, copied):
+def place_in(op: mlir.Operation | None, block: mlir.Block) -> mlir.Operation | None:
+    """The operation of a block that `op` is or stands in; None where it stands elsewhere."""
+    while op is not None and op.block != block:
+        op = op.parent and op.parent.operation
+    return op
+
+
+def place_branches(op: mlir.Operation, copied: Copy) -> None:
+    """Let all branches of an operation put each of their results into the same buffer."""
+    targets: dict[int, mlir.Value] = {}
+    for number, result in enumerate(op.results):
+        if not isinstance(result.type, mlir.RankedTensorType):
             continue
-        with final.location, mlir.InsertionPoint(final):
+        target, user = destination(op, result)
+        if target is None:
+            with op.location, mlir.InsertionPoint(op):
+                # No `tensor.empty`: upstream's elimination would replace it in one of the branches.
+                target = emit.value(ALLOC, (), result.type, operandSegmentSizes=emit.segments(0, 0, 0))
+        if user is not None:
+            user.results[0].replace_all_uses_with(result)
+            user.erase()
+        targets[number] = target
+    for region in op.regions:
+        place_branch(region.blocks[0], targets, copied)
+
+
+def place_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy) -> None:
+    """Put what a branch ends with into these buffers. What comes from outside is copied before any is written."""
+    final = block_ops(block)[-1]
+    changed = []
+    with final.location, mlir.InsertionPoint(final):
+        for number, target in targets.items():
+            value = final.operands[number]
+            if value == target or lives_in(value, target, block, copied):
+                continue
             owner = defining_op(value)
-            if owner is None or owner.block != block:
-                value = copied(value)
+            changed.append((number, target, copied(value) if owner is None or owner.block != block else value))
+        for number, target, value in changed:
             final.operands[number] = emit.value(_MATERIALIZE, [value, target], value.type)
-    if user is not None:
-        user.results[0].replace_all_uses_with(result)
-        user.erase()
 
 
 def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | None, mlir.Operation | None]:
@@ -166,17 +182,7 @@ def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | No
         owner = defining_op(target)
         if owner is not None and not (owner.block == op.block and owner.is_before_in_block(op)):
             continue
-        others = [other.owner.operation for other in target.uses if other.owner.operation != user]
-        if all(is_before(other, op, op.block) for other in others if not is_inside(other, op)):
-            return target, user
+        others = [place_in(other.owner.operation, op.block) for other in target.uses]
+        if all(o is None or o == op or o == user or o.is_before_in_block(op) for o in others):
+            return target, user  # other branches, whose uses are in no operation of this block, do not run as well
     return None, None
-
-
-def is_inside(inner: mlir.Operation, op: mlir.Operation) -> bool:
-    """Whether an operation stands in a region of another."""
-    parent = inner.parent
-    while parent is not None:
-        if parent.operation == op:
-            return True
-        parent = parent.operation.parent
-    return False
