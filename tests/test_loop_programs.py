@@ -42,7 +42,7 @@ def step(kind: int) -> Body:
             m[:, 1] += s
             return [m[1] + 0.25, bounded(m), s, n * 2 % 7]
         if kind == 4:
-            return [v[::-1].copy(), m.T, bounded(np.sum(m) + n), n]
+            return [v[::-1].copy(), m.T, bounded(np.sum(m) * 0.5 + v[0]), n]
         if kind == 5:
             return [np.where(v > s, v, m[2]), bounded(m[::-1] - m), np.max(v), n + (s > 0)]
         if kind == 6:

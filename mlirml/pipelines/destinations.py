@@ -29,6 +29,7 @@ from mlirml.ir import block_ops, defining_op, mlir
 LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")
 ALLOC = "bufferization.alloc_tensor"
+_VIEWS = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 _MATERIALIZE = "bufferization.materialize_in_destination"
 Copy = Callable[[mlir.Value], mlir.Value]
 
@@ -79,8 +80,24 @@ def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
         owner = defining_op(value)
         if owner is None or owner.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
             return False
-        value = owner.operands[3 + list(owner.results).index(value) if owner.name == "scf.for" else 1]
-        if sum(1 for use in value.uses if use.owner.operation.name != "tensor.extract_slice") != 1:
+        position = 3 + list(owner.results).index(value) if owner.name == "scf.for" else 1
+        value = owner.operands[position]
+        if value.owner != owner.block and getattr(defining_op(value), "block", None) != owner.block:
+            return False
+        if not is_read_before(value, owner, position):
+            return False
+    return True
+
+
+def is_read_before(value: mlir.Value, op: mlir.Operation, position: int = -1) -> bool:
+    """Whether every use of a value and of views of it comes before `op`, except as its operand `position`."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user == op and use.operand_number == position:
+            continue
+        if not is_before(user, op, op.block):
+            return False
+        if user.name in _VIEWS and not is_read_before(user.results[0], op):
             return False
     return True
 
@@ -100,7 +117,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
     start = op.operands[position]
     if start != target and not lives_in(start, target, block, copied):
         return False
-    if all(is_before(use.owner.operation, op, block) for use in start.uses if not is_operand(use, op, position)):
+    if is_read_before(start, op, position):
         return True
     with op.location, mlir.InsertionPoint(op):
         op.operands[position] = copied(start)
@@ -121,21 +138,19 @@ def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
     return None
 
 
-def is_operand(use: mlir.OpOperand, op: mlir.Operation, position: int) -> bool:
-    return use.owner.operation == op and use.operand_number == position
-
-
 def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
     """Whether a user, or what it stands in, comes before `op` in the block."""
     place = place_in(user, block)
     return place is not None and place != op and place.is_before_in_block(op)
 
 
-def place_in(op: mlir.Operation | None, block: mlir.Block) -> mlir.Operation | None:
+def place_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
     """The operation of a block that `op` is or stands in; None where it stands elsewhere."""
-    while op is not None and op.block != block:
-        op = op.parent and op.parent.operation
-    return op
+    while op.name != "func.func":
+        if op.block == block:
+            return op
+        op = op.parent.operation
+    return None
 
 
 def place_branches(op: mlir.Operation, copied: Copy) -> None:
@@ -183,6 +198,6 @@ def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | No
         if owner is not None and not (owner.block == op.block and owner.is_before_in_block(op)):
             continue
         others = [place_in(other.owner.operation, op.block) for other in target.uses]
-        if all(o is None or o == op or o == user or o.is_before_in_block(op) for o in others):
+        if all(o is None or o in (op, user) or o.is_before_in_block(op) for o in others):
             return target, user  # other branches, whose uses are in no operation of this block, do not run as well
     return None, None
