@@ -1,4 +1,4 @@
-"""Running sums are computed in the result's own memory: no temporaries but the row that is carried and the next one."""
+"""Running sums are computed in the result's own memory: no temporaries but the row that is carried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mlirml as ml
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis", "carried"), [((9, 16), 1, 0), ((64,), 0, 0), ((9, 16), 0, 128), ((3, 4, 16), 1, 384)]
+    ("shape", "axis", "carried"), [((9, 16), 1, 0), ((64,), 0, 0), ((9, 16), 0, 64), ((3, 4, 16), 1, 192)]
 )
 def test_a_scan_needs_no_second_array(shape: tuple[int, ...], axis: int, carried: int) -> None:
     text = ml.compile(lambda x: np.cumsum(x, axis=axis)).ir("schedule", np.ones(shape, np.float32))
