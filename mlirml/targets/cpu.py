@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-schedule-contract{{{contract}}},mlirml-bufferize,mlirml-widen-bools,mlirml-lower-contract{{{contract}}},"
-    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,mlirml-outline-parallel,"
-    "mlirml-split-function"
+    "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,"
+    "mlirml-outline-parallel,mlirml-split-function"
 )
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
@@ -26,8 +26,9 @@ LOWER = (
     "mlirml-emit-entry"
 )
 PASSES = (
-    "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_loops", "plan_buffers",
-    "outline_parallel", "split_function", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_conv", "lower_loops",
+    "plan_buffers", "outline_parallel", "split_function", "lower_asserts", "expand_math", "lower_parallel",
+    "emit_entry",
 )  # fmt: skip
 
 

@@ -127,24 +127,25 @@ def convolution(
     x, w, bias = operands
     g = geometry(name, rank, x, w, bias, stride, padding, dilation, groups)
     result, accumulate = _dtypes(*(o for o in operands if o is not None))
-    x, w = b.cast(x, result), b.cast(w, result)
+    x, w = b.cast(b.cast(x, result), accumulate), b.cast(b.cast(w, result), accumulate)
     x = b.reshape(x, (g.batch, g.channels, *x.shape[-rank:]))
     if 0 in g.out or g.channels == 0:
-        start = _start(b, g, bias, accumulate)
+        start = _start(b, g, bias, accumulate, ())
         return b.reshape(b.cast(start, result), g.shape)
     if g.groups == 1 and all(w_ == Window(w_.size, 1, 1, w_.dilation, 0, 0) for w_ in g.windows):
         value = _pointwise(b, g, x, w, bias, accumulate)
     else:
-        value = _sliding(b, g, padded(b, x, g.windows, 0), w, _start(b, g, bias, accumulate))
+        value = _sliding(b, g, x, w, bias)
     return b.reshape(b.cast(value, result), g.shape)
 
 
-def _start(b: Builder, g: Geometry, bias: Value | None, accumulate: np.dtype) -> Value:
-    """What the sums start from: zeros, or the bias of each filter."""
+def _start(b: Builder, g: Geometry, bias: Value | None, dtype: np.dtype, groups: tuple[int, ...]) -> Value:
+    """What the sums start from: zeros, or the bias of each filter; the filters are split by `groups`."""
+    filters = (*groups, g.filters // int(np.prod(groups, dtype=np.int64)))
+    shape = (g.batch, *filters, *g.out[2:])
     if bias is None:
-        return b.filled(g.out, accumulate, 0)
-    spread = b.reshape(bias, (g.filters, *[1] * len(g.windows)))
-    return b.broadcast(spread, g.out, accumulate)
+        return b.filled(shape, dtype, 0)
+    return b.broadcast(b.reshape(b.cast(bias, dtype), (*filters, *[1] * len(g.windows))), shape, dtype)
 
 
 def _pointwise(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, accumulate: np.dtype) -> Value:
@@ -162,13 +163,14 @@ def _pointwise(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, 
     return total
 
 
-def _sliding(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value:
-    """The structured operation on the padded input."""
+def _sliding(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None) -> Value:
+    """The input padded, and the structured operation on it."""
     rank = len(g.windows)
     name = _NAMED[rank] if g.groups == 1 else None
     if g.groups == g.channels == g.filters and rank in _DEPTHWISE and g.groups > 1:
         name, w = _DEPTHWISE[rank], b.reshape(w, (g.filters, *w.shape[2:]))
     if name is not None:
+        x, start = padded(b, x, g.windows, 0), _start(b, g, bias, x.dtype, ())
         attributes = ", ".join(
             f"{what} = dense<[{', '.join(map(str, values))}]> : tensor<{rank}xi64>"
             for what, values in (
@@ -182,16 +184,15 @@ def _sliding(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value
             start.shape,
             start.dtype,
         )
-    return _grouped(b, g, x, w, start)
+    return _grouped(b, g, x, w, _start(b, g, bias, x.dtype, (g.groups,)))
 
 
 def _grouped(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value:
     """Groups: the loops are batch, group, filter of the group, places; channel of the group, taps."""
     rank = len(g.windows)
     each, inner = g.filters // g.groups, g.channels // g.groups
-    x = b.reshape(x, (g.batch, g.groups, inner, *x.shape[2:]))
+    x = padded(b, b.reshape(x, (g.batch, g.groups, inner, *x.shape[2:])), g.windows, 0)
     w = b.reshape(w, (g.groups, each, inner, *w.shape[2:]))
-    start = b.reshape(start, (g.batch, g.groups, each, *start.shape[2:]))
     parallel, channel = 3 + rank, f"d{3 + rank}"
     taps = [4 + rank + i for i in range(rank)]
     x_map = ["d0", "d1", channel, *(place(window, 3 + i, taps[i]) for i, window in enumerate(g.windows))]
@@ -200,8 +201,7 @@ def _grouped(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value
     letter = "f" if is_float(start.dtype) else "i"
 
     def body(block: Body, inputs: list[str], accumulator: str) -> str:
-        names = [block.cast(n, v.dtype, start.dtype) for n, v in zip(inputs, (x, w))]
-        product = block.op(f"arith.mul{letter} {names[0]}, {names[1]}", kind)
+        product = block.op(f"arith.mul{letter} {inputs[0]}, {inputs[1]}", kind)
         return block.op(f"arith.add{letter} {accumulator}, {product}", kind)
 
     value = structured(b, [x, w], [x_map, w_map], start, parallel, 1 + rank, body)

@@ -1,0 +1,81 @@
+// RUN: mlirml-opt %s --mlirml-lower-conv="vector-bits=512" --split-input-file | filecheck %s
+
+// Padding and bias are folded into the kernel; two equal convolutions share it.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[^:]*]]: memref<1x4x6x30xf32>, %[[W:[^:]*]]: memref<32x4x3x3xf32>, %[[B:[^:]*]]: memref<32xf32>, %[[Y:[^:]*]]: memref<1x32x6x30xf32>
+// CHECK-NOT: linalg
+// CHECK-NOT: memref.copy
+// CHECK: call @conv_filters_f32_32x1x6x30x4x1x3x3(%[[X]], %[[W]], %[[Y]], %[[B]], %{{.*}}, %{{.*}})
+// CHECK: call @conv_filters_f32_32x1x6x30x4x1x3x3(%[[X]], %[[W]], %{{.*}}, %[[B]], %{{.*}}, %{{.*}})
+// CHECK: func.func private @conv_filters_f32_32x1x6x30x4x1x3x3(
+// CHECK-COUNT-3: vector.fma {{.*}} : vector<16xf32>
+// CHECK: vector.maskedstore
+#bias = affine_map<(n, f, h, w) -> (f)>
+#all = affine_map<(n, f, h, w) -> (n, f, h, w)>
+func.func @main(%x: memref<1x4x6x30xf32>, %w: memref<32x4x3x3xf32>, %b: memref<32xf32>, %y: memref<1x32x6x30xf32>, %z: memref<1x32x6x30xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %p = memref.alloc() : memref<1x4x8x32xf32>
+  linalg.fill ins(%zero : f32) outs(%p : memref<1x4x8x32xf32>)
+  %middle = memref.subview %p[0, 0, 1, 1] [1, 4, 6, 30] [1, 1, 1, 1]
+    : memref<1x4x8x32xf32> to memref<1x4x6x30xf32, strided<[1024, 256, 32, 1], offset: 33>>
+  memref.copy %x, %middle : memref<1x4x6x30xf32> to memref<1x4x6x30xf32, strided<[1024, 256, 32, 1], offset: 33>>
+  linalg.generic {indexing_maps = [#bias, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%b : memref<32xf32>) outs(%y : memref<1x32x6x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x4x8x32xf32>, memref<32x4x3x3xf32>) outs(%y : memref<1x32x6x30xf32>)
+  %q = memref.alloc() : memref<1x4x8x32xf32>
+  linalg.fill ins(%zero : f32) outs(%q : memref<1x4x8x32xf32>)
+  %inner = memref.subview %q[0, 0, 1, 1] [1, 4, 6, 30] [1, 1, 1, 1]
+    : memref<1x4x8x32xf32> to memref<1x4x6x30xf32, strided<[1024, 256, 32, 1], offset: 33>>
+  memref.copy %x, %inner : memref<1x4x6x30xf32> to memref<1x4x6x30xf32, strided<[1024, 256, 32, 1], offset: 33>>
+  linalg.generic {indexing_maps = [#bias, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%b : memref<32xf32>) outs(%z : memref<1x32x6x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%q, %w : memref<1x4x8x32xf32>, memref<32x4x3x3xf32>) outs(%z : memref<1x32x6x30xf32>)
+  return
+}
+
+// -----
+
+// Few channels in many groups: lanes are pixels. What is added to something stays.
+// CHECK-LABEL: func.func @main
+// CHECK: call @conv_pixels_f32_1x1x6x40x1x1x3x3(
+// CHECK-NEXT: linalg.depthwise_conv_2d_nchw_chw
+func.func @main(%x: memref<1x8x8x42xf32>, %w: memref<8x3x3xf32>, %y: memref<1x8x6x40xf32>, %z: memref<1x8x6x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x8x6x40xf32>)
+  linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x8x42xf32>, memref<8x3x3xf32>) outs(%y : memref<1x8x6x40xf32>)
+  linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x8x42xf32>, memref<8x3x3xf32>) outs(%z : memref<1x8x6x40xf32>)
+  return
+}
+
+// -----
+
+// An input that is written between its copy and the convolution is read from the copy.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[^:]*]]: memref<1x8x6x40xf32>
+// CHECK: linalg.fill ins(%{{.*}}) outs(%[[P:.*]] : memref<1x8x6x42xf32>)
+// CHECK: memref.copy %[[X]]
+// CHECK: linalg.fill ins(%{{.*}}) outs(%[[X]]
+// CHECK: call @conv_pixels_f32_1x1x4x40x1x1x3x3(%[[P]],
+func.func @main(%x: memref<1x8x6x40xf32>, %w: memref<8x3x3xf32>, %y: memref<1x8x4x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %p = memref.alloc() : memref<1x8x6x42xf32>
+  linalg.fill ins(%zero : f32) outs(%p : memref<1x8x6x42xf32>)
+  %middle = memref.subview %p[0, 0, 0, 1] [1, 8, 6, 40] [1, 1, 1, 1]
+    : memref<1x8x6x42xf32> to memref<1x8x6x40xf32, strided<[2016, 252, 42, 1], offset: 1>>
+  memref.copy %x, %middle : memref<1x8x6x40xf32> to memref<1x8x6x40xf32, strided<[2016, 252, 42, 1], offset: 1>>
+  linalg.fill ins(%zero : f32) outs(%x : memref<1x8x6x40xf32>)
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x8x4x40xf32>)
+  linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x8x6x42xf32>, memref<8x3x3xf32>) outs(%y : memref<1x8x4x40xf32>)
+  return
+}

@@ -1,0 +1,310 @@
+"""Lower convolutions: those on memrefs, and poolings, become calls of vector kernels, made for their shapes.
+
+Before:
+    linalg.fill ins(%zero : f32) outs(%p : memref<1x64x58x58xf32>)
+    memref.copy %x, %middle : memref<1x64x56x56xf32> to memref<1x64x56x56xf32, strided<...>>   // a subview of %p
+    linalg.generic ins(%bias : memref<64xf32>) outs(%y : memref<1x64x56x56xf32>) { linalg.yield %in : f32 }
+    linalg.conv_2d_nchw_fchw ins(%p, %w : ...) outs(%y : memref<1x64x56x56xf32>)
+After:
+    call @conv_filters_f32_64x56x56x64x3x3(%x, %w, %y, %bias, %buffer0, %buffer1)
+
+What the sums start from (a constant, or the bias of each filter) and padding by a constant are folded into the kernel.
+Kernels are shared by convolutions of equal shapes, layouts and forms. A convolution that adds to what its out holds, or
+that no kernel fits, is left to mlirml-lower-loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, linalg, mlir, operations, parse
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.schedules.conv import Problem, match_convolution, static_strides
+from mlirml.pipelines.schedules.conv_filters import FilterKernel
+from mlirml.pipelines.schedules.conv_frame import Argument, Kernel
+from mlirml.pipelines.schedules.conv_pixels import PixelKernel
+from mlirml.pipelines.schedules.conv_plan import Plan, plan
+from mlirml.pipelines.schedules.nest import root
+
+_CONCURRENT = ("scf.parallel", "scf.forall")
+_VIEWS = ("memref.expand_shape", "memref.collapse_shape", "memref.subview", "memref.cast", "memref.reinterpret_cast")
+
+
+@register
+@dataclass(frozen=True)
+class LowerConvPass(Pass):
+    """Replace convolutions and poolings on memrefs by calls of kernels. `vector_bits` is the width of a register."""
+
+    name = "mlirml-lower-conv"
+    vector_bits: int = 256
+
+    def run(self, module: mlir.Operation) -> None:
+        library = Library(module)
+        for op in [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]:
+            try:
+                match = match_call(op, self.vector_bits)
+            except NoMatch:
+                continue
+            with op.location:
+                build_call(op, match, library)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an out holds before: a scalar everywhere, or the elements of `bias` by filter; `op` writes it."""
+
+    op: mlir.Operation
+    scalar: str
+    bias: mlir.Value | None
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The padded input is `source` in the middle of `filler`; the operations that write it are not needed any more."""
+
+    source: mlir.Value
+    filler: str
+    low: tuple[int, ...]
+    ops: tuple[mlir.Operation, ...]
+
+
+@dataclass(frozen=True)
+class CallMatch:
+    """What a convolution is replaced by."""
+
+    problem: Problem
+    plan: Plan
+    operands: tuple[tuple[str, mlir.Value], ...]
+    start: Start
+    filler: str
+    dead: tuple[mlir.Operation, ...]
+
+
+def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
+    """Look at an operation; raises `NoMatch` when it is to be lowered to loops."""
+    problem = match_convolution(op)
+    check_place(op)
+    start = match_start(op, problem)
+    x, w, out = op.operands
+    padding = match_padding(op, x)
+    filler, dead = "0", ()
+    if padding is not None:
+        problem = match_convolution(op, padding.source, padding.low)
+        x, filler, dead = padding.source, padding.filler, padding.ops
+    operands = [("x", x), *([("w", w)] if problem.product else []), ("out", out)]
+    if start.bias is not None:
+        operands.append(("bias", start.bias))
+    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead)
+
+
+def check_place(op: mlir.Operation) -> None:
+    """`NoMatch` where there is no room for scratch buffers: outside of @main, or in a parallel loop."""
+    around = op.parent.operation
+    while around.name != "func.func":
+        if around.name in _CONCURRENT:
+            raise NoMatch("it stands in a parallel loop")
+        around = around.parent.operation
+    if mlir.StringAttr(around.attributes["sym_name"]).value != "main":
+        raise NoMatch("it stands outside of @main")
+
+
+def match_start(op: mlir.Operation, problem: Problem) -> Start:
+    """The operation right before that fills the out; `NoMatch` when the out holds anything else."""
+    out = op.operands[2]
+    writer = last_user(op, out)
+    if writer is None:
+        raise NoMatch("it is not known what the out holds")
+    if writer.name == "linalg.fill":
+        scalar = literal(writer.operands[0])
+        if scalar is not None:
+            return Start(writer, scalar, None)
+    if writer.name == "linalg.generic" and len(writer.operands) == 2 and writer.operands[1] == out and problem.product:
+        bias = writer.operands[0]
+        body = writer.regions[0].blocks[0]
+        is_copy = list(block_ops(body)[-1].operands) == [body.arguments[0]]
+        maps = [attribute.value for attribute in writer.attributes["indexing_maps"]]
+        fits = is_copy and isinstance(bias.type, mlir.MemRefType) and is_bias(maps, bias, op, problem)
+        if fits and not is_touched(bias, writer, op):
+            return Start(writer, "0", bias)
+    raise NoMatch("the out holds something else than a constant or a bias")
+
+
+def is_bias(maps: list[mlir.AffineMap], bias: mlir.Value, op: mlir.Operation, problem: Problem) -> bool:
+    """Whether a broadcast gives each filter of each group its own element, in order."""
+    out_map = linalg.get_indexing_maps(op)[2].value
+    weights = linalg.get_indexing_maps(op)[1].value
+    if maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
+        return False
+    in_w = {e.position for e in weights.results if isinstance(e, mlir.AffineDimExpr)}
+    chosen = [axis for axis, e in enumerate(out_map.results) if e.position in in_w]
+    read = [e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in maps[0].results]
+    elements = 1
+    for size in bias.type.shape:
+        elements *= size
+    sizes = [op.operands[2].type.shape[axis] for axis in chosen]
+    wanted = [axis for axis, size in zip(chosen, sizes) if size > 1]
+    given = [axis for axis, size in zip(read, bias.type.shape) if size > 1]
+    contiguous = isinstance(bias.type.layout, mlir.AffineMapAttr)
+    return wanted == given and contiguous and str(bias.type.element_type) == problem.element
+
+
+def literal(value: mlir.Value) -> str | None:
+    """A constant as text, without its type."""
+    owner = defining_op(value)
+    if owner is None or owner.name != "arith.constant":
+        return None
+    return str(owner.attributes["value"]).partition(" : ")[0]
+
+
+def last_user(op: mlir.Operation, value: mlir.Value) -> mlir.Operation | None:
+    """The last operation of the block before `op` that touches `value`; None where other names of it may be used."""
+    owner = defining_op(value)
+    if owner is not None and owner.name in ("memref.expand_shape", "memref.collapse_shape"):
+        source = owner.operands[0]
+        if sum(1 for _ in source.uses) != 1:
+            return None
+        above = defining_op(source)
+        if above is not None and above.name != "memref.alloc":
+            return None
+    elif owner is not None and owner.name != "memref.alloc":
+        return None
+    last = None
+    for use in value.uses:
+        user = use.owner.operation
+        if user.block != op.block:
+            return None
+        if any(isinstance(r.type, mlir.MemRefType) for r in user.results) and user.is_before_in_block(op):
+            return None
+        if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
+            last = user
+    return last
+
+
+def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
+    """The fill and the copy that make a padded input which only `op` reads."""
+    allocation = defining_op(x)
+    if allocation is None or allocation.name != "memref.alloc":
+        return None
+    users = [use.owner.operation for use in x.uses]
+    fills = [u for u in users if u.name == "linalg.fill"]
+    views = [u for u in users if u.name == "memref.subview"]
+    if len(users) != 3 or len(fills) != 1 or len(views) != 1 or any(u.block != op.block for u in users):
+        return None
+    inner = [use.owner.operation for use in views[0].results[0].uses]
+    if len(inner) != 1 or inner[0].name != "memref.copy" or inner[0].block != op.block:
+        return None
+    copy, filler = inner[0], literal(fills[0].operands[0])
+    source = copy.operands[0]
+    low = list(mlir.DenseI64ArrayAttr(views[0].attributes["static_offsets"]))
+    steps = list(mlir.DenseI64ArrayAttr(views[0].attributes["static_strides"]))
+    in_order = fills[0].is_before_in_block(copy) and copy.is_before_in_block(op)
+    if filler is None or copy.operands[1] != views[0].results[0] or not in_order or set(steps) != {1}:
+        return None
+    if len(source.type.shape) != len(low) or len(views[0].operands) != 1:
+        return None
+    try:
+        static_strides(source.type)
+    except NoMatch:
+        return None
+    if is_touched(source, copy, op):
+        return None
+    return Padding(source, filler, tuple(low), (copy, views[0], fills[0], allocation))
+
+
+def is_touched(value: mlir.Value, first: mlir.Operation, last: mlir.Operation) -> bool:
+    """Whether an operation between two others may touch the buffer of `value`."""
+    users = touching(value, last.block)
+    return any(first.is_before_in_block(user) and user.is_before_in_block(last) for user in users)
+
+
+def touching(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
+    """The operations of a block that may touch the buffer of `value`, through any view of it."""
+    todo, seen = [root(value)], set()
+    while todo:
+        current = todo.pop()
+        for use in current.uses:
+            user = use.owner.operation
+            for result in user.results:
+                if isinstance(result.type, mlir.MemRefType) and result not in seen:
+                    seen.add(result)
+                    todo.append(result)
+            while user.block != block:
+                if user.parent is None:
+                    break
+                user = user.parent.operation
+            else:
+                if user.name not in _VIEWS:
+                    yield user
+
+
+class Library:
+    """The kernels of a module, one for each distinct convolution."""
+
+    def __init__(self, module: mlir.Operation) -> None:
+        self.block = module.regions[0].blocks[0]
+        symbols = [op.attributes["sym_name"] for op in block_ops(self.block) if "sym_name" in op.attributes]
+        self._names = {mlir.StringAttr(symbol).value for symbol in symbols}
+        self._kernels: dict[object, tuple[str, tuple[str, ...]]] = {}
+
+    def kernel(self, match: CallMatch, location: mlir.Location) -> tuple[str, tuple[str, ...]]:
+        """The name and the types of the buffers of the kernel that does what `match` asks."""
+        arguments = {name: argument(value) for name, value in match.operands}
+        key = (match.problem, match.plan, tuple(arguments.items()), match.filler, match.start.scalar)
+        if key not in self._kernels:
+            name = self._fresh(match)
+            kernel: Kernel
+            if match.plan.kernel == "filters":
+                kernel = FilterKernel(match.problem, match.plan, arguments, match.filler).build(name)
+            else:
+                initial = match.start.scalar
+                kernel = PixelKernel(match.problem, match.plan, arguments, match.filler, initial).build(name)
+            parsed = parse(kernel.text, location.context)
+            function = block_ops(parsed.body)[0]
+            for op in operations(function):
+                op.location = location
+            function.detach_from_parent()
+            self.block.append(function)
+            self._kernels[key] = name, kernel.buffers
+        return self._kernels[key]
+
+    def _fresh(self, match: CallMatch) -> str:
+        p = match.problem
+        sizes = [p.filters.size, *(s.count for s in p.slides), p.channels.size, *(s.kernel for s in p.slides)]
+        base = f"conv_{match.plan.kernel}_{p.element}_{'x'.join(map(str, sizes))}"
+        names = (base if number == 0 else f"{base}_{number}" for number in range(len(self._names) + 1))
+        name = next(name for name in names if name not in self._names)
+        self._names.add(name)
+        return name
+
+
+def argument(value: mlir.Value) -> Argument:
+    """How a kernel takes a memref."""
+    kind = value.type
+    strides, offset = kind.get_strides_and_offset()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
+    return Argument(str(kind), str(kind.element_type), offset, span)
+
+
+def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
+    """Replace `op` by a call of its kernel."""
+    name, buffers = library.kernel(match, op.location)
+    with mlir.InsertionPoint(op):
+        operands = [value for _, value in match.operands]
+        scratch = allocate(op, buffers)
+        emit.create("func.call", [*operands, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
+    op.erase()
+    match.start.op.erase()
+    for dead in match.dead:
+        dead.erase()
+
+
+def allocate(op: mlir.Operation, kinds: tuple[str, ...]) -> list[mlir.Value]:
+    """Scratch buffers at the top level of the function, for mlirml-plan-buffers."""
+    place = op
+    while place.parent.operation.name != "func.func":
+        place = place.parent.operation
+    attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+    with mlir.InsertionPoint(place):
+        return [emit.value("memref.alloc", (), mlir.Type.parse(kind), **attributes) for kind in kinds]
