@@ -13,7 +13,7 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-OPTIMIZE = "canonicalize,cse,mlirml-fuse,canonicalize,cse"
+OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-schedule-contract{{{contract}}},mlirml-bufferize,mlirml-widen-bools,mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,"
@@ -22,13 +22,13 @@ SCHEDULE = (
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,mlirml-lower-parallel,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,mlirml-lower-parallel,"
     "mlirml-emit-entry"
 )
 PASSES = (
-    "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_conv", "lower_loops",
-    "plan_buffers", "outline_parallel", "split_function", "lower_asserts", "expand_math", "lower_parallel",
-    "emit_entry",
+    "fold_contract", "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_conv",
+    "lower_loops", "plan_buffers", "outline_parallel", "split_function", "lower_asserts", "expand_math",
+    "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 

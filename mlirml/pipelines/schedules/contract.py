@@ -17,11 +17,11 @@ CONTRACTIONS = frozenset(
     ]
 )
 _PRODUCTS = {"arith.mulf": "arith.addf", "arith.muli": "arith.addi"}
-_CASTS = frozenset(
+CASTS = frozenset(
     "arith." + name for name in ["extf", "extsi", "extui", "fptosi", "fptoui", "sitofp", "truncf", "trunci", "uitofp"]
 )
 _WIDER = {"f16": "f32", "bf16": "f32", "i8": "i32", "i16": "i32"}
-_ELEMENTS = frozenset(["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"])
+ELEMENTS = frozenset(["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"])
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _match_body(op: mlir.Operation, elements: Sequence[str]) -> tuple[str, tuple
     if set(chains) != {0, 1}:
         raise NoMatch("the body does not multiply its two inputs")
     body = elements[2]
-    if body not in _ELEMENTS or not set(elements) <= _ELEMENTS:
+    if body not in ELEMENTS or not set(elements) <= ELEMENTS:
         raise NoMatch(f"no kernel for {' x '.join(elements)}")
     widen = (Cast("arith.extf" if "f" in body else "arith.extsi", body, _WIDER[body]),) if body in _WIDER else ()
     return _WIDER.get(body, body), (chains[0] + widen, chains[1] + widen)
@@ -145,7 +145,7 @@ def _cast_chain(value: mlir.Value) -> tuple[int, tuple[Cast, ...]]:
     casts: list[Cast] = []
     while not isinstance(value, mlir.BlockArgument):
         op = value.owner
-        if op.name not in _CASTS or "roundingmode" in op.attributes:
+        if op.name not in CASTS or "roundingmode" in op.attributes:
             raise NoMatch(f"the body multiplies a {op.name}")
         casts.insert(0, Cast(op.name, str(op.operands[0].type), str(value.type)))
         value = op.operands[0]

@@ -43,8 +43,7 @@ class PanelKernel(TileKernel):
         """The whole function."""
         schedule, compute = self.schedule, self.problem.compute
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
-        blocks = min(schedule.kc, self.problem.k_size) > K_BLOCK and "f" in compute
-        self.multiply = self._share(product_function(compute, schedule.mr, schedule.nr, schedule.lanes, stride, blocks))
+        self.multiply = self._share(product_function(compute, schedule.mr, schedule.nr, schedule.lanes, stride))
         return super().build(name)
 
     @property
@@ -139,7 +138,12 @@ class PanelKernel(TileKernel):
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
             a_at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
             b_at = self._b_at(work, t)
-            self.frame.call(self.multiply, [a, e.at(a_at), b, e.at(b_at), e.at(work.k_size), tile.name], types)
+            with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
+                e.store(e.zeros(self._write_lanes, compute), tile, at, self._write_lanes)
+            with e.loop(0, work.k_size, K_BLOCK, "pk") as k:
+                left = e.minimum(K_BLOCK, work.k_size - k)
+                places = e.at(a_at + k * self.rows.width), e.at(b_at + k * self.panel_width)
+                self.frame.call(self.multiply, [a, places[0], b, places[1], e.at(left), tile.name], types)
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
             place = work.place.step(self.problem.m, row).step(self.problem.n, column)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width

@@ -21,8 +21,10 @@ CHUNKS = 32
 """The most parts that get packing buffers of their own."""
 PACKED_B_BYTES = 8 << 20
 PACKED_A_BYTES = 8 << 20
-_PANEL_TILES = {32: ((6, 4), (8, 3), (12, 2)), 16: ((6, 2), (4, 3))}
+_PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
 """Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
+BIG_WORK = 1 << 27
+"""Multiply-adds that are worth a register tile of their own, which other kernels of the module do not share."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ def wanted_packing(problem: Problem, machine: Machine) -> str:
     pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
     pack_a = pack_a or "a" in required or bool(problem.a.casts)
     pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > 12)
+    # Transposing a panel of b takes much code: the kernel that shares it with others packs both.
+    pack_a = pack_a or ("b" in required and len(problem.k) == 1 and m >= 4)
     return ("a" if pack_a else "") + ("b" if pack_b else "")
 
 
@@ -266,7 +270,8 @@ def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
         panel = nr * size * problem.k_size
         return elements * (1.0 if panel <= machine.l2_bytes * 5 // 8 else 1.03)
 
-    mr, vectors = min(options, key=cost)
+    most = min(map(cost, options)) * (1.02 if problem.work >= BIG_WORK else 1.12)
+    mr, vectors = next(tile for tile in options if cost(tile) <= most)
     return mr, vectors * lanes
 
 
@@ -310,7 +315,7 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int) -> flo
             memory = 2.0 * -(-width // line) if line else 0.0
             cost += count * panels * (max(arithmetic, 4.0) + 0.15 * (rows + len(parts)) + around + memory)
             kinds += 1
-    return cost * (1 + 0.01 * kinds)
+    return cost * (1 + 0.04 * kinds)
 
 
 def _cut(size: int, width: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mlirml.pipelines.schedules.contract import Cast
 from mlirml.pipelines.schedules.contract_kernel import add, convert, fused_multiply_add
 from mlirml.pipelines.schedules.contract_pack import transpose
-from mlirml.pipelines.schedules.contract_plan import K_BLOCK, Piece, pieces
+from mlirml.pipelines.schedules.contract_plan import Piece, pieces
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector
 
 _ANY = 1 << 40
@@ -30,10 +30,10 @@ def _finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 
-def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, blocks: bool) -> tuple[str, str]:
-    """tile[mr][nr] = sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
+def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int) -> tuple[str, str]:
+    """tile[mr][nr] += sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
 
-    It takes a, where its panel starts, the same of b, how many k, and the tile. `blocks`: sums are cut into blocks.
+    It takes a, where its panel starts, the same of b, how many k, and the tile.
     """
     e = Emitter()
     parts = pieces(nr, lanes)
@@ -49,19 +49,10 @@ def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, bl
     def step(k: Index, totals: list[str]) -> list[str]:
         return _outer_product(e, (a, _symbol("%a_at") + k * mr), (b, _symbol("%b_at") + k * width), mr, parts, totals)
 
-    if not blocks:
-        for place, total, count in zip(places, e.carry((0, _symbol("%size"), 1), zeros, kinds, step), lanes_of):
-            e.store(total, tile, place, count)
-    else:
-        least = min(lanes_of)
-        with e.loop(0, size, least, "at") as at:
-            e.store(e.zeros(least, compute), tile, at, least)
-        with e.loop(0, _symbol("%size"), K_BLOCK, "pc") as first:
-            last = e.minimum(first + K_BLOCK, _symbol("%size"))
-            totals = e.carry((first, last, 1), zeros, kinds, step)
-            for place, total, count, kind in zip(places, totals, lanes_of, kinds):
-                e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
-    name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_blocks" if blocks else "")
+    totals = e.carry((0, _symbol("%size"), 1), zeros, kinds, step)
+    for place, total, count, kind in zip(places, totals, lanes_of, kinds, strict=True):
+        e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
+    name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}"
     memory = f"memref<{compute}>"
     parameters = [f"%a: {memory}", "%a_at: index", f"%b: {memory}", "%b_at: index", "%size: index"]
     return _finish(e, name, [*parameters, f"%tile: {tile.type}"])
@@ -136,16 +127,27 @@ def _pack_squares(
     e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool
 ) -> None:
     """Load vectors along k, transpose squares, store vectors along the rows. Rows that are missing repeat the last."""
+    whole_squares = width // lanes * lanes
     last = _symbol("%rows") - 1
-    rows = [_symbol("%a_at") + e.product(e.minimum(row, last), _symbol("%row_step")) for row in range(width)]
+    if whole_squares:
+        with e.loop(0, whole_squares, lanes, "square") as first:
+            _pack_square(e, here, there, casts, (first, lanes, last), room, lanes, whole)
+    if width > whole_squares:
+        _pack_square(e, here, there, casts, (Index.of(whole_squares), width - whole_squares, last), room, lanes, whole)
+
+
+def _pack_square(
+    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], rows: tuple[Index, int, Index], room: int, lanes: int,
+    whole: bool,
+) -> None:  # fmt: skip
+    """`rows`: the first, how many, and the last that there is."""
+    first, count, last = rows
+    places = [_symbol("%a_at") + e.product(e.minimum(first + row, last), _symbol("%row_step")) for row in range(count)]
+    (part,) = pieces(count, lanes)
     with e.loop(0, _symbol("%size"), lanes, "k") as k:
-        columns: list[tuple[Piece, list[str]]] = []
-        for part in pieces(width, lanes):
-            square = []
-            for row in rows[part.offset : part.offset + part.valid]:
-                value = e.load(here, row + k, lanes, None if whole else _symbol("%size") - k)
-                square.append(convert(e, value, casts, lanes))
-            columns.append((part, transpose(e, square, part.lanes, lanes, there.element)))
-        for step in range(lanes):
-            for part, values in columns:
-                e.store(values[step], there, _symbol("%room_at") + (k + step) * room + part.offset, part.lanes)
+        square = []
+        for place in places:
+            value = e.load(here, place + k, lanes, None if whole else _symbol("%size") - k)
+            square.append(convert(e, value, casts, lanes))
+        for step, value in enumerate(transpose(e, square, part.lanes, lanes, there.element)):
+            e.store(value, there, _symbol("%room_at") + (k + step) * room + first, part.lanes)
