@@ -22,8 +22,8 @@ SCHEDULE = (
 LOWER = (
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,mlirml-lower-parallel,"
-    "mlirml-emit-entry"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,"
+    "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
     "fold_contract", "fuse", "schedule_contract", "bufferize", "widen_bools", "lower_contract", "lower_conv",
