@@ -39,8 +39,8 @@ operation; sums and contractions of them add up in f32.
 
 Python's operators, in-place ones too, indexing with slices, integers, integer arrays and masks known when tracing,
 stores there and under any mask, `ufunc.at`, `astype`, `copy`, `.T` and the methods named here work as in NumPy. An
-index that is known only when the program runs is checked then; the `IndexError` names the line. `x.at[index].set(v)`, `add`,
-`subtract`, `multiply`, `min`, `max` and `get` (`mlirml.numpy.at(x)` for real arrays) give a new array instead.
+index that is known only when the program runs is checked then; the `IndexError` names the line. `x.at[index].set(v)`,
+`add`, `subtract`, `multiply`, `min`, `max` and `get` (`mlirml.numpy.at(x)` for real arrays) give a new array instead.
 """
 
 

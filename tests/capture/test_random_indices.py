@@ -51,7 +51,7 @@ def expressions(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...], list[Any]]
             axis += draw(st.integers(0, len(shape) - axis))
             continue
         axis += 1
-        if kind == "slice" or (size == 0 and 0 not in common):
+        if kind == "slice" or size == 0:
             bound = st.none() | st.integers(-5, 5)
             items.append(slice(draw(bound), draw(bound), draw(st.sampled_from([None, 1, 2, -1, -2]))))
         elif kind in ("integer", "place") and size:
@@ -83,10 +83,7 @@ def test_any_index(expression: Any, random: Any) -> None:
     note(f"x{list(shape)}[{index}], {arguments}")
     x = np.array([random.randrange(-50, 50) for _ in range(int(np.prod(shape)))], np.float64).reshape(shape)
     real = tuple(arguments[item.number] if isinstance(item, Place) else item for item in index)
-    try:
-        picked = x[real]
-    except IndexError:  # positions that are empty along an empty axis, which NumPy refuses only at times
-        return
+    picked = x[real]
     values = np.array([random.randrange(-50, 50) for _ in range(picked.size)], np.float64).reshape(picked.shape)
 
     def f(x: Any, values: Any, arguments: Any) -> Any:

@@ -1,0 +1,78 @@
+"""Indexing in the bodies of loops and branches: checks run on the thread that called, and loops store in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.oracle import TARGETS, check
+
+X = np.arange(24.0).reshape(6, 4)
+I = np.array([1, 5, -1])  # noqa: E741
+
+
+def test_rows_and_elements_by_the_loop_variable() -> None:
+    def f(x: Any, i: Any) -> Any:
+        def body(k: Any, carry: Any) -> Any:
+            total, y = carry
+            y[k] = x[-k - 1] + total
+            y[k, 1:] += x[k, 0]
+            y[0, 0] = y[k, k - k]
+            return total + x[k, 2] + x[i[k % 3], 1], y
+
+        return ml.fori_loop(0, 6, body, (0.0, np.zeros((6, 4))))
+
+    check(f, X, I)
+
+
+def test_gathers_and_scatters_in_a_scan() -> None:
+    def f(x: Any, places: Any) -> Any:
+        def step(counts: Any, row: Any) -> Any:
+            np.add.at(counts, row, 1)
+            counts[row[0]] = 0
+            return counts, (x[row], x[row[1]].at[row % 4].add(1))
+
+        return ml.scan(step, np.zeros(6, np.int64), places)
+
+    check(f, X, np.array([[0, 1, 1], [2, 1, 5], [-1, -1, 3]])) if hasattr(np.ndarray, "at") else None
+    given = ml.compile(f)(X, np.array([[0, 1, 1], [2, 1, 5], [-1, -1, 3]]))
+    same = ml.compile(f, "reference")(X, np.array([[0, 1, 1], [2, 1, 5], [-1, -1, 3]]))
+    assert given[0].tolist() == same[0].tolist() == [0, 3, 0, 1, 0, 0]
+    assert (given[1][0] == X[[[0, 1, 1], [2, 1, 5], [-1, -1, 3]]]).all()
+    assert (given[1][1] == same[1][1]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_check_in_a_loop_fails_once(target: str) -> None:
+    compiled = ml.compile(lambda x, n: ml.fori_loop(0, n, lambda k, s: s + x[k, 0], 0.0), target)
+    assert compiled(X, 6) == X[:, 0].sum()
+    for _ in range(2):
+        with pytest.raises(ml.IndexOutOfBoundsError, match="the index is out of bounds for axis 0 with size 6"):
+            compiled(X, 8)
+    assert compiled(X, 2) == 4
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_check_in_a_branch_counts_if_the_branch_runs(target: str) -> None:
+    compiled = ml.compile(lambda x, i: ml.cond(i < 6, lambda: x[i], lambda: x[0]), target)
+    assert (compiled(X, 9) == X[0]).all()
+    assert (compiled(X, 5) == X[5]).all()
+    with pytest.raises(ml.IndexOutOfBoundsError):
+        compiled(X, -7)
+
+
+def test_a_view_of_a_loop_stays_there() -> None:
+    def f(x: Any) -> Any:
+        kept = []
+
+        def body(k: Any, s: Any) -> Any:
+            kept.append(x[k])
+            return s + kept[0][0]
+
+        return ml.fori_loop(0, 3, body, 0.0) + kept[0]
+
+    with pytest.raises(ml.LeakedTracerError, match="is used outside of"):
+        ml.compile(f)(X)
