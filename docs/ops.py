@@ -9,7 +9,7 @@ import numpy as np
 import mlirml.nn
 import mlirml.numpy
 from mlirml.dialects.ops import OPS, OpDef
-from mlirml.dialects.ops.registry import BOOL, NN, SIGNED, UNSIGNED
+from mlirml.dialects.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
 PAGE = Path(__file__).with_name("ops.md")
 KINDS = {
@@ -26,16 +26,19 @@ KINDS = {
     "numeric": "Numeric functions",
 }
 # The columns: a heading and the dtypes that it stands for.
-COLUMNS = {"bool": BOOL, "int": SIGNED, "uint": UNSIGNED, "f16 bf16": ("f16", "bf16"), "f32 f64": ("f32", "f64")}
+COLUMNS = {
+    "bool": BOOL, "int": SIGNED, "uint": UNSIGNED, "f16 bf16": ("f16", "bf16"), "f32 f64": ("f32", "f64"),
+    "complex": COMPLEX,
+}  # fmt: skip
 
 HEAD = """\
 # What is compiled
 
 Written by `python docs/ops.py` from the records in `mlirml/dialects/ops`; the tests compare each of them with NumPy in
-the dtypes marked here. `int` is i8, i16, i32 and i64, `uint` is u8, u16, u32 and u64, bf16 is `ml_dtypes.bfloat16`. A
-blank is a dtype that NumPy refuses or converts first, such as integers to floats for `np.arctan`; that is done here
-too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in f32 and rounded after each
-operation; sums and contractions of them add up in f32.
+the dtypes marked here. `int` is i8, i16, i32 and i64, `uint` is u8, u16, u32 and u64, `complex` is c64 and c128, bf16
+is `ml_dtypes.bfloat16`. A blank is a dtype that NumPy refuses or converts first, such as integers to floats for
+`np.arctan`; that is done here too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in
+f32 and rounded after each operation; sums and contractions of them add up in f32.
 
 Python's operators, in-place ones too, indexing with slices, integers, integer arrays and masks known when tracing,
 stores there and under any mask, `ufunc.at`, `astype`, `copy`, `.T` and the methods named here work as in NumPy. An
@@ -70,7 +73,7 @@ def row(record: OpDef) -> str:
     """The line of a record."""
     marks = []
     for dtypes in COLUMNS.values():
-        supported = [d for d in dtypes if d in record.dtypes]
+        supported = [d for d in dtypes if d in record.takes]
         marks.append("yes" if len(supported) == len(dtypes) else " ".join(supported))
     text = " ".join(record.doc.split("\n\n")[0].split()).replace("|", "\\|").replace("**", "\\*\\*")
     return f"| {names(record)} | {' | '.join(marks)} | {text} |"

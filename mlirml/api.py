@@ -463,6 +463,8 @@ def _exact(value: Any) -> Any:
     """A static argument such that equal means the same to the function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
     if type(value) is tuple:
         return tuple, tuple(map(_exact, value))
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
     return type(value), value.hex() if type(value) is float else value
 
 

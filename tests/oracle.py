@@ -78,7 +78,7 @@ def difference_of(given: np.ndarray, expected: np.ndarray, rtol: float = 0.0) ->
         return f"shape {given.shape}, expected {expected.shape}"
     wrong = ~same_elements(given, expected)
     if rtol and wrong.any():
-        wide = [x.astype(np.float64) for x in (given, expected)]
+        wide = [x.astype(np.result_type(x.dtype, np.float64)) for x in (given, expected)]
         finite = np.isfinite(wide[0]) & np.isfinite(wide[1])
         largest = np.max(np.abs(wide[1]), where=finite, initial=0.0)
         with np.errstate(invalid="ignore"):
@@ -92,6 +92,8 @@ def difference_of(given: np.ndarray, expected: np.ndarray, rtol: float = 0.0) ->
 
 def same_elements(given: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Where two arrays of one dtype agree: equal with equal signs, or both NaN."""
+    if expected.dtype.kind == "c":
+        return same_elements(given.real, expected.real) & same_elements(given.imag, expected.imag)
     equal: np.ndarray = given == expected
     if expected.dtype.kind in "biu":
         return equal

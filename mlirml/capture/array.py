@@ -18,9 +18,9 @@ from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import Index, parse_index
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
-from mlirml.dialects.dtypes import as_dtype, check_integer, describe
+from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
-from mlirml.dialects.ops.views import Broadcast, Reshape, Select, Transpose, ViewOp, check_order
+from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, check_order
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -110,7 +110,10 @@ class Traced:
     @property
     def dtype(self) -> np.dtype:
         """Element type."""
-        return self._cell.value.dtype
+        dtype = self._cell.value.dtype
+        if dtype.kind == "c" and any(isinstance(view, Part) for view in self._views):
+            return part_dtype(dtype)
+        return dtype
 
     @property
     def ndim(self) -> int:
@@ -149,8 +152,39 @@ class Traced:
 
     @property
     def real(self) -> Traced:
-        """The array itself."""
-        return self
+        """The real parts, a view; of a real array the array itself."""
+        return self._part("real")
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        with at_user_line():
+            self._part("real")._assign(value)
+
+    @property
+    def imag(self) -> Traced:
+        """The imaginary parts, a view; of a real array zeros, which cannot be stored into."""
+        if self.dtype.kind == "c":
+            return self._part("imag")
+        zeros = self._trace.known(np.broadcast_to(np.zeros((), self.dtype), self._shape), scalar=self._scalar)
+        zeros._cell.frozen = "the imaginary part of a real array is read-only"
+        return zeros
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        with at_user_line():
+            if self.dtype.kind != "c":
+                raise DTypeError("a real array has no imaginary part to set", help="convert it: `x.astype(complex)`")
+            self._part("imag")._assign(value)
+
+    def _part(self, name: str) -> Traced:
+        if self.dtype.kind != "c":
+            return self
+        part = Part(self._shape, name)
+        if self._scalar:
+            return Traced(
+                self._trace, Cell(Traced(self._trace, self._cell, (*self._views, part))._contents()), scalar=True
+            )
+        return Traced(self._trace, self._cell, (*self._views, part), ambiguous=self._ambiguous)
 
     @property
     def at(self) -> Any:
@@ -409,6 +443,7 @@ class Traced:
         known = value._known() if isinstance(value, Traced) else value
         if type(known) is int:
             check_integer("assignment", known, self.dtype)
+        self._check_part(value)
         if isinstance(self._cell.value, np.ndarray) and known is not None and not _has_traced(known):
             array = np.asarray(known)
             try:
@@ -436,6 +471,15 @@ class Traced:
         if isinstance(operand, Value):
             operand = trace.builder.reshape(operand, shape)
         self._write(trace.builder.broadcast(operand, self._shape, self.dtype))
+
+    def _check_part(self, value: Any) -> None:
+        """Storing complex numbers into a real array: NumPy refuses Python's, and warns of others."""
+        if self.dtype.kind in "cb" or not is_complex_object(value):
+            return
+        if isinstance(value, complex) and not isinstance(value, np.generic):
+            raise DTypeError(f"assignment: a complex number cannot be stored into {self._describe()}", help=_REAL_PART)
+        if isinstance(self._cell.value, np.ndarray):
+            self._trace.builder.warn_of_discarded_parts()
 
     # Methods that have no op record.
 
@@ -478,12 +522,6 @@ class Traced:
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes or None
         result: Traced = self._trace.call_method("transpose", self, (order,), {})
         return result
-
-    def conj(self) -> Traced:
-        """A copy."""
-        return self.copy()
-
-    conjugate = conj
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -572,6 +610,7 @@ class Traced:
         return self._trace.call_function(function, args, kwargs)
 
 
+_REAL_PART = "store its real part, or make the array complex: `x.astype(complex)`"
 _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
 _ATTRIBUTE_HELP = {
     **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
@@ -580,7 +619,6 @@ _ATTRIBUTE_HELP = {
     "resize": "use `x.reshape(...)`, which returns the array",
     "sort": "sort outside, and pass the result as an argument",
     "argsort": "sort outside, and pass the result as an argument",
-    "imag": "the imaginary part of a real array is 0: `np.zeros_like(x)`",
 }
 
 
@@ -633,6 +671,14 @@ def _install_operators() -> None:
 
 
 _install_operators()
+
+
+def is_complex_object(x: Any) -> bool:
+    """`np.iscomplexobj`, for nested lists with traced items too."""
+    if isinstance(x, (list, tuple)):
+        return any(map(is_complex_object, x))
+    dtype = getattr(x, "dtype", None)
+    return isinstance(x, complex) or getattr(dtype, "kind", None) == "c"
 
 
 def _has_traced(value: Any) -> bool:

@@ -16,8 +16,8 @@ from mlirml.errors import ArgumentError, DTypeError
 class TensorSpec:
     """Shape and dtype of an array.
 
-    `weak` marks a Python bool, int or float, which gives way in promotion; `scalar` a NumPy scalar, which, unlike an
-    array of no dimension, cannot be stored into.
+    `weak` marks a Python bool, int, float or complex, which gives way in promotion; `scalar` a NumPy scalar, which,
+    unlike an array of no dimension, cannot be stored into.
     """
 
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     """The spec of one argument leaf; an error names the argument by `path`."""
     if isinstance(leaf, TensorSpec):
         return leaf
-    if type(leaf) in (bool, int, float):
+    if type(leaf) in (bool, int, float, complex):
         return TensorSpec((), np.dtype(type(leaf)), weak=True)
     array = as_array(leaf, path)
     return TensorSpec(array.shape, array.dtype, scalar=isinstance(leaf, np.generic))
@@ -61,10 +61,6 @@ def as_array(leaf: Any, path: str) -> np.ndarray:
         raise ArgumentError(
             f"argument `{path}` is a {type(leaf).__name__}, whose arithmetic differs from plain arrays",
             help="pass `np.asarray(x)`, for a masked array `x.filled(value)` and the mask",
-        )
-    if isinstance(leaf, complex):
-        raise DTypeError(
-            f"argument `{path}` is complex, which mlirml does not support yet", help="pass real and imaginary parts"
         )
     arrayish = isinstance(leaf, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(leaf, "__array__")
     if not arrayish and not hasattr(leaf, "__array_interface__") and not _has_buffer(leaf):
@@ -103,13 +99,15 @@ def _check_dtype(dtype: np.dtype, what: str) -> None:
         )
     advice = {
         "O": "object arrays hold Python objects; convert to a numeric dtype with `x.astype(float)`",
-        "c": "pass real and imaginary parts as two arrays",
         "g": "use float64: `x.astype(np.float64)`",
+        "G": "use complex128: `x.astype(np.complex128)`",
         "M": "use integers: `x.astype('int64')`",
         "m": "use integers: `x.astype('int64')`",
         "V": "pass the fields of a structured array one by one: `x['field']`",
     }
     raise DTypeError(
         f"{what} has dtype {dtype}, which mlirml does not compile",
-        help=advice.get(dtype.char if dtype.char in "gG" else dtype.kind, "use a bool, integer or float dtype"),
+        help=advice.get(
+            dtype.char if dtype.char in "gG" else dtype.kind, "use a bool, integer, float or complex dtype"
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,14 +15,16 @@ import numpy as np
 
 from mlirml.capture import picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
-from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced
+from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
-from mlirml.dialects.build import Builder, Check, Operand, Scalar, Value
+from mlirml.dialects.build import Check, Operand, Scalar, Value
+from mlirml.dialects.complex import ComplexBuilder
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
+from mlirml.dialects.ops.registry import COMPLEX, refuse_complex
 from mlirml.dialects.ops.views import ViewOp
 from mlirml.errors import (
     CaptureError,
@@ -62,7 +65,7 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.builder = Builder(lambda: user_location(3))
+        self.builder = ComplexBuilder(lambda: user_location(3))
         self.done = False
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
 
@@ -85,15 +88,13 @@ class Trace:
             if known is not None and known.shape == ():
                 return Scalar(known.dtype.type(known), weak=False)
             return x._read()
-        if type(x) in (bool, int, float):
+        if type(x) in (bool, int, float, complex):
             return Scalar(x)
         if isinstance(x, (list, tuple)):
             return self.lift(self.array(x))
         return self._lift_array(x)
 
     def _lift_array(self, x: Any) -> Operand:
-        if isinstance(x, complex):
-            raise DTypeError("complex numbers are not supported yet", help="compute real and imaginary parts apart")
         if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
             raise DTypeError(f"{_a(type(x).__name__)} is no array or number: {reprlib.repr(x)}")
         if has_own_arithmetic(x):
@@ -194,6 +195,8 @@ class Trace:
         elif record.composed:
             from mlirml.capture.namespace import Namespace
 
+            if COMPLEX[0] not in record.takes and any(map(is_complex_object, [*args, *kwargs.values()])):
+                raise refuse_complex(record.name)
             result = record.build(Namespace(self), *args, **kwargs)
         else:
             lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
@@ -347,7 +350,10 @@ class Trace:
             raise DTypeError(f"astype: dtype {dtype} is not supported")
         known = array._known()
         if known is not None and known.size <= FOLD_ELEMENTS:
-            with np.errstate(all="ignore"):
+            if known.dtype.kind == "c" and dtype.kind not in "cb":
+                self.builder.warn_of_discarded_parts()
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
                 return self.known(known.astype(dtype), scalar=array._scalar)
         value, c_order = self.builder.cast(array._read(), dtype), array._keeps_c_order()
         return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=array._scalar)
@@ -364,7 +370,7 @@ def _capture_error(error: Exception) -> CaptureError:
 def _is_weak(x: Any) -> bool:
     if isinstance(x, Traced):
         return isinstance(x._cell.value, Value) and x._cell.value.weak
-    return type(x) in (bool, int, float)
+    return type(x) in (bool, int, float, complex)
 
 
 def _is_foreign(x: Any) -> bool:
@@ -485,7 +491,8 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.select: picking.select,
     np.choose: picking.choose,
     np.ix_: picking.ix_,
-    np.real: lambda trace, val: val,
+    np.real: lambda trace, val: val.real,
+    np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
     np.ones_like: lambda trace, *a, **k: _like(trace, np.ones_like, *a, **_creation(k)),
     np.empty_like: lambda trace, *a, **k: _like(trace, np.empty_like, *a, **_creation(k)),
@@ -499,8 +506,8 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     ),
     np.array_equal: _array_equal,
     np.allclose: _allclose,
-    np.iscomplexobj: lambda trace, x: False,
-    np.isrealobj: lambda trace, x: True,
+    np.iscomplexobj: lambda trace, x: is_complex_object(x),
+    np.isrealobj: lambda trace, x: not is_complex_object(x),
     np.result_type: lambda trace, *a: np.result_type(*(x.dtype if isinstance(x, Traced) else x for x in a)),
     np.may_share_memory: lambda trace, a, b, max_work=None: getattr(a, "_cell", a) is getattr(b, "_cell", b),
 }
@@ -571,6 +578,7 @@ def trace(
             outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
             written = [i for i, cell in enumerate(cells) if cell.written]
             outputs += [Traced(state, cells[i])._read() for i in written]
+            in_memory = [state.builder.at_boundary(v) for v in outputs]
     finally:
         _CURRENT.reset(token)
         state.done = True
@@ -581,8 +589,8 @@ def trace(
     writebacks = tuple((count + j, i) for j, i in enumerate(written))
     return Captured(
         name,
-        builder.text(outputs, entry=entry, writebacks=writebacks),
-        builder.text(outputs, locations=False, writebacks=writebacks),
+        builder.text(in_memory, entry=entry, writebacks=writebacks),
+        builder.text(in_memory, locations=False, writebacks=writebacks),
         tuple(specs),
         (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
         out_tree,

@@ -42,9 +42,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar known when tracing; `weak` for Python's own bool, int and float."""
+    """A scalar known when tracing; `weak` for Python's own bool, int, float and complex."""
 
-    value: bool | int | float | np.generic
+    value: bool | int | float | complex | np.generic
     weak: bool = True
 
     shape = ()
@@ -311,20 +311,21 @@ class Builder:
         With `live` the array is always an argument, read anew at each call.
         """
         if not live:
-            if _is_uniform(array):
+            if is_uniform(array):
                 value = self.filled(array.shape, array.dtype, array.reshape(-1)[0])
             elif array.nbytes <= SMALL_CONSTANT_BYTES:
                 value = self._dense(array)
             else:
-                value = self._hidden_argument(array)
+                value = self.hidden_argument(array, array.shape, array.dtype)
             self._contents[value.name] = array
             return value
-        return self._hidden_argument(array)
+        return self.hidden_argument(array, array.shape, array.dtype)
 
-    def _hidden_argument(self, array: np.ndarray) -> Value:
+    def hidden_argument(self, array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """The argument that shares an array's buffer, with the shape and dtype that the program sees of it."""
         known = self._constant_values.get(id(array))
         if known is None:
-            known = Value(f"%const{len(self.constants)}", array.shape, array.dtype)
+            known = Value(f"%const{len(self.constants)}", shape, dtype)
             self._constant_values[id(array)] = known
             self.constants.append(array)
         return known
@@ -408,14 +409,14 @@ class Builder:
                 if isinstance(value, Scalar):
                     names.append(block.constant(value.value, dtype))
                 else:
-                    self._check_narrowing(value, dtype)
+                    self.check_narrowing(value, dtype)
                     names.append(block.cast(next(rest), value.dtype, dtype))
             return body(block, names)
 
         identity = range(len(shape))
         return self.generic(values, maps, self.empty(shape, out_dtype), identity, ["parallel"] * len(shape), write)
 
-    def _check_narrowing(self, value: Value, dtype: np.dtype) -> None:
+    def check_narrowing(self, value: Value, dtype: np.dtype) -> None:
         # A Python integer that arrives at run time must fit as a literal would have to.
         if not value.weak or value.dtype.kind != "i" or dtype.kind not in "iu" or dtype == value.dtype:
             return
@@ -589,9 +590,10 @@ class Builder:
                 table[location] = f"#loc{len(table)}"
             return f" loc({table[location]})"
 
-        constants = [Value(f"%const{i}", a.shape, a.dtype) for i, a in enumerate(self.constants)]
         entry_place = place(entry)
-        arguments = ", ".join(f"{v.name}: {v.type}{entry_place}" for v in [*self.arguments, *constants])
+        arguments = ", ".join(
+            f"{v.name}: {v.type}{entry_place}" for v in [*self.arguments, *self._constant_values.values()]
+        )
         types = ", ".join(v.type for v in results)
         pairs = ", ".join(f"{result}, {argument}" for result, argument in writebacks)
         attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>}} " if pairs else ""
@@ -603,7 +605,7 @@ class Builder:
         return "\n".join(lines) + "\n"
 
 
-def _is_uniform(array: np.ndarray) -> bool:
+def is_uniform(array: np.ndarray) -> bool:
     """Whether all elements have the same bits."""
     if array.size == 0:
         return False

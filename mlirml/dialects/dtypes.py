@@ -13,7 +13,9 @@ _NAMES = {
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
-_SHORT = {"bool": "bool", "int": "i", "uint": "u", "float": "f", "bfloat": "bf"}
+# A complex number is a pair of floats; no MLIR type stands for it.
+_PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
+_SHORT = {"bool": "bool", "int": "i", "uint": "u", "float": "f", "bfloat": "bf", "complex": "c"}
 
 
 @cache
@@ -27,17 +29,19 @@ def bfloat16() -> np.dtype:
 
 def is_supported(dtype: np.dtype) -> bool:
     """True for a dtype that has an MLIR type here (native byte order only)."""
-    return dtype.name in _NAMES and dtype.isnative
+    return (dtype.name in _NAMES or dtype.name in _PARTS) and dtype.isnative
 
 
 def mlir_name(dtype: np.dtype) -> str:
     """`f32` for float32, `i8` for both int8 and uint8: MLIR integers carry no sign."""
+    if dtype.name in _PARTS:
+        raise DTypeError("this is not compiled for complex numbers", help="compute real and imaginary parts apart")
     return _NAMES[dtype.name]
 
 
 def short_name(dtype: np.dtype) -> str:
     """The name in messages: `f32`, `u8`, `bool`; NumPy's own name for a dtype that is not supported."""
-    if dtype.name not in _NAMES:
+    if dtype.name not in _NAMES and dtype.name not in _PARTS:
         return str(dtype)
     name: str = dtype.name
     letters = name.rstrip("0123456789")
@@ -67,7 +71,7 @@ def check_integer(what: str, number: int, dtype: np.dtype) -> None:
 
 def from_short_name(name: str) -> np.dtype:
     """The inverse of `short_name`."""
-    for full in _NAMES:
+    for full in (*_NAMES, *_PARTS):
         dtype = bfloat16() if full == "bfloat16" else np.dtype(full)
         if short_name(dtype) == name:
             return dtype
@@ -79,8 +83,21 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.name in ("float16", "bfloat16", "float32", "float64")
 
 
+def is_complex(dtype: np.dtype) -> bool:
+    """True for c64 and c128."""
+    return dtype.name in _PARTS
+
+
+def part_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real and imaginary parts of a complex dtype; of a real dtype it is the dtype itself."""
+    part: np.dtype = _PARTS.get(dtype.name, dtype)  # type: ignore[assignment]
+    return part
+
+
 def tensor_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """The text of a static tensor type, `tensor<4x8xf32>`."""
+    """The text of a static tensor type, `tensor<4x8xf32>`; a complex array in memory has a last dimension of 2."""
+    if dtype.name in _PARTS:
+        shape, dtype = (*shape, 2), part_dtype(dtype)
     return "tensor<" + "".join(f"{n}x" for n in shape) + mlir_name(dtype) + ">"
 
 

@@ -413,8 +413,45 @@ def add_out_parameters(main: mlir.Operation, written: dict[int, int]) -> None:
 
 def store_result(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> None:
     """Put a result into an out-parameter."""
+    parts = disjoint_parts(result)
+    for insert in parts:
+        store_part(insert, destination, body)
+    if parts:
+        return
     result, destination = without_reshapes(result, destination, body)
     materialize(result, destination, alone=not compute_in(result, destination))
+
+
+def disjoint_parts(result: mlir.Value) -> list[mlir.Operation]:
+    """The two stores that put a complex result together from its real and imaginary parts; none for another result."""
+    second = defining_op(result)
+    first = defining_op(second.operands[1]) if second is not None and second.name == "tensor.insert_slice" else None
+    if second is None or first is None or first.name != "tensor.insert_slice" or not has_one_use(first.results[0]):
+        return []
+    base = defining_op(first.operands[1])
+    if base is None or base.name != "tensor.empty" or not result.type.shape or result.type.shape[-1] != 2:
+        return []
+    rank = len(result.type.shape)
+    for number, op in enumerate((first, second)):
+        offsets, sizes, strides = (list(op.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides"))
+        whole = [*result.type.shape[:-1], 1]
+        if (offsets, sizes, strides) != ([0] * (rank - 1) + [number], whole, [1] * rank):
+            return []
+    return [first, second]
+
+
+def store_part(insert: mlir.Operation, destination: mlir.Value, body: mlir.Block) -> None:
+    """Put one part of a complex result where it belongs, so that one loop can compute both there."""
+    source = insert.operands[0]
+    shape = list(source.type.shape)
+    strides, _ = destination.type.get_strides_and_offset()
+    layout = mlir.StridedLayoutAttr.get(insert.attributes["static_offsets"][len(strides) - 1], strides[: len(shape)])
+    kind = mlir.MemRefType.get(shape, source.type.element_type, layout)
+    attributes = {name: insert.attributes[name] for name in ("static_offsets", "static_sizes", "static_strides")}
+    attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)
+    with mlir.InsertionPoint.at_block_begin(body):
+        part = emit.create("memref.subview", [destination], [kind], attributes).results[0]
+    materialize(source, part, alone=not compute_in(source, part))
 
 
 def last_view(result: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Operation | None:

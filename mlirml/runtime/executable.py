@@ -29,9 +29,9 @@ def load_artifact(
     """Load the object of `artifact` and bind it to NumPy dtypes and shapes.
 
     `inputs` and `outputs` are pairs of dtype and shape; `constants` are captured arrays, passed behind the inputs.
-    `weak[i]` says that input i is a Python scalar (dtype float64, int64 or bool); `int_ranges` are (input, smallest,
-    largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each run, where
-    the program does not work in the input's own memory.
+    `weak[i]` says that input i is a Python scalar (dtype float64, int64, bool or complex128); `int_ranges` are (input,
+    smallest, largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each
+    run, where the program does not work in the input's own memory.
 
     Raises LaunchError if the object cannot be loaded here, or if the specs are not those the artifact was made for.
     """

@@ -74,13 +74,21 @@ class InterpretedProgram:
 
         values = list(leaves)
         arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, self._inputs)]
+        constants = [np.array(c, order="C") for c in self._constants]
         with _LOCK:
-            raw = interpret(self._module, [*arguments, *(np.array(c, order="C") for c in self._constants)])
+            raw = interpret(self._module, [_parts(a) for a in (*arguments, *constants)])
         # Integers come back signed.
         results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
         for output, place in self._writebacks:
             values[place][...] = results[output]
         return [_given(out, result) for out, result in zip(outs, results)] if outs is not None else results
+
+
+def _parts(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A complex array as the program sees it: real and imaginary parts along a last dimension."""
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape(-1).view(f"f{array.dtype.itemsize // 2}").reshape(*array.shape, 2)
 
 
 def _as_input(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

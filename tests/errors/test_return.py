@@ -31,10 +31,6 @@ def generator(x: Any) -> Any:
     yield x
 
 
-def complex_number(x: Any) -> Any:
-    return 1j
-
-
 def test_a_string() -> None:
     check_error(
         lambda: ml.compile(text)(np.ones(3)),
@@ -73,19 +69,5 @@ def test_one_of_two_returns() -> None:
          24 | def two_returns(x: Any) -> Any:
             | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: compiled code returns arrays, numbers, and containers of them
-        """,
-    )
-
-
-def test_a_complex_number() -> None:
-    check_error(
-        lambda: ml.compile(complex_number)(np.ones(3)),
-        """
-        mlirml.DTypeError: result: complex numbers are not supported yet
-          --> test_return.py:35:12 (complex_number)
-            |
-         35 |     return 1j
-            |            ^^
-           = help: compute real and imaginary parts apart
         """,
     )

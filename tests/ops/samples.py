@@ -11,16 +11,16 @@ import numpy as np
 
 from mlirml.dialects.dtypes import from_short_name, is_float, short_name
 from mlirml.dialects.ops import OPS, OpDef
-from mlirml.dialects.ops.registry import ALL
+from mlirml.dialects.ops.registry import ALL, COMPLEX
 
-DTYPES = [from_short_name(name) for name in ALL]
+DTYPES = [from_short_name(name) for name in ALL + COMPLEX]
 
 
 @dataclass(frozen=True)
 class Runtime:
     """A Python number that is an argument of the compiled function, not a literal in it."""
 
-    value: bool | int | float
+    value: bool | int | float | complex
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,28 @@ class Draw:
         return is_float(self.dtype)
 
     @property
+    def is_complex(self) -> bool:
+        """Whether the dtype is c64 or c128."""
+        return self.dtype.kind == "c"
+
+    @property
     def thorough(self) -> bool:
-        """Whether to draw many cases: for one float and one integer dtype, as the others differ in the body only."""
-        return short_name(self.dtype) in ("f32", "i32")
+        """Whether to draw many cases: for one dtype of each kind, as the others differ in the body only."""
+        return short_name(self.dtype) in ("f32", "i32", "c64")
+
+    @property
+    def wide(self) -> type:
+        """A wider dtype of the same kind."""
+        return np.complex128 if self.is_complex else np.float64
 
     def array(self, *shape: int, domain: tuple[float, float] | None = None) -> np.ndarray:
         """Random elements in the record's domain; small integers, so that few of them overflow."""
         low, high = domain or self.record.domain
         if self.dtype == np.bool_:
             return np.asarray(self.random.random(shape) < 0.5)
+        if self.is_complex:
+            parts = self.random.uniform(low, high, (2, *shape))
+            return np.asarray(parts[0] + 1j * parts[1]).astype(self.dtype)
         if self.is_float:
             return np.asarray(self.random.uniform(low, high, shape)).astype(self.dtype)
         if self.dtype.kind == "u":
@@ -104,6 +117,9 @@ def special_values(dtype: np.dtype) -> np.ndarray:
     """The values at which operations go wrong."""
     if dtype == np.bool_:
         return np.array([False, True])
+    if dtype.kind == "c":
+        parts = [np.nan, -np.inf, -1.5, -0.0, 0.0, np.inf]
+        return np.array([complex(re, im) for re in parts for im in parts], dtype)
     if not is_float(dtype):
         limits = np.iinfo(dtype)
         bits = 8 * dtype.itemsize
@@ -184,12 +200,17 @@ def _special_pairs(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     one, other = (np.array(x) for x in zip(*itertools.product(values, values)))
     if draw.record.name in ("power", "float_power") and other.dtype.kind == "i":
         one, other = one[other >= 0], other[other >= 0]  # NumPy refuses negative powers of integers
+    if draw.record.name in ("power", "float_power") and draw.is_complex:  # C99 leaves infinite ones open
+        finite = np.isfinite(one) & np.isfinite(other)
+        one, other = one[finite], other[finite]
     return one.astype(draw.dtype), other.astype(draw.dtype)
 
 
 def _with_python_numbers(draw: Draw) -> Iterator[Arguments]:
     """A literal and an argument on either side; the kinds of number take turns so that programs stay small."""
-    numbers: list[bool | int | float] = [2, 1.5, True] if "f64" in draw.record.dtypes else [2, 3, True]
+    numbers: list[Any] = [2, 1.5, True] if "f64" in draw.record.dtypes else [2, 3, True]
+    if draw.is_complex:
+        numbers = [2, 0.5 - 1.5j, 2.5]
     for turn, number in enumerate(numbers if draw.thorough else [numbers[DTYPES.index(draw.dtype) % 3]]):
         literal_first = bool((turn + DTYPES.index(draw.dtype)) % 2)
         yield ((number, draw.second(5)) if literal_first else (draw.array(5), number)), {}
@@ -283,7 +304,7 @@ def _sums(draw: Draw) -> Iterator[Arguments]:
     yield from _masked(draw, initial=1)
     if draw.thorough:
         yield (draw.array(3, 4),), {"axis": 1, "initial": 2}
-        yield (draw.array(3, 4),), {"dtype": np.float64}
+        yield (draw.array(3, 4),), {"dtype": draw.wide}
         yield (draw.array(3, 4), 0, None, None, True), {}  # the fourth argument is `out`
     if draw.dtype.kind in "iub" and draw.dtype.itemsize < 8:
         yield (draw.array(40),), {"dtype": draw.dtype}
@@ -311,7 +332,7 @@ def _mean(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)
     yield from _masked(draw)
     if draw.thorough:
-        yield (draw.array(3, 4),), {"axis": 1, "dtype": np.float64}
+        yield (draw.array(3, 4),), {"axis": 1, "dtype": draw.wide}
         yield (draw.array(0, 3),), {"axis": 0}
         yield (draw.array(3, 4), 0, None, None, True), {}
 
@@ -323,7 +344,7 @@ def _spread(draw: Draw) -> Iterator[Arguments]:
     if draw.thorough:
         yield (draw.array(3, 4),), {"axis": 1, "ddof": 1}
         yield (draw.array(1, 4),), {"axis": 0, "ddof": 1}
-        yield (draw.array(3, 4),), {"axis": 1, "dtype": np.float64}
+        yield (draw.array(3, 4),), {"axis": 1, "dtype": draw.wide}
         if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
             yield (draw.array(3, 4),), {"axis": 1, "correction": 1}
             if draw.is_float:
@@ -505,7 +526,7 @@ def _concatenate(draw: Draw) -> Iterator[Arguments]:
         yield ([draw.array(2, 3), np.ones((1, 3), np.int8), np.ones((1, 3), np.float64)],), {}
         yield ([draw.array(0, 3), draw.array(2, 3), draw.array(0, 3)],), {}
         yield ([draw.array(2), [1, 2]],), {}
-        yield ([draw.array(2), draw.array(3)],), {"dtype": np.float64}
+        yield ([draw.array(2), draw.array(3)],), {"dtype": draw.wide}
         yield ([draw.array(2)],), {}
 
 
@@ -515,7 +536,7 @@ def _stack(draw: Draw) -> Iterator[Arguments]:
     yield ((draw.array(2, 3), draw.array(2, 3), draw.array(2, 3)), -1), {}
     yield ([draw.array(), draw.array()],), {"axis": 0}
     if draw.thorough:
-        yield ([draw.array(2, 3), draw.array(2, 3)],), {"axis": 1, "dtype": np.float64}
+        yield ([draw.array(2, 3), draw.array(2, 3)],), {"axis": 1, "dtype": draw.wide}
         yield ([draw.array(), 1.5, 2],), {}
         yield ([draw.array(), Runtime(1.5)],), {}
         yield ([draw.array(0, 3)],), {}

@@ -18,7 +18,7 @@ import mlirml as ml
 import tests.ops.array_samples
 import tests.ops.index_samples  # noqa: F401  (both register their samplers)
 from mlirml.capture.trace import _HARMLESS
-from mlirml.dialects.dtypes import is_float, short_name
+from mlirml.dialects.dtypes import is_complex, is_float, short_name
 from mlirml.dialects.ops import OPS, OpDef
 from mlirml.errors import DTypeError
 from tests.ops.samples import DTYPES, SAMPLERS, Call, _finfo, calls_of
@@ -30,6 +30,11 @@ MORE_THAN_NUMPY = {("einsum", "bf16")}
 
 NOT_COMPILED = {"reshape": ["copy"], "clip": ["kwargs"], "pad": ["kwargs"]}
 """Parameters of NumPy's functions that the records lack."""
+
+NOT_COMPLEX = {
+    "cumprod", "cummax", "cummin", "cumulative_prod", "logsumexp", "multiply_accumulate", "nancumprod",
+}  # fmt: skip
+"""Records that NumPy has for complex numbers."""
 
 SUMS = {
     "sum", "mean", "norm", "vector_norm", "matrix_norm", "trace", "matrix_power", "vecdot", "matvec", "vecmat", "cross",
@@ -87,7 +92,8 @@ def test_record(record: OpDef, target: str) -> None:
     for dtype in DTYPES:
         for call in calls_of(record, dtype):
             takes = numpy_takes(call) or (record.name, short_name(dtype)) in MORE_THAN_NUMPY
-            if takes and short_name(dtype) not in dict(record.gaps):
+            gap = short_name(dtype) in dict(record.gaps) or (dtype.kind == "c" and not is_taken(record, dtype))
+            if takes and not gap:
                 calls.append(call)
             elif not is_refused(call, target):
                 failures.append(f"{call}: compiled, though {'the record has a gap' if takes else 'NumPy refuses it'}")
@@ -103,12 +109,18 @@ def test_every_record_has_a_sampler() -> None:
     assert all(calls_of(r, d) for r in RECORDS for d in DTYPES)
 
 
+def test_what_is_not_compiled_for_complex_numbers() -> None:
+    complex64 = np.dtype(np.complex64)
+    missing = {r.name for r in RECORDS if not is_taken(r, complex64) and any(map(numpy_takes, calls_of(r, complex64)))}
+    assert missing == NOT_COMPLEX
+
+
 def test_every_listed_dtype_is_one_that_numpy_takes() -> None:
     more = {
         (record.name, short_name(dtype))
         for record in RECORDS
         for dtype in DTYPES
-        if short_name(dtype) in record.dtypes and not numpy_takes(calls_of(record, dtype)[0])
+        if short_name(dtype) in record.takes and not numpy_takes(calls_of(record, dtype)[0])
     }
     assert more == MORE_THAN_NUMPY
 
@@ -125,6 +137,11 @@ def test_parameters_are_those_of_numpy(record: OpDef) -> None:
     assert [n for n in theirs if n not in ours and n not in _HARMLESS] == NOT_COMPILED.get(record.name, [])
     positional = [n for n, p in theirs.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     assert [n for n in ours if n in positional] == [n for n in positional if n in ours]
+
+
+def is_taken(record: OpDef, dtype: np.dtype) -> bool:
+    """Whether the record lists the dtype."""
+    return short_name(dtype) in record.takes
 
 
 def numpy_takes(call: Call) -> bool:
@@ -188,21 +205,30 @@ def difference(record: OpDef, call: Call, leaves: list[Any], given: np.ndarray, 
     wrong = ~same_elements(given, expected)
     if not wrong.any():
         return None
-    limit = np.zeros(given.shape)
     if is_float(given.dtype):
         exact, scale = in_wider_type(record, call, leaves, given.dtype)
-        ours, theirs = (np.abs(x.astype(exact.dtype) - exact) for x in (given, expected))
-        unit = float(_finfo(given.dtype).eps) * np.maximum(scale, float(_finfo(given.dtype).smallest_normal))
-        finite = np.isfinite(given) & np.isfinite(expected) & np.isfinite(exact)
-        own = np.max(np.where(finite, theirs / unit, 0), initial=0)
-        limit = np.asarray((record.tolerance + 2 * own) * unit, np.float64)
-        wrong &= ~(finite & (ours <= limit))
+        wrong &= ~close(record, given, expected, exact, scale)
+    elif is_complex(given.dtype):  # each part by itself, its error in proportion to the whole number
+        exact, scale = in_wider_type(record, call, leaves, given.dtype)
+        parts = [(given.real, expected.real, exact.real), (given.imag, expected.imag, exact.imag)]
+        wrong = ~np.logical_and(*(same_elements(g, e) | close(record, g, e, x, scale) for g, e, x in parts))
     if not wrong.any():
         return None
     first = np.unravel_index(np.argmax(wrong), wrong.shape)
     shown = ", ".join(repr(_at(x, first, wrong.shape)) for x in leaves)
     where = f"{wrong.sum()} of {wrong.size}, at {[int(i) for i in first]}"
     return f"{where}: {given[first]!r}, expected {expected[first]!r}; operands {shown}"
+
+
+def close(record: OpDef, given: np.ndarray, expected: np.ndarray, exact: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Where floats are as near to the exact result as the record's tolerance and NumPy's own error allow."""
+    ours, theirs = (np.abs(x.astype(exact.dtype) - exact) for x in (given, expected))
+    unit = float(_finfo(given.dtype).eps) * np.maximum(scale, float(_finfo(given.dtype).smallest_normal))
+    finite = np.isfinite(given) & np.isfinite(expected) & np.isfinite(exact)
+    own = np.max(np.where(finite, theirs / unit, 0), initial=0)
+    limit = np.asarray((record.tolerance + 2 * own) * unit, np.float64)
+    result: np.ndarray = finite & (ours <= limit)
+    return result
 
 
 def _at(x: Any, place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
@@ -216,17 +242,26 @@ def _at(x: Any, place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
 def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """The result almost exactly, and the magnitude that rounding errors are in proportion to."""
     wide = np.dtype(np.longdouble) if dtype.itemsize >= 4 else np.dtype(np.float64)
-    options = {k: wide.type if k == "dtype" else v for k, v in call.options.items()}
+
+    def widened(given: np.dtype) -> np.dtype:
+        return np.dtype(np.clongdouble) if given.kind == "c" else wide
+
+    options = {k: widened(np.dtype(v)).type if k == "dtype" else v for k, v in call.options.items()}
     precise = Call(call.function, call.args, options)
     kept = "iub" if record.kind == "composite" else "b"  # classes stay integers
-    operands = [x.astype(wide) if isinstance(x, np.ndarray) and x.dtype.kind not in kept else x for x in leaves]
-    exact = np.asarray(precise.apply(operands)).astype(wide)
+    operands = [
+        x.astype(widened(x.dtype)) if isinstance(x, np.ndarray) and x.dtype.kind not in kept else x for x in leaves
+    ]
+    exact = np.asarray(precise.apply(operands)).astype(widened(dtype))
     scale = np.abs(exact)
+    if exact.dtype.kind == "c":  # beside an infinite part, the other one by itself
+        scale = np.where(np.isfinite(scale), scale, np.minimum(np.abs(exact.real), np.abs(exact.imag)))
     if record.name in ("var", "std"):  # the mean is rounded in proportion to the elements
         largest = np.max(np.abs(operands[0]), initial=0)
         scale = np.maximum(scale, largest if record.name == "std" else float(_finfo(dtype).eps) * largest**2)
     if record.name in SUMS:
         scale = np.asarray(precise.apply([np.abs(x) for x in operands])).astype(wide)
+        scale = np.maximum(scale, np.abs(exact))  # of differences of products
     if record.name in ROUNDED_INSIDE:
         scale = np.maximum(scale, np.max(np.abs(operands[0]), initial=0))
     return exact, np.asarray(np.where(np.isfinite(scale), scale, 0), wide)

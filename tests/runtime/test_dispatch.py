@@ -227,7 +227,7 @@ def test_many_leaves(add_program: Add) -> None:
     assert call(values, {"x": X}) == count - 1
 
 
-@pytest.mark.parametrize("leaf", [object(), "text", 1j, collections.OrderedDict(), np.zeros(2, "O"), np.ma.zeros(2)])
+@pytest.mark.parametrize("leaf", [object(), "text", collections.OrderedDict(), np.zeros(2, "O"), np.ma.zeros(2)])
 def test_examples_that_cannot_be_recognised_are_not_added(add_program: Add, leaf: Any) -> None:
     call = Dispatcher(miss)
     assert call.add((X, Y, leaf), {}, add_program(8), 0, order=[0, 1]) is False

@@ -1,5 +1,6 @@
 """The op records. Importing this package fills the registry."""
 
+from mlirml.dialects.ops import complex as complex_numbers
 from mlirml.dialects.ops import (
     contractions,
     elementwise,
@@ -14,6 +15,6 @@ from mlirml.dialects.ops import (
 from mlirml.dialects.ops.registry import BY_FUNCTION, BY_METHOD, OPS, OpDef
 
 __all__ = [
-    "BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "contractions", "elementwise", "gather", "joins", "linear_algebra",
-    "rearrange", "reductions", "scans", "views",
+    "BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "complex_numbers", "contractions", "elementwise", "gather", "joins",
+    "linear_algebra", "rearrange", "reductions", "scans", "views",
 ]  # fmt: skip

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
-from mlirml.dialects.dtypes import as_dtype, is_float
+from mlirml.dialects.complex import ComplexValue, parts_of
+from mlirml.dialects.complex_math import Complex, Real
+from mlirml.dialects.dtypes import as_dtype, is_complex, is_float, part_dtype
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
@@ -25,7 +27,10 @@ def _prepared(b: Builder, operands: Sequence[Operand]) -> tuple[list[Value], np.
     # A product of truth values is an OR of ANDs: count in 32 bits and compare with 0.
     compute = np.dtype(np.int32) if result == _BOOL else result
     accumulate = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else compute
-    return [b.cast(as_value(b, o), compute) for o in operands], accumulate, result
+    values = [as_value(b, o) for o in operands]
+    # A real operand of a complex product stays real, and takes half of the work.
+    kinds = [compute if is_complex(v.dtype) else part_dtype(compute) for v in values]
+    return [b.cast(v, kind) for v, kind in zip(values, kinds)], accumulate, result
 
 
 def _finished(b: Builder, value: Value, result: np.dtype) -> Value:
@@ -45,6 +50,8 @@ def contract(
     b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype
 ) -> Value:
     """Sum of products; each map names the loops of an operand's dimensions, as in einsum."""
+    if isinstance(x, ComplexValue) or isinstance(y, ComplexValue):
+        return _contract_parts(b, x, y, maps, sizes, part_dtype(dtype))
     x_map, y_map, out_map = maps
     shape = tuple(sizes[c] for c in out_map)
     loops = list(dict.fromkeys(out_map + x_map + y_map))
@@ -70,6 +77,19 @@ def contract(
         shape,
         dtype,
     )
+
+
+def _contract_parts(
+    b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype
+) -> Value:
+    """A contraction of complex operands as two or four real ones."""
+    products = [[contract(b, u, v, maps, sizes, dtype) for v in parts_of(y)] for u in parts_of(x)]
+    if not isinstance(x, ComplexValue):
+        return ComplexValue.of(*products[0])
+    if not isinstance(y, ComplexValue):
+        return ComplexValue.of(products[0][0], products[1][0])
+    re = ew.subtract.build(b, products[0][0], products[1][1])
+    return ComplexValue.of(re, ew.add.build(b, products[0][1], products[1][0]))
 
 
 def _canonical(maps: tuple[str, str, str], letters: dict[str, str]) -> tuple[str, str, str]:
@@ -155,6 +175,8 @@ def _product(
     b: Builder, x: Value, x_map: str, y: Value, y_map: str, out_map: str, sizes: dict[str, int], accumulate: np.dtype
 ) -> Value:
     shape = tuple(sizes[c] for c in out_map)
+    if isinstance(x, ComplexValue) or isinstance(y, ComplexValue):
+        return _multiply_parts(b, x, x_map, y, y_map, out_map, shape)
 
     def body(block: Body, xs: list[str], accumulator: str) -> str:
         names = [block.cast(n, v.dtype, accumulate) for n, v in zip(xs, (x, y))]
@@ -163,6 +185,27 @@ def _product(
     maps = [[out_map.index(c) for c in m] for m in (x_map, y_map)]
     out = b.empty(shape, accumulate)
     return b.generic([x, y], maps, out, range(len(shape)), ["parallel"] * len(shape), body)
+
+
+def _multiply_parts(
+    b: Builder, x: Value, x_map: str, y: Value, y_map: str, out_map: str, shape: tuple[int, ...]
+) -> Value:
+    """Products of complex operands, or of a complex and a real one."""
+    part = parts_of(x)[0].dtype
+    inputs = [*parts_of(x), *parts_of(y)]
+    maps = [[out_map.index(c) for c in m] for v, m in ((x, x_map), (y, y_map)) for _ in parts_of(v)]
+
+    def body(block: Body, names: list[str], accumulators: list[str]) -> tuple[str, str]:
+        reals = [Real(block, name, part) for name in names]
+        if len(reals) == 4:
+            product = Complex(*reals[:2]) * Complex(*reals[2:])
+        else:
+            pair, factor = (reals[:2], reals[2]) if isinstance(x, ComplexValue) else (reals[1:], reals[0])
+            product = Complex(*pair).scaled(factor)
+        return product.re.name, product.im.name
+
+    outs = b.empty(shape, part), b.empty(shape, part)
+    return ComplexValue.of(*b.generic2(inputs, maps, outs, range(len(shape)), ["parallel"] * len(shape), body))
 
 
 def _summed(b: Builder, value: Value, letters: str, wanted: set[str]) -> tuple[Value, str]:

@@ -25,7 +25,7 @@ def promoted(operand: Operand) -> Any:
         return operand.dtype
     if isinstance(operand, Scalar):
         return type(operand.value)
-    return {"b": bool, "i": int}.get(operand.dtype.kind, float)
+    return {"b": bool, "i": int, "c": complex}.get(operand.dtype.kind, float)
 
 
 def strong(operand: Operand) -> Operand:
@@ -38,7 +38,7 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: np.dtype | None) 
     """The loop dtypes that NumPy itself picks, inputs then output."""
     operands = tuple(_BOOL if o is bool else o for o in operands)
     options: dict[str, Any] = {} if dtype is None else {"signature": (None,) * len(operands) + (dtype,)}
-    if all(o in (int, float) for o in operands):  # all Python scalars: NumPy's default dtypes
+    if all(o in (int, float, complex) for o in operands):  # all Python scalars: NumPy's default dtypes
         operands = tuple(np.dtype(o) for o in operands)
     return ufunc.resolve_dtypes((*operands, None), **options)
 
@@ -47,7 +47,7 @@ def result_type(*operands: Operand) -> np.dtype:
     """NumPy's promotion of several operands, weak Python scalars included."""
     if all(o.weak for o in operands):
         return np.result_type(*(_BOOL if promoted(o) is bool else np.dtype(promoted(o)) for o in operands))
-    weak: dict[Any, Any] = {bool: _BOOL, int: 0, float: 0.0}
+    weak: dict[Any, Any] = {bool: _BOOL, int: 0, float: 0.0, complex: 0j}
     return np.result_type(*(weak.get(promoted(o), promoted(o)) for o in operands))
 
 
@@ -80,7 +80,7 @@ def _axis_hint(shapes: Sequence[tuple[int, ...]]) -> str | None:
 def check_literal(name: str, operand: Operand, dtype: np.dtype) -> None:
     """Refuse a Python integer that does not fit, as NumPy 2 does."""
     if isinstance(operand, Scalar) and promoted(operand) is int:
-        check_integer(name, int(operand.value), dtype)
+        check_integer(name, int(np.real(operand.value)), dtype)
 
 
 _BRACKETS = "put comparisons in brackets, `(x > 0) & (y > 0)`, or convert with `.astype(int)`"
@@ -96,17 +96,19 @@ def _fits(number: Any, dtype: np.dtype) -> bool:
     return dtype.kind not in "iu" or bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
 
 
+def loop_dtypes(name: str, ufunc: np.ufunc, operands: Sequence[Operand], dtype: Any) -> tuple[np.dtype, ...]:
+    """As `resolve`, or a `DTypeError` where NumPy has no such loop."""
+    try:
+        return resolve(ufunc, tuple(promoted(o) for o in operands), None if dtype is None else as_dtype(dtype))
+    except TypeError:
+        kinds = " and ".join(f"Python {promoted(o).__name__}" if o.weak else short_name(o.dtype) for o in operands)
+        raise DTypeError(f"{name}: not defined for {kinds}, as in NumPy", help=_UNDEFINED_HELP.get(name)) from None
+
+
 def _write(
     record_name: str, ufunc: np.ufunc, body: ScalarBody, b: Builder, operands: tuple[Operand, ...], dtype: Any
 ) -> Value:
-    wanted = None if dtype is None else as_dtype(dtype)
-    try:
-        *loop, out = resolve(ufunc, tuple(promoted(o) for o in operands), wanted)
-    except TypeError:
-        kinds = " and ".join(f"Python {promoted(o).__name__}" if o.weak else short_name(o.dtype) for o in operands)
-        raise DTypeError(
-            f"{record_name}: not defined for {kinds}, as in NumPy", help=_UNDEFINED_HELP.get(record_name)
-        ) from None
+    *loop, out = loop_dtypes(record_name, ufunc, operands, dtype)
     for d in (*loop, out):
         if not is_supported(d):
             raise DTypeError(f"{record_name}: NumPy would compute in {d}, which mlirml does not support yet")

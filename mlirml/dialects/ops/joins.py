@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Builder, Operand, Value
-from mlirml.dialects.dtypes import as_dtype
+from mlirml.dialects.dtypes import as_dtype, short_name
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.reductions import as_value, normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
-from mlirml.errors import ShapeError
+from mlirml.errors import DTypeError, ShapeError
 
 
 def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
@@ -41,7 +41,11 @@ def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
     if not arrays:
         return []
     arrays = [ew.strong(a) for a in arrays]
-    common = as_dtype(dtype) if dtype is not None else ew.result_type(*arrays)
+    common = ew.result_type(*arrays)
+    if dtype is not None:
+        if not np.can_cast(common, as_dtype(dtype), "same_kind"):
+            raise DTypeError(f"arrays of dtype {short_name(common)} cannot be joined as {short_name(as_dtype(dtype))}")
+        common = as_dtype(dtype)
     return [b.cast(as_value(b, a), common) for a in arrays]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlirml.dialects.dtypes import is_float
 from mlirml.dialects.ops.reductions import normalized_axes
-from mlirml.dialects.ops.registry import ALL, NUMBERS, composed, extension
+from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed, extension
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 
 _SVD = "the singular values of a matrix are not compiled; use ord='fro', 1 or np.inf"
@@ -21,7 +21,7 @@ def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     if not np.issubdtype(x.dtype, np.inexact):  # bfloat16 too, as in NumPy
         x = x.astype(np.float64)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
-        root = xp.sqrt(xp.sum(xp.square(x)))
+        root = xp.sqrt(xp.sum(_squares(xp, x)))
         return root.reshape((1,) * x.ndim) if keepdims else root
     axes = normalized_axes("norm", x.shape, axis)
     if len(axes) == 1:
@@ -29,7 +29,7 @@ def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     if len(axes) != 2:
         raise ShapeError(f"norm: a norm is taken along 1 or 2 axes, not {len(axes)}", help="give `axis=`")
     if ord is None or ord in ("f", "fro"):
-        return xp.sqrt(xp.sum(xp.square(x), axis=axes, keepdims=keepdims))
+        return xp.sqrt(xp.sum(_squares(xp, x), axis=axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         raise UnsupportedSyntaxError(f"norm: ord={ord!r} of a matrix is not compiled", help=_SVD)
     if ord not in (1, -1, np.inf, -np.inf):
@@ -43,18 +43,23 @@ def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     return extreme if keepdims else xp.squeeze(extreme, axis=(row, column))
 
 
+def _squares(xp: Any, x: Any) -> Any:
+    """Squared magnitudes."""
+    return xp.square(x.real) + xp.square(x.imag) if x.dtype.kind == "c" else xp.square(x)
+
+
 def _vector_norm(xp: Any, x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     options = {"axis": axis, "keepdims": keepdims}
     if isinstance(ord, str):
         raise ShapeError(f"norm: {ord!r} is no norm of a vector")
     if ord is None or ord == 2:
-        return xp.sqrt(xp.sum(xp.square(x), **options))
+        return xp.sqrt(xp.sum(_squares(xp, x), **options))
     if ord == np.inf:
         return xp.max(xp.abs(x), initial=0, **options)
     if ord == -np.inf:
         return xp.min(xp.abs(x), **options)
     if ord == 0:
-        return xp.sum((x != 0).astype(x.dtype), **options)
+        return xp.sum((x != 0).astype(x.real.dtype), **options)
     if ord == 1:
         return xp.sum(xp.abs(x), **options)
     powers = xp.sum(xp.abs(x) ** ord, **options)
@@ -79,7 +84,7 @@ def matrix_norm(xp: Any, x: Any, /, *, keepdims: bool = False, ord: Any = "fro")
     return norm.build(xp, x, ord, (-2, -1), keepdims)
 
 
-@extension("reduction", dtypes=ALL, aliases=(np.logaddexp.reduce,), tolerance=8)
+@extension("reduction", dtypes=ALL, gaps=NO_COMPLEX_ORDER, aliases=(np.logaddexp.reduce,), tolerance=8)
 def logsumexp(xp: Any, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(a))) over axes without overflow."""
     a = xp.asarray(a)
@@ -126,8 +131,12 @@ def vecdot(xp: Any, x1: Any, x2: Any, axis: Any = -1, dtype: Any = None) -> Any:
         raise ShapeError(f"vecdot: sizes differ along the axis, shapes {list(x1.shape)} and {list(x2.shape)}")
     if x1.dtype == x2.dtype and x1.dtype.name == "bfloat16":  # NumPy has no such loop and takes the next wider one
         x1, x2 = x1.astype(np.float32), x2.astype(np.float32)
-    result = xp.einsum("...i,...i->...", x1, x2)
+    result = xp.einsum("...i,...i->...", _conjugated(x1), x2)
     return result if dtype is None else result.astype(dtype)
+
+
+def _conjugated(x: Any) -> Any:
+    return x.conj() if x.dtype.kind == "c" else x
 
 
 if hasattr(np, "matvec"):  # since NumPy 2.2
@@ -141,7 +150,7 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
     @composed("contraction", np.vecmat, dtypes=ALL, arrays=2, tolerance=8)
     def vecmat(xp: Any, x1: Any, x2: Any, dtype: Any = None) -> Any:
         """Products of vectors in the last axis with matrices in the last two."""
-        result = xp.matmul(xp.asarray(x1)[..., None, :], x2)[..., 0, :]
+        result = xp.matmul(_conjugated(xp.asarray(x1))[..., None, :], x2)[..., 0, :]
         return result if dtype is None else result.astype(dtype)
 
 
@@ -156,7 +165,7 @@ def kron(xp: Any, a: Any, b: Any) -> Any:
     return (x * y).reshape([m * n for m, n in zip(first, second)])
 
 
-@composed("contraction", np.cross, dtypes=NUMBERS, arrays=2, tolerance=4)
+@composed("contraction", np.cross, dtypes=NUMBERS, arrays=2, tolerance=8)
 def cross(xp: Any, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     """Cross product of vectors with 3 elements."""
     if axis is not None:

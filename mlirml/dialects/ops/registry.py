@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from mlirml.dialects.complex import NOT_COMPILED, has_complex
+from mlirml.errors import DTypeError
 
 BOOL = ("bool",)
 SIGNED = ("i8", "i16", "i32", "i64")
@@ -17,6 +21,9 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = ("f16", "bf16", "f32", "f64")
 NUMBERS = INTEGERS + FLOATS
 ALL = BOOL + NUMBERS
+COMPLEX = ("c64", "c128")
+NO_COMPLEX_SCAN = tuple((dtype, "running products of complex numbers carry two values") for dtype in COMPLEX)
+NO_COMPLEX_ORDER = tuple((dtype, "made of comparisons with the largest element") for dtype in COMPLEX)
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class OpDef:
     second_domain: tuple[float, float] | None = None
     tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
     gaps: tuple[tuple[str, str], ...] = ()  # (dtype, reason) for each NumPy dtype that is refused
+    # What is built instead of `build` where an operand or the dtype is complex, under "complex".
+    forms: dict[str, Callable[..., Any]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -61,6 +70,13 @@ class OpDef:
         if self.kind == "view":
             parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
         return inspect.Signature(parameters)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """All dtypes, complex ones included."""
+        lifted = self.kind == "view" or self.composed or "complex" in self.forms
+        refused = [dtype for dtype, _ in self.gaps]
+        return self.dtypes + tuple(d for d in COMPLEX if lifted and d not in refused)
 
     @cached_property
     def required(self) -> tuple[bool, ...]:
@@ -79,12 +95,62 @@ def define(record: OpDef) -> OpDef:
     """Enter a record under its name, its NumPy functions and its methods."""
     table = NN if record.kind in ("nn", "composite") else OPS
     assert record.name not in table, record.name
+    if record.kind not in ("view", "composite") and not record.composed:
+        record = replace(record, build=_by_number(record))
     table[record.name] = record
     for function in (record.reference, *record.aliases):
         BY_FUNCTION[function] = record
     for method in record.methods:
         BY_METHOD[method] = record
     return record
+
+
+def _by_number(record: OpDef) -> Callable[..., Any]:
+    """`build`, or the record's complex form where an operand or the dtype is complex."""
+    plain, forms = record.build, record.forms
+    names = list(inspect.signature(plain).parameters)[1:]
+    place = names.index("dtype") if "dtype" in names else None
+
+    @functools.wraps(plain)
+    def build(b: Any, *operands: Any, **options: Any) -> Any:
+        dtype = options.get("dtype", operands[place] if place is not None and place < len(operands) else None)
+        listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
+        if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
+            return plain(b, *operands, **options)
+        if "complex" not in forms:
+            raise refuse_complex(record.name)
+        return forms["complex"](b, *operands, **options)
+
+    return build
+
+
+def refuse_complex(name: str) -> DTypeError:
+    """The error of an operation that takes no complex numbers."""
+    return DTypeError(f"{name}: {NOT_COMPILED}", help="compute real and imaginary parts apart: `x.real`, `x.imag`")
+
+
+def _is_complex(dtype: Any) -> bool:
+    try:
+        return dtype is not None and np.dtype(dtype).kind == "c"
+    except TypeError:
+        return False
+
+
+def complex_form(*records: OpDef) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function is what is built of these records for complex operands."""
+
+    def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+        for record in records:
+            record.forms["complex"] = build
+        return build
+
+    return enter
+
+
+def lift(*records: OpDef) -> None:
+    """Declare that these records are written with primitives that take complex values as they do real ones."""
+    for record in records:
+        record.forms["complex"] = inspect.unwrap(record.build)
 
 
 def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:

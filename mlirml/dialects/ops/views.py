@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Region, Value
+from mlirml.dialects.complex import ComplexValue
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -190,6 +191,25 @@ class Broadcast(ViewOp):
     @property
     def writable(self) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class Part(ViewOp):
+    """The real or imaginary parts of a complex array."""
+
+    name: str
+
+    def forward(self, b: Builder, base: Value) -> Value:
+        assert isinstance(base, ComplexValue)
+        return base.re if self.name == "real" else base.im
+
+    def backward(self, b: Builder, base: Value, new: Value) -> Value:
+        assert isinstance(base, ComplexValue)
+        return ComplexValue.of(new, base.im) if self.name == "real" else ComplexValue.of(base.re, new)
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        part: np.ndarray = getattr(array, self.name)
+        return part
 
 
 Shape = tuple[int, ...]

@@ -75,6 +75,7 @@ Leaf leaf_kind(PyObject *value) {
   if (PyFloat_CheckExact(value)) return Leaf::kWeakFloat;
   if (PyLong_CheckExact(value)) return Leaf::kWeakInt;
   if (PyBool_Check(value)) return Leaf::kWeakBool;
+  if (PyComplex_CheckExact(value)) return Leaf::kWeakComplex;
   if (PyUnicode_CheckExact(value)) return Leaf::kString;
   return scalar_type(value) >= 0 ? Leaf::kArray : Leaf::kOther;
 }

@@ -8,7 +8,7 @@
 
 namespace mlirml {
 
-enum class Leaf : uint8_t { kArray = 1, kWeakBool, kWeakInt, kWeakFloat, kString, kOther };
+enum class Leaf : uint8_t { kArray = 1, kWeakBool, kWeakInt, kWeakFloat, kWeakComplex, kString, kOther };
 
 // `words` says everything about the structure, dtypes, shapes and kinds of leaves; `keys` are the dict keys and
 // keyword names in order. All references are borrowed from the arguments.

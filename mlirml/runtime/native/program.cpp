@@ -59,6 +59,7 @@ union alignas(16) Slot {
   int64_t integer;
   uint64_t bits;
   unsigned char boolean;
+  Py_complex complex;
   char bytes[16];  // the largest NumPy scalar that programs take is complex128
 };
 
@@ -88,6 +89,10 @@ bool write_weak(const Input &input, PyObject *value, Slot &slot) {
   if (input.type == NPY_DOUBLE) {
     slot.real = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : PyFloat_AsDouble(value);
     return !(slot.real == -1.0 && PyErr_Occurred());
+  }
+  if (input.type == NPY_CDOUBLE) {
+    slot.complex = PyComplex_AsCComplex(value);
+    return !(slot.complex.real == -1.0 && PyErr_Occurred());
   }
   if (input.type == NPY_BOOL) {
     slot.bits = value == Py_True;
@@ -309,7 +314,8 @@ class Call {
 bool fits_weak(int type, PyObject *value) {
   if (PyBool_Check(value)) return true;
   if (PyLong_CheckExact(value)) return type != NPY_BOOL;
-  return PyFloat_CheckExact(value) && type == NPY_DOUBLE;
+  if (PyFloat_CheckExact(value)) return type == NPY_DOUBLE || type == NPY_CDOUBLE;
+  return PyComplex_CheckExact(value) && type == NPY_CDOUBLE;
 }
 
 Spec parse_spec(nb::handle pair) {
@@ -365,8 +371,9 @@ void parse_inputs(Program *self, nb::handle inputs, nb::handle weak, nb::handle 
     if (i >= self->inputs.size()) throw nb::value_error("weak is longer than inputs");
     Input &input = self->inputs[i++];
     input.weak = nb::cast<bool>(flag);
-    if (input.weak && (!input.dims.empty() || (input.type != NPY_DOUBLE && input.type != NPY_LONG && input.type != NPY_BOOL)))
-      throw nb::type_error("a weak input is a float64, int64 or bool of shape ()");
+    if (input.weak && (!input.dims.empty() || (input.type != NPY_DOUBLE && input.type != NPY_LONG && input.type != NPY_BOOL &&
+                                                  input.type != NPY_CDOUBLE)))
+      throw nb::type_error("a weak input is a float64, int64, bool or complex128 of shape ()");
   }
   for (nb::handle range : ranges) {
     const size_t index = parse_index(nb::object(range[0]), self->inputs.size(), "int_ranges: no such input");

@@ -24,7 +24,7 @@ struct IntRange {
 };
 
 struct Input : Spec {
-  bool weak = false;  // takes a Python scalar, in 8 bytes
+  bool weak = false;  // takes a Python scalar, in 8 bytes or, for a complex one, 16
   std::vector<IntRange> ranges;
 };
 
