@@ -45,3 +45,19 @@ func.func @accesses(%y: memref<2xi1>) {
 func.func @other_types_stay(%x: memref<8xi8>, %y: memref<8xf32>, %z: i1) {
   return
 }
+
+// CHECK-LABEL: func.func @reduction
+// CHECK: ^bb0(%[[BYTE:.*]]: i8, %[[SUM:.*]]: i8):
+// CHECK: %[[BIT:.*]] = arith.cmpi ne, %[[BYTE]]
+// CHECK: %[[X:.*]] = arith.extui %[[BIT]] : i1 to i8
+// CHECK: %[[OUT:.*]] = arith.ori %[[X]], %[[SUM]] : i8
+// CHECK: linalg.yield %[[OUT]] : i8
+func.func @reduction(%x: memref<8xi1>, %y: memref<i1>) {
+  linalg.generic {indexing_maps = [#v, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : memref<8xi1>) outs(%y : memref<i1>) {
+  ^bb0(%a: i1, %o: i1):
+    %0 = arith.ori %o, %a : i1
+    linalg.yield %0 : i1
+  }
+  return
+}

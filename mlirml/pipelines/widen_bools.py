@@ -15,7 +15,7 @@ After:
       linalg.yield %b : i8
     }
 
-LLVM stores an i1 as a byte but cannot vectorise loads and stores of it.
+LLVM stores an i1 as a byte but cannot vectorise loads and stores of it. A reduction of bools combines bytes.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -111,7 +111,36 @@ def widen_structured(op: mlir.Operation) -> None:
         outs = list(op.operands)[len(op.operands) - len(final.operands) :]
         for position, (value, out) in enumerate(zip(final.operands, outs, strict=True)):
             if value.type != element_type(out):
-                final.operands[position] = to_byte(value)
+                argument = block.arguments[len(block.arguments) - len(outs) + position]
+                final.operands[position] = accumulated(value, argument) or to_byte(value)
+                erase_unused(value)
+
+
+def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
+    """`argument OP x` as one operation on bytes, so that it is seen to accumulate; None for any other value."""
+    op = defining_op(value)
+    if op is None or op.name not in ("arith.ori", "arith.andi", "arith.xori") or not has_one_use(value):
+        return None
+    tests = [defining_op(operand) for operand in op.operands]
+    mine = [n for n, test in enumerate(tests) if test is not None and list(test.operands)[:1] == [argument]]
+    if len(mine) != 1 or not has_one_use(argument) or not has_one_use(op.operands[mine[0]]):
+        return None
+    combined = emit.same_type(op.name, to_byte(op.operands[1 - mine[0]]), argument)
+    return combined
+
+
+def erase_unused(value: mlir.Value) -> None:
+    """Erase what a value was computed by, as far as nothing uses it."""
+    op = defining_op(value)
+    if op is not None and op.name.startswith("arith.") and not any(True for _ in value.uses):
+        operands = list(op.operands)
+        op.erase()
+        for operand in operands:
+            erase_unused(operand)
+
+
+def has_one_use(value: mlir.Value) -> bool:
+    return sum(1 for _ in value.uses) == 1
 
 
 def widen_fill(op: mlir.Operation) -> None:
