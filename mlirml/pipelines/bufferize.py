@@ -509,9 +509,18 @@ def materialize(value: mlir.Value, memory: mlir.Value, *, alone: bool = False) -
 def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     """Let the empty tensor that a result grows from be the destination; False where there is none.
 
-    Upstream's elimination does the same, but leaves behind slices that it took of the empty tensor before.
+    Upstream's elimination does the same, but leaves behind slices that it took of the empty tensor before. A buffer
+    that stores were collected in (`mlirml-buffer-stores`) becomes the destination too.
     """
     op = defining_op(result)
+    if op is not None and op.name == "bufferization.to_tensor":
+        buffer = op.operands[0]
+        made = defining_op(buffer)
+        if made is None or made.name != "memref.alloc" or buffer.type != destination.type:
+            return False
+        buffer.replace_all_uses_with(destination)
+        made.erase()
+        return True
     while op is not None and op.name not in ("tensor.empty", ALLOC):
         grown = grows_from(op, result)
         if grown is None:

@@ -1,0 +1,177 @@
+"""Buffer stores: a long chain of stores into one tensor becomes stores into a buffer.
+
+Before:
+    %t1 = tensor.insert %a into %t0[%c0] : tensor<8xf32>
+    %b = tensor.extract %t1[%c0] : tensor<8xf32>
+    %t2 = tensor.insert_slice %s into %t1[4] [2] [1] : tensor<2xf32> into tensor<8xf32>
+    ...
+After:
+    %m = memref.alloc() : memref<8xf32>
+    bufferization.materialize_in_destination %t0 in restrict writable %m : (tensor<8xf32>, memref<8xf32>) -> ()
+    memref.store %a, %m[%c0] : memref<8xf32>
+    %b = memref.load %m[%c0] : memref<8xf32>
+    %r = bufferization.to_buffer %s read_only : tensor<2xf32> to memref<2xf32>
+    %v = memref.subview %m[4] [2] [1] : memref<8xf32> to memref<2xf32, strided<[1], offset: 4>>
+    memref.copy %r, %v : ...
+    ...
+    %tn = bufferization.to_tensor %m restrict writable : memref<8xf32> to tensor<8xf32>
+
+Upstream's analysis of such a chain takes cubic time. A tensor of the chain that is read by anything but extracts of
+elements and slices before the next store ends the chain; a slice that is read is copied, since what is stored next
+may lie where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, main_function, mlir
+from mlirml.passes import Pass, register
+
+_STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
+"""Which operand a store stores into."""
+_READS = ("tensor.extract", "tensor.extract_slice")
+
+
+@register
+@dataclass(frozen=True)
+class BufferStoresPass(Pass):
+    """Do chains of at least `shortest` stores in a buffer."""
+
+    name = "mlirml-buffer-stores"
+    shortest: int = 16
+
+    def run(self, module: mlir.Operation) -> None:
+        body = main_function(module).regions[0].blocks[0]
+        ops = block_ops(body)
+        position = {result: number for number, op in enumerate(ops) for result in op.results}
+        done: set[int] = set()
+        chains = []
+        for number in [n for n, op in enumerate(ops) if op.name in _STORES]:
+            if number not in done:
+                numbers = chain(ops, number, position)
+                done.update(numbers)
+                chains.append([ops[n] for n in numbers])
+        for stores in chains:
+            if len(stores) >= self.shortest:
+                buffer_stores(stores)
+
+
+def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, int]) -> list[int]:
+    """The numbers of the stores that follow each other from `start` on."""
+    stores: list[int] = []
+    number: int | None = start
+    while number is not None and is_static(ops[number]):
+        stores.append(number)
+        number = next_store(ops, ops[number], position)
+    return stores
+
+
+def is_static(op: mlir.Operation) -> bool:
+    """Whether the place of a store or read is known, as far as it has to be."""
+    if op.name in ("tensor.insert", "tensor.extract"):
+        return True
+    source = 1 if op.name == "tensor.extract_slice" else 2
+    return len(op.operands) == source
+
+
+def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict[mlir.Value, int]) -> int | None:
+    """The one store that goes on from the result of `op`, if everything else reads in front of it; else None."""
+    following: int | None = None
+    reads = []
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        if user.block != op.block or user.name not in (*_STORES, *_READS):
+            return None
+        number = position[user.results[0]]
+        if user.name in _STORES and use.operand_number == _STORES[user.name]:
+            if following is not None:
+                return None
+            following = number
+        elif user.name in _READS and use.operand_number == 0 and is_static(user):
+            reads.append(number)
+        else:
+            return None
+    if following is None or any(number > following for number in reads):
+        return None
+    return following
+
+
+def buffer_stores(stores: Sequence[mlir.Operation]) -> None:
+    """Do one chain of stores in a buffer."""
+    first, last = stores[0], stores[-1]
+    start = first.operands[1]
+    kind = mlir.MemRefType.get(start.type.shape, start.type.element_type)
+    with first.location, mlir.InsertionPoint(first):
+        attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+        buffer = emit.create("memref.alloc", (), [kind], attributes).results[0]
+        owner = defining_op(start)
+        if owner is None or owner.name != "tensor.empty":
+            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+            emit.create("bufferization.materialize_in_destination", [start, buffer], (), flags)
+    for op in stores:
+        if op != last:
+            for use in list(op.results[0].uses):
+                user = use.owner.operation
+                if user.name in _READS and user not in stores:
+                    read(user, buffer)
+    for op in stores:
+        store(op, buffer)
+    with last.location, mlir.InsertionPoint.after(last):
+        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+        final = emit.create("bufferization.to_tensor", [buffer], [start.type], flags).results[0]
+    last.results[0].replace_all_uses_with(final)
+    for op in reversed(stores):
+        op.erase()
+
+
+def store(op: mlir.Operation, buffer: mlir.Value) -> None:
+    """Store an element or a slice."""
+    with op.location, mlir.InsertionPoint(op):
+        if op.name == "tensor.insert":
+            emit.create("memref.store", [op.operands[0], buffer, *list(op.operands)[2:]])
+            return
+        source = op.operands[0]
+        flat = mlir.MemRefType.get(source.type.shape, source.type.element_type)
+        memory = emit.value("bufferization.to_buffer", [source], flat, read_only=mlir.UnitAttr.get())
+        emit.create("memref.copy", [memory, subview(op, buffer, source.type.shape)])
+
+
+def read(op: mlir.Operation, buffer: mlir.Value) -> None:
+    """Read an element or a slice."""
+    result = op.results[0]
+    with op.location, mlir.InsertionPoint(op):
+        if op.name == "tensor.extract":
+            new = emit.value("memref.load", [buffer, *list(op.operands)[1:]], result.type)
+        else:
+            attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+            kind = mlir.MemRefType.get(result.type.shape, result.type.element_type)
+            own = emit.create("memref.alloc", (), [kind], attributes).results[0]
+            emit.create("memref.copy", [subview(op, buffer, result.type.shape), own])
+            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+            new = emit.create("bufferization.to_tensor", [own], [result.type], flags).results[0]
+    result.replace_all_uses_with(new)
+    op.erase()
+
+
+def subview(op: mlir.Operation, buffer: mlir.Value, shape: Sequence[int]) -> mlir.Value:
+    """The part of the buffer that a slice operation names, without the dimensions of size 1 that `shape` lacks."""
+    offsets, sizes, steps = (list(op.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides"))
+    strides, _ = buffer.type.get_strides_and_offset()
+    offset = sum(a * b for a, b in zip(offsets, strides, strict=True))
+    kept, left = [], list(shape)
+    for size, step, stride in reversed(list(zip(sizes, steps, strides, strict=True))):
+        if left and left[-1] == size:
+            left.pop()
+            kept.append(step * stride)
+    layout = mlir.StridedLayoutAttr.get(offset, kept[::-1])
+    kind = mlir.MemRefType.get(list(shape), buffer.type.element_type, layout)
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
+        "static_strides": mlir.DenseI64ArrayAttr.get(steps),
+        "operandSegmentSizes": emit.segments(1, 0, 0, 0),
+    }
+    return emit.create("memref.subview", [buffer], [kind], attributes).results[0]
