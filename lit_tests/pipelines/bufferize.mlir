@@ -109,3 +109,68 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes 
   } -> tensor<8xf32>
   return %x, %new : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// A scatter: the array is copied once, into the result, where every round updates its row in place.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<16x4xf32>, %[[I:.*]]: memref<8xindex>, %[[V:.*]]: memref<8x4xf32>, %[[OUT:.*]]: memref<16x4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<16x4xf32>) outs(%[[OUT]] : memref<16x4xf32>)
+// CHECK: scf.for %[[K:.*]] = %c0 to %c8 step %c1 {
+// CHECK-NEXT: %[[AT:.*]] = memref.load %[[I]][%[[K]]]
+// CHECK-NEXT: %[[NEW:.*]] = memref.subview %[[V]][%[[K]], 0] [1, 4] [1, 1]
+// CHECK-NEXT: %[[ROW:.*]] = memref.subview %[[OUT]][%[[AT]], 0] [1, 4] [1, 1]
+// CHECK-NEXT: linalg.generic {{.*}} ins(%[[ROW]], %[[NEW]] : {{.*}}) outs(%[[ROW]] : {{.*}})
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @main(%x: tensor<16x4xf32>, %i: tensor<8xindex>, %v: tensor<8x4xf32>) -> tensor<16x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%t = %x) -> (tensor<16x4xf32>) {
+    %at = tensor.extract %i[%k] : tensor<8xindex>
+    %new = tensor.extract_slice %v[%k, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+    %old = tensor.extract_slice %t[%at, 0] [1, 4] [1, 1] : tensor<16x4xf32> to tensor<4xf32>
+    %e = tensor.empty() : tensor<4xf32>
+    %sum = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+        ins(%old, %new : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %0 = arith.addf %a, %b : f32
+      linalg.yield %0 : f32
+    } -> tensor<4xf32>
+    %u = tensor.insert_slice %sum into %t[%at, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<16x4xf32>
+    scf.yield %u : tensor<16x4xf32>
+  } {mlirml.scatter = "add"}
+  return %r : tensor<16x4xf32>
+}
+
+// -----
+
+// Nested loops hand the same buffer on.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<9xf32>, %{{.*}}: memref<2x3xindex>, %{{.*}}: memref<2x3xf32>, %[[OUT:.*]]: memref<9xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<9xf32>) outs(%[[OUT]] : memref<9xf32>)
+// CHECK: scf.for
+// CHECK-NEXT: scf.for
+// CHECK: memref.store %{{.*}}, %[[OUT]][%{{.*}}]
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @main(%x: tensor<9xf32>, %i: tensor<2x3xindex>, %v: tensor<2x3xf32>) -> tensor<9xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %j = %c0 to %c2 step %c1 iter_args(%s = %x) -> (tensor<9xf32>) {
+    %inner = scf.for %k = %c0 to %c3 step %c1 iter_args(%t = %s) -> (tensor<9xf32>) {
+      %at = tensor.extract %i[%j, %k] : tensor<2x3xindex>
+      %new = tensor.extract %v[%j, %k] : tensor<2x3xf32>
+      %u = tensor.insert %new into %t[%at] : tensor<9xf32>
+      scf.yield %u : tensor<9xf32>
+    }
+    scf.yield %inner : tensor<9xf32>
+  } {mlirml.scatter = "set"}
+  return %r : tensor<9xf32>
+}
