@@ -523,6 +523,16 @@ class Traced:
         result: Traced = self._trace.call_method("transpose", self, (order,), {})
         return result
 
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Put the elements in order along an axis, in place."""
+        with at_user_line():
+            self._assign(self._trace.call_function(np.sort, (self, axis, kind, order), {"stable": stable}))
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """`np.partition` in place."""
+        with at_user_line():
+            self._assign(self._trace.call_function(np.partition, (self, kth, axis, kind, order), {}))
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -617,8 +627,6 @@ _ATTRIBUTE_HELP = {
     "flat": "use `x.reshape(-1)`",
     "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
     "resize": "use `x.reshape(...)`, which returns the array",
-    "sort": "sort outside, and pass the result as an argument",
-    "argsort": "sort outside, and pass the result as an argument",
 }
 
 

@@ -32,7 +32,7 @@ class Contract:
         return self.removed_by.get(name) or self.removed_by.get(name.partition(".")[0])
 
 
-_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "scf", "tensor"})
+_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "mlirml", "scf", "tensor"})
 _CHECKS = frozenset({"cf.assert"})
 _CONTRACTIONS = (
     "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
@@ -46,7 +46,7 @@ STAGES: Mapping[str, Contract] = {
     "optimize": Contract(_TENSOR_LEVEL, _CHECKS),
     "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(
-        frozenset({"arith", "builtin", "cf", "func", "math", "memref", "scf", "ub", "vector"}),
+        frozenset({"arith", "builtin", "cf", "func", "math", "memref", "mlirml", "scf", "ub", "vector"}),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
             **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),
@@ -62,6 +62,7 @@ STAGES: Mapping[str, Contract] = {
         ops=frozenset({"builtin.module"}),
         removed_by={
             "math": "mlirml-expand-math",
+            "mlirml": "mlirml-lower-sort",
             "affine": "lower-affine",
             "scf": "convert-scf-to-cf",
             "vector": "convert-vector-to-llvm",

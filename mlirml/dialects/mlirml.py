@@ -6,13 +6,31 @@ from collections.abc import Sequence
 
 from mlirml.ir import mlir
 
+SORTS = ("mlirml.sort", "mlirml.argsort")
 PARALLEL_FOR = "mlirml.parallel_for"
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
 
-DIALECT = "irdl.dialect @mlirml {}"
-"""The dialect in IRDL: the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ..."""
+DIALECT = """
+irdl.dialect @mlirml {
+  irdl.operation @sort {
+    %rows = irdl.any
+    irdl.operands(input: %rows, out: %rows)
+    irdl.results(sorted: optional %rows)
+  }
+  irdl.operation @argsort {
+    %rows = irdl.any
+    %positions = irdl.any
+    irdl.operands(input: %rows, out: %positions)
+    irdl.results(positions: optional %positions)
+  }
+}
+"""
+"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), on tensors and on memrefs.
+
+It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
+"""
 
 
 def parallel_for(

@@ -30,7 +30,7 @@ _OTHER = (
     "broadcast_arrays", "select", "choose", "put", "put_along_axis", "ix_", "array_equal", "allclose", "result_type",
     "can_cast", "finfo", "iinfo", "broadcast_shapes",
 )  # fmt: skip
-_SCANS = ("cummax", "cummin")
+_OWN = ("astype", "at", "matrix_transpose", "sort", "argsort")
 _CONSTANTS = (
     "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "float16", "float32", "float64",
@@ -40,6 +40,27 @@ _CONSTANTS = (
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     """`x.astype(dtype)`."""
     return x.astype(dtype, copy=copy)
+
+
+def _in_order(function: Callable[..., Any], x: Any, axis: int, descending: bool) -> Any:
+    if isinstance(x, Traced):
+        trace: Any = x._trace
+        return trace.call_function(function, (x,), {"axis": axis, "stable": True, "descending": descending})
+    if not descending:
+        return function(x, axis=axis, stable=True)
+    turned = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
+    order = np.shape(x)[axis] - 1 - turned
+    return order if function is np.argsort else np.take_along_axis(np.asarray(x), order, axis)
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The elements in order along an axis; NaN is larger than every number."""
+    return _in_order(np.sort, x, axis, descending)
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The positions (i64) that put an axis in order; equal elements keep their order, in descending order too."""
+    return _in_order(np.argsort, x, axis, descending)
 
 
 def matrix_transpose(x: Any, /) -> Any:
@@ -84,8 +105,9 @@ def _extension(record: OpDef) -> Callable[..., Any]:
 def _build() -> dict[str, Any]:
     names = {*OPS, *_ALIASES, *_CREATION, *_OTHER}
     functions = {n: _dispatcher(n, getattr(np, _numpy_name(n))) for n in sorted(names) if hasattr(np, _numpy_name(n))}
-    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if _is_extension(r) or n in _SCANS}
-    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if r.reference is getattr(np.linalg, n, None)}
+    functions |= {n: _dispatcher(n, r.reference) for n, r in OPS.items() if n not in functions}
+    for name in _OWN:
+        functions.pop(name, None)
     return functions | {n: getattr(np, n) for n in _CONSTANTS if hasattr(np, n)}
 
 
@@ -96,4 +118,4 @@ if TYPE_CHECKING:
 
 _NAMES = _build()
 globals().update(_NAMES)
-__all__ = [*_NAMES, "astype", "at", "matrix_transpose"]  # noqa: PLE0604
+__all__ = [*_NAMES, "argsort", "astype", "at", "matrix_transpose", "sort"]  # noqa: PLE0604

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
@@ -61,6 +62,7 @@ class BufferizePass(Pass):
         for block in tensor_blocks(main):
             place_results(block, copied)
         add_out_parameters(main, written)
+        sort_buffers(main)
         passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
 
 
@@ -194,6 +196,11 @@ def has_one_use(value: mlir.Value) -> bool:
     return sum(1 for _ in value.uses) == 1
 
 
+def writes_outs(op: mlir.Operation) -> bool:
+    """Whether an operation writes its results over its last operands."""
+    return (op.name.startswith("linalg.") or op.name in SORTS) and bool(op.results)
+
+
 def out_positions(op: mlir.Operation) -> range:
     """Which operands of a linalg operation are its outs."""
     return range(len(op.operands) - len(op.results), len(op.operands))
@@ -205,7 +212,7 @@ def init_positions(op: mlir.Operation) -> range:
         return range(1, 2)
     if op.name in LOOPS:
         return range(len(op.operands) - len(op.results), len(op.operands))
-    return out_positions(op) if op.name.startswith("linalg.") and op.results else range(0)
+    return out_positions(op) if writes_outs(op) else range(0)
 
 
 def private_inits(function: mlir.Operation) -> None:
@@ -506,6 +513,30 @@ def materialize(value: mlir.Value, memory: mlir.Value, *, alone: bool = False) -
     emit.create("bufferization.materialize_in_destination", [value, memory], (), flags)
 
 
+def sort_buffers(main: mlir.Operation) -> None:
+    """Let sorts work on memrefs: upstream's analysis does not know them. Each fills a buffer of its own."""
+    for op in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name in SORTS]:
+        source, out = op.operands
+        given = defining_op(out)
+        with op.location, mlir.InsertionPoint(op):
+            rows = emit.value(
+                "bufferization.to_buffer", [source], memref_type(source.type), read_only=mlir.UnitAttr.get()
+            )
+            if given is not None and given.name == "bufferization.to_tensor" and has_one_use(out):
+                buffer = given.operands[0]
+            else:
+                attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+                buffer = emit.create("memref.alloc", (), [memref_type(out.type)], attributes).results[0]
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            emit.create(op.name, [rows, buffer], (), attributes)
+            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+            stored = emit.create("bufferization.to_tensor", [buffer], [out.type], flags)
+        op.results[0].replace_all_uses_with(stored.results[0])
+        op.erase()
+        if given is not None and not any(True for _ in given.results[0].uses):
+            given.erase()
+
+
 def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     """Let the empty tensor that a result grows from be the destination; False where there is none.
 
@@ -544,7 +575,7 @@ def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
     """The operand of an operation that the result takes the place of; None where there is none."""
     if op.name in ("tensor.insert_slice", "tensor.insert"):
         return op.operands[1]
-    if op.name.startswith("linalg.") and len(op.results):
+    if writes_outs(op):
         return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
     return region_start(op, result)
 

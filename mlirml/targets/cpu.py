@@ -21,7 +21,8 @@ SCHEDULE = (
     "mlirml-outline-parallel,mlirml-split-function"
 )
 LOWER = (
-    "convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-math-to-funcs,"
+    "mlirml-lower-sort,convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,"
+    "convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,"
     "mlirml-lower-parallel,mlirml-emit-entry"
@@ -29,7 +30,7 @@ LOWER = (
 PASSES = (
     "fold_contract", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize", "widen_bools",
     "lower_contract", "lower_conv", "lower_loops", "plan_buffers", "outline_parallel", "split_function",
-    "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 

@@ -34,7 +34,10 @@ _LIBM = [
     "frexp", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "modf", "nearbyint", "pow", "remainder",
     "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
-_RUNTIME = ["mlirml_parallel_for", "mlirml_check_failed", "memcpy", "memset", "memmove", "bcmp", "memcmp"]
+_RUNTIME = [
+    "mlirml_parallel_for", "mlirml_check_failed", "mlirml_sort", "mlirml_argsort", "memcpy", "memset", "memmove",
+    "bcmp", "memcmp",
+]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""
 

@@ -18,6 +18,7 @@ from mlirml.targets import (  # noqa: F401  (importing them registers their rule
     reference_control,
     reference_linalg,
     reference_memref,
+    reference_sort,
     reference_tensor,
     reference_vector,
 )

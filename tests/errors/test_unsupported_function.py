@@ -26,8 +26,8 @@ def lower_places(x: Any) -> Any:
     return np.tril_indices_from(x)
 
 
-def sorted_array(x: Any) -> Any:
-    return x.sort()
+def bits(x: Any) -> Any:
+    return x.view(np.int64)
 
 
 def accumulated(x: Any) -> Any:
@@ -101,14 +101,14 @@ def test_a_similar_name() -> None:
 
 def test_a_method() -> None:
     check_error(
-        lambda: ml.compile(sorted_array)(np.ones((3, 3))),
+        lambda: ml.compile(bits)(np.ones((3, 3))),
         """
-        mlirml.UnsupportedSyntaxError: the array attribute `.sort` is not compiled
-          --> test_unsupported_function.py:30:12 (sorted_array)
+        mlirml.UnsupportedSyntaxError: the array attribute `.view` is not compiled
+          --> test_unsupported_function.py:30:12 (bits)
             |
-         30 |     return x.sort()
+         30 |     return x.view(np.int64)
             |            ^^^^^^
-           = help: sort outside, and pass the result as an argument
+           = help: convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype
         """,
     )
 

@@ -271,3 +271,79 @@ def _diff(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(3, 5), 0), {}
         yield (draw.array(3, 1), 2), {}
         yield (draw.array(3, 0),), {}
+
+
+def _unsorted(draw: Draw, *shape: int) -> np.ndarray:
+    """Few different values, so that many are equal; NaN, infinities and both zeros among the floats."""
+    pool = special_values(draw.dtype)
+    if draw.dtype.name == "bfloat16":  # NumPy sorts its NaN to any place
+        pool = pool[~np.isnan(pool)]
+    chosen = draw.random.integers(0, len(pool), shape)
+    return np.asarray(np.where(draw.random.random(shape) < 0.5, pool[chosen], draw.array(*shape))).astype(draw.dtype)
+
+
+@sampler("sort")
+def _sort(draw: Draw) -> Iterator[Arguments]:
+    yield (_unsorted(draw, 3, 7),), {"kind": "stable"}
+    yield (_unsorted(draw, 7, 40), 0, "stable"), {}
+    yield (_unsorted(draw, 300),), {"stable": True}
+    if draw.thorough:
+        yield (draw.array(2, 3, 4), 1), {}
+        yield (_unsorted(draw, 3, 4), None, "mergesort"), {}
+        yield (_unsorted(draw, 70, 33),), {"kind": "stable"}
+        yield (draw.array(0, 3), 0), {}
+        yield (draw.array(3, 0),), {}
+        yield (draw.array(3, 1),), {}
+
+
+@sampler("argsort")
+def _argsort(draw: Draw) -> Iterator[Arguments]:
+    yield (_unsorted(draw, 3, 7),), {"kind": "stable"}
+    yield (_unsorted(draw, 7, 40), 0, "stable"), {}
+    yield (_unsorted(draw, 300),), {"stable": True}
+    if draw.thorough:
+        yield (_unsorted(draw, 3, 4), None, "mergesort"), {}
+        yield (_unsorted(draw, 70, 33), -1, "stable"), {}
+        yield (draw.array(0, 3), 0), {}
+        yield (draw.array(), -1), {}
+        yield (draw.array(), None), {}
+
+
+@sampler("partition", "argpartition")
+def _partition(draw: Draw) -> Iterator[Arguments]:
+    # NumPy sorts what it partitions at every place, and so do we; equal elements may lie in another order.
+    ranks = draw.random.permutation(2 if draw.dtype == np.bool_ else 6).astype(draw.dtype)
+    yield (ranks, list(range(ranks.size))), {}
+    if draw.thorough:
+        yield (np.stack([ranks, ranks[::-1]], 1), list(range(6)), 0), {}
+        yield (ranks.reshape(1, 6), [0, 1, 2, 3, 4, 5], None), {}
+
+
+@sampler("topk")
+def _topk(draw: Draw) -> Iterator[Arguments]:
+    yield (_unsorted(draw, 3, 7), 3), {}
+    yield (_unsorted(draw, 40, 9), 2), {"axis": 0, "largest": False}
+    if draw.thorough:
+        yield (_unsorted(draw, 300), 300), {}
+        yield (_unsorted(draw, 5, 300), 4), {"axis": 1}
+        yield (draw.array(4), 0), {}
+
+
+@sampler("searchsorted")
+def _searchsorted(draw: Draw) -> Iterator[Arguments]:
+    table = np.sort(_unsorted(draw, 9), kind="stable")
+    yield (table, _unsorted(draw, 3, 4)), {}
+    yield (table, table), {"side": "right"}
+    if draw.thorough:
+        yield (table, 1), {}
+        yield (draw.array(0), draw.array(3)), {}
+        yield (table[:1], table), {"side": "right"}
+        yield (np.flip(table), table, "left", np.arange(9)[::-1]), {}
+        yield (np.sort(draw.array(100)), 0.5), {}
+
+
+@sampler("lexsort")
+def _lexsort(draw: Draw) -> Iterator[Arguments]:
+    yield ((_unsorted(draw, 20), _unsorted(draw, 20)),), {}
+    if draw.thorough:
+        yield ((_unsorted(draw, 3, 9), _unsorted(draw, 3, 9)),), {"axis": 0}

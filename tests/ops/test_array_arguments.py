@@ -29,3 +29,28 @@ def test_the_initial_value_may_be_traced() -> None:
 
 def test_methods_take_masks() -> None:
     check(lambda x, mask: (x.sum(where=mask), x.mean(axis=0, where=mask), x.any(where=mask)), X, MASK)
+
+
+def test_arrays_are_sorted_in_place() -> None:
+    def order(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x.sort(axis=0)
+        y[1:].sort(kind="stable")
+        return x + 1
+
+    zeros = np.array([3.0, -0.0, np.nan, 0.0, -0.0, -1.0])
+    check(order, X.T.copy(), zeros)
+
+
+def test_sorting_in_descending_order() -> None:
+    import mlirml.numpy as mnp
+
+    zeros = np.array([[3.0, -0.0, np.nan, 0.0, -0.0, -1.0]] * 20)
+    np.testing.assert_array_equal(mnp.argsort(zeros, descending=True)[0], [2, 0, 1, 3, 4, 5])
+    check(lambda x: (mnp.sort(x, descending=True), mnp.argsort(x, axis=0, descending=True)), zeros)
+    check(lambda x: mnp.topk(x[:, :5], 2), zeros)
+
+
+def test_a_sort_feeds_and_is_fed_by_fused_loops() -> None:
+    x = np.random.default_rng(0).normal(size=(40, 33))
+    check(lambda x: np.sort(x * 2 + 1, axis=1)[:, ::-1] - np.sort(x[:, 3:20], axis=0).mean(), x, rtol=1e-14)
+    check(lambda x: (np.sort(x), np.sort(x), np.argsort(x.T)), x)

@@ -10,11 +10,12 @@ from mlirml.dialects.ops import (
     rearrange,
     reductions,
     scans,
+    sorting,
     views,
 )
 from mlirml.dialects.ops.registry import BY_FUNCTION, BY_METHOD, OPS, OpDef
 
 __all__ = [
     "BY_FUNCTION", "BY_METHOD", "OPS", "OpDef", "complex_numbers", "contractions", "elementwise", "gather", "joins",
-    "linear_algebra", "rearrange", "reductions", "scans", "views",
+    "linear_algebra", "rearrange", "reductions", "scans", "sorting", "views",
 ]  # fmt: skip

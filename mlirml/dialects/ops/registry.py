@@ -172,19 +172,25 @@ def extension(kind: str, **options: Any) -> Callable[[Callable[..., Any]], OpDef
     """As `composed`, for what NumPy lacks: on real arrays, `mlirml.numpy.<name>` runs the same code with NumPy."""
 
     def decorate(build: Callable[..., Any]) -> OpDef:
-        def reference(*args: Any, **kwargs: Any) -> Any:
-            stand_in = next((x for x in _leaves((args, kwargs)) if hasattr(x, "__array_function__")), None)
-            if stand_in is not None:  # a traced array
-                return stand_in.__array_function__(reference, (type(stand_in),), args, kwargs)
-            return build(np, *args, **kwargs)
-
-        parameters = list(inspect.signature(build).parameters.values())[1:]
-        reference.__name__ = reference.__qualname__ = build.__name__.rstrip("_")
-        reference.__doc__ = build.__doc__
-        reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return composed(kind, reference, **options)(build)
+        return composed(kind, dispatching(build, np), **options)(build)
 
     return decorate
+
+
+def dispatching(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """`function(*first, ...)` as a NumPy-like function: a traced array among its arguments takes the call over."""
+
+    def reference(*args: Any, **kwargs: Any) -> Any:
+        stand_in = next((x for x in _leaves((args, kwargs)) if hasattr(x, "__array_function__")), None)
+        if stand_in is not None:
+            return stand_in.__array_function__(reference, (type(stand_in),), args, kwargs)
+        return function(*first, *args, **kwargs)
+
+    parameters = list(inspect.signature(function).parameters.values())[len(first) :]
+    reference.__name__ = reference.__qualname__ = function.__name__.strip("_")
+    reference.__doc__ = function.__doc__
+    reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return reference
 
 
 def _leaves(tree: Any) -> list[Any]:

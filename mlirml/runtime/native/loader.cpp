@@ -15,6 +15,7 @@
 
 #include "checks.h"
 #include "pool.h"
+#include "sort.h"
 
 namespace mlirml {
 namespace {
@@ -441,6 +442,8 @@ uintptr_t Code::address(const std::string &symbol) const {
 uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
+  if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
+  if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
   if (void *found = dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<uintptr_t>(found);
   for (const char *library : {"libm.so.6", "libmvec.so.1"}) {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);  // never closed: code may keep addresses

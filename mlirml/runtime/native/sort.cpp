@@ -1,0 +1,373 @@
+// Elements become signed integers in the same order. Short rows go through a sorting network, several rows in the lanes
+// of vectors; long rows through a radix sort, least significant byte first, which is stable and has no branches that
+// depend on the data.
+#include "sort.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "pool.h"
+
+namespace mlirml {
+namespace {
+
+namespace baseline {
+constexpr int64_t kBytes = 16;
+#include "sort_network.inc"
+}  // namespace baseline
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MLIRML_VECTOR_CLONES 1
+#pragma GCC push_options
+#pragma GCC target("avx2")
+namespace avx2 {
+constexpr int64_t kBytes = 32;
+#include "sort_network.inc"
+}  // namespace avx2
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")
+namespace avx512 {
+constexpr int64_t kBytes = 64;
+#include "sort_network.inc"
+}  // namespace avx512
+#pragma GCC pop_options
+#endif
+
+struct Network {
+  int64_t bytes;
+  void (*narrow)(int32_t *rows, int64_t stride, int32_t *columns, int64_t n);
+  void (*wide)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n);
+  void (*places)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n);
+};
+
+const Network &network() {
+  static const Network chosen = [] {
+#ifdef MLIRML_VECTOR_CLONES
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+      return Network{64, avx512::sort_narrow, avx512::sort_wide, avx512::sort_places};
+    if (__builtin_cpu_supports("avx2")) return Network{32, avx2::sort_narrow, avx2::sort_wide, avx2::sort_places};
+#endif
+    return Network{16, baseline::sort_narrow, baseline::sort_wide, baseline::sort_places};
+  }();
+  return chosen;
+}
+
+constexpr int64_t kNetworkRow = 1024;   // longest row for a network: its vectors stay in the second-level cache
+constexpr int64_t kInsertionRow = 32;   // longest single row for insertion sort
+constexpr int64_t kRadixCost = 1 << 13;  // elements worth a chunk of the pool
+
+// The elements of one type. Key is signed and at least 32 bits wide.
+template <class Bits, char Letter>
+struct Type {
+  using Element = Bits;
+  using Key = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
+  using Signed = std::make_signed_t<Bits>;
+  static constexpr bool is_float = Letter == 'f' || Letter == 'h';
+  static constexpr int kMantissa = Letter == 'h' ? 7 : sizeof(Bits) == 2 ? 10 : sizeof(Bits) == 4 ? 23 : 52;
+  static constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  static constexpr Bits kInfinity = static_cast<Bits>(static_cast<Bits>(kSign - 1) >> kMantissa << kMantissa);
+
+  static Key key(Bits x) {
+    if constexpr (is_float) {
+      const Bits magnitude = x & static_cast<Bits>(~kSign);
+      const Signed order = static_cast<Signed>(x & kSign ? -static_cast<Signed>(magnitude) : magnitude);
+      return magnitude > kInfinity ? static_cast<Key>(kSign - 1) : static_cast<Key>(order);
+    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
+      return Letter == 'i' ? static_cast<Key>(static_cast<Signed>(x)) : static_cast<Key>(x);
+    } else {
+      return static_cast<Key>(x ^ kSign);
+    }
+  }
+
+  static Bits element(Key key) {
+    if constexpr (is_float) {
+      const Signed order = static_cast<Signed>(key);
+      return order < 0 ? static_cast<Bits>(static_cast<Bits>(-order) | kSign) : static_cast<Bits>(order);
+    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
+      return static_cast<Bits>(key);
+    } else {
+      return static_cast<Bits>(key) ^ kSign;
+    }
+  }
+};
+
+struct Pair {
+  int64_t key;
+  int64_t number;
+};
+
+struct Free {
+  void operator()(void *p) const { std::free(p); }
+};
+using Scratch = std::unique_ptr<char, Free>;
+
+Scratch allocate(int64_t bytes) {
+  return Scratch(static_cast<char *>(std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64))));
+}
+
+// Sorts by the bytes from `First` on of what `bits` gives; the result may lie in either array, and is returned.
+template <int First, int Last, class T, class BitsOf>
+T *radix_sort(T *from, T *to, int64_t n, BitsOf bits) {
+  constexpr int kDigits = Last - First;
+  int64_t counts[kDigits][256] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t word = bits(from[i]);
+    for (int d = 0; d < kDigits; ++d) ++counts[d][word >> 8 * (First + d) & 255];
+  }
+  for (int d = 0; d < kDigits; ++d) {
+    int64_t *count = counts[d];
+    const int shift = 8 * (First + d);
+    if (count[bits(from[0]) >> shift & 255] == n) continue;  // all alike
+    int64_t start = 0;
+    for (int b = 0; b < 256; ++b) start += std::exchange(count[b], start);
+    for (int64_t i = 0; i < n; ++i) to[count[bits(from[i]) >> shift & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  return from;
+}
+
+template <class T, class Less>
+void insertion_sort(T *a, int64_t n, Less less) {
+  for (int64_t i = 1; i < n; ++i) {
+    const T x = a[i];
+    int64_t j = i;
+    for (; j > 0 && less(x, a[j - 1]); --j) a[j] = a[j - 1];
+    a[j] = x;
+  }
+}
+
+constexpr uint64_t kTop = uint64_t{1} << 63;
+
+// Runs `rows_at_once` rows at a time over the pool.
+template <class Body>
+void for_rows(int64_t rows, int64_t n, int64_t group, Body body) {
+  struct Context {
+    Body *body;
+    int64_t rows, group;
+  } context{&body, rows, group};
+  const int64_t groups = (rows + group - 1) / group;
+  const int64_t grain = std::max<int64_t>(1, kRadixCost / std::max<int64_t>(1, group * n));
+  mlirml_parallel_for(
+      [](int64_t lo, int64_t hi, void *opaque) {
+        const Context &c = *static_cast<Context *>(opaque);
+        (*c.body)(lo * c.group, std::min(c.rows, hi * c.group));
+      },
+      0, groups, grain, &context);
+}
+
+template <class T>
+class Sorter {
+ public:
+  using Element = typename T::Element;
+  using Key = typename T::Key;
+
+  Sorter(const Element *in, int64_t n, bool descending) : in_(in), n_(n), flip_(descending ? -1 : 0) {}
+
+  void values(Element *out, int64_t rows) {
+    const int64_t lanes = network().bytes / static_cast<int64_t>(sizeof(Key));
+    const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
+    for_rows(rows, n_, short_rows ? lanes : 1, [&](int64_t first, int64_t last) {
+      Scratch scratch = allocate((short_rows ? 2 * lanes * stride(lanes) : 2 * n_) * static_cast<int64_t>(sizeof(Key)));
+      int64_t row = first;
+      if (scratch && short_rows)
+        for (; row + lanes <= last; row += lanes)
+          network_values(out, row, lanes, reinterpret_cast<Key *>(scratch.get()));
+      if (!short_rows)
+        for (; row < last && scratch; ++row) row_values(out + row * n_, row, reinterpret_cast<Key *>(scratch.get()));
+      for (; row < last; ++row) row_in_place(out + row * n_, row);
+      if constexpr (T::is_float)
+        for (row = first; row < last; ++row) restore_zeros(out + row * n_, in_ + row * n_);
+    });
+  }
+
+  void order(int64_t *out, int64_t rows, int64_t count) {
+    const int64_t lanes = network().bytes / 8;
+    const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
+    constexpr int64_t kWord = sizeof(Key) == 4 ? 8 : 16;  // a key with its position
+    for_rows(rows, n_, short_rows ? lanes : 1, [&](int64_t first, int64_t last) {
+      Scratch scratch = allocate(short_rows ? 3 * lanes * stride(lanes) * 8 : 2 * n_ * kWord);
+      int64_t row = first;
+      if (scratch && short_rows)
+        for (; row + lanes <= last; row += lanes)
+          network_order(out, row, lanes, count, reinterpret_cast<int64_t *>(scratch.get()));
+      if (!short_rows)
+        for (; row < last && scratch; ++row) row_order(out + row * count, row, count, scratch.get());
+      for (; row < last; ++row) order_without_scratch(out + row * count, row, count);
+    });
+  }
+
+ private:
+  Key key(int64_t row, int64_t i) const { return T::key(in_[row * n_ + i]) ^ static_cast<Key>(flip_); }
+  Element element(Key key) const { return T::element(key ^ static_cast<Key>(flip_)); }
+
+  // Rows of the scratch memory are whole vectors.
+  int64_t stride(int64_t lanes) const { return (n_ + lanes - 1) / lanes * lanes; }
+
+  void network_values(Element *out, int64_t row, int64_t lanes, Key *keys) const {
+    const int64_t step = stride(lanes);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t i = 0; i < n_; ++i) keys[lane * step + i] = key(row + lane, i);
+    if constexpr (sizeof(Key) == 4)
+      network().narrow(keys, step, keys + lanes * step, n_);
+    else
+      network().wide(keys, step, keys + lanes * step, n_);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t i = 0; i < n_; ++i) out[(row + lane) * n_ + i] = element(keys[lane * step + i]);
+  }
+
+  void row_values(Element *out, int64_t row, Key *keys) const {
+    using Unsigned = std::make_unsigned_t<Key>;
+    for (int64_t i = 0; i < n_; ++i) keys[i] = key(row, i);
+    const Key *sorted = keys;
+    if (n_ <= kInsertionRow) {
+      insertion_sort(keys, n_, [](Key x, Key y) { return x < y; });
+    } else {
+      constexpr uint64_t top = uint64_t{1} << (8 * sizeof(Key) - 1);
+      sorted = radix_sort<0, sizeof(Key)>(keys, keys + n_, n_,
+                                          [](Key x) { return static_cast<uint64_t>(static_cast<Unsigned>(x)) ^ top; });
+    }
+    for (int64_t i = 0; i < n_; ++i) out[i] = element(sorted[i]);
+  }
+
+  // For rows that are left over, and where there is no memory to spare.
+  void row_in_place(Element *out, int64_t row) const {
+    std::memmove(out, in_ + row * n_, static_cast<size_t>(n_) * sizeof(Element));
+    const Key flip = static_cast<Key>(flip_);
+    auto less = [flip](Element x, Element y) { return (T::key(x) ^ flip) < (T::key(y) ^ flip); };
+    if (n_ <= kInsertionRow)
+      insertion_sort(out, n_, less);
+    else
+      std::sort(out, out + n_, less);
+  }
+
+  // Keys do not tell the zeros apart: they are written again in the order that they came in.
+  static void restore_zeros(Element *out, const Element *in, int64_t n) {
+    int64_t i = 0;
+    while (i < n && (out[i] & static_cast<Element>(~T::kSign)) != 0) ++i;
+    for (int64_t j = 0; j < n; ++j)
+      if ((in[j] & static_cast<Element>(~T::kSign)) == 0) out[i++] = in[j];
+  }
+  void restore_zeros(Element *out, const Element *in) const {
+    if (std::find(in, in + n_, T::kSign) != in + n_) restore_zeros(out, in, n_);
+  }
+
+  void network_order(int64_t *out, int64_t row, int64_t lanes, int64_t count, int64_t *keys) const {
+    const int64_t step = stride(lanes);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t i = 0; i < n_; ++i) {
+        const int64_t k = key(row + lane, i);
+        keys[lane * step + i] = sizeof(Key) == 4 ? k * (int64_t{1} << 32) | i : k;
+      }
+    (sizeof(Key) == 4 ? network().wide : network().places)(keys, step, keys + lanes * step, n_);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t i = 0; i < count; ++i)
+        out[(row + lane) * count + i] = keys[lane * step + i] & (sizeof(Key) == 4 ? 0xffffffff : ~int64_t{0});
+  }
+
+  void row_order(int64_t *out, int64_t row, int64_t count, char *scratch) const {
+    if (sizeof(Key) == 4 && n_ < (int64_t{1} << 32)) {
+      uint64_t *words = reinterpret_cast<uint64_t *>(scratch);
+      for (int64_t i = 0; i < n_; ++i)
+        words[i] = (static_cast<uint64_t>(static_cast<uint32_t>(key(row, i))) << 32 ^ kTop) | static_cast<uint64_t>(i);
+      const uint64_t *sorted = arranged<4, 8>(words, count, [](uint64_t x) { return x; },
+                                              [](uint64_t x, uint64_t y) { return x < y; });
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(sorted[i] & 0xffffffff);
+    } else if (sizeof(Key) == 8) {
+      Pair *pairs = reinterpret_cast<Pair *>(scratch);
+      for (int64_t i = 0; i < n_; ++i) pairs[i] = {key(row, i), i};
+      const Pair *sorted = arranged<0, 8>(
+          pairs, count, [](const Pair &x) { return static_cast<uint64_t>(x.key) ^ kTop; },
+          [](const Pair &x, const Pair &y) { return x.key != y.key ? x.key < y.key : x.number < y.number; });
+      for (int64_t i = 0; i < count; ++i) out[i] = sorted[i].number;
+    } else {
+      order_without_scratch(out, row, count);
+    }
+  }
+
+  template <int First, int Last, class W, class BitsOf, class Less>
+  const W *arranged(W *words, int64_t count, BitsOf bits, Less less) const {
+    if (count < n_ / 8 && count < n_)
+      std::partial_sort(words, words + count, words + n_, less);
+    else if (n_ <= kInsertionRow)
+      insertion_sort(words, n_, less);
+    else
+      return radix_sort<First, Last>(words, words + n_, n_, bits);
+    return words;
+  }
+
+  void order_without_scratch(int64_t *out, int64_t row, int64_t count) const {
+    auto less = [&](int64_t i, int64_t j) {
+      const Key x = key(row, i), y = key(row, j);
+      return x != y ? x < y : i < j;
+    };
+    if (count == n_) {
+      std::iota(out, out + n_, int64_t{0});
+      std::sort(out, out + n_, less);
+      return;
+    }
+    int64_t kept = 0;  // a heap of the best so far, the worst of them on top
+    for (int64_t i = 0; i < n_; ++i) {
+      if (kept < count) {
+        out[kept++] = i;
+        std::push_heap(out, out + kept, less);
+      } else if (count && less(i, out[0])) {
+        std::pop_heap(out, out + kept, less);
+        out[kept - 1] = i;
+        std::push_heap(out, out + kept, less);
+      }
+    }
+    std::sort_heap(out, out + kept, less);
+  }
+
+  const Element *in_;
+  const int64_t n_;
+  const int64_t flip_;
+};
+
+// Calls `use` with the type of a kind.
+template <class Use>
+void with_type(int64_t kind, Use use) {
+  switch (kind) {
+    case 'b' | 1 << 8: return use(Type<uint8_t, 'u'>());
+    case 'i' | 1 << 8: return use(Type<uint8_t, 'i'>());
+    case 'i' | 2 << 8: return use(Type<uint16_t, 'i'>());
+    case 'i' | 4 << 8: return use(Type<uint32_t, 'i'>());
+    case 'i' | 8 << 8: return use(Type<uint64_t, 'i'>());
+    case 'u' | 1 << 8: return use(Type<uint8_t, 'u'>());
+    case 'u' | 2 << 8: return use(Type<uint16_t, 'u'>());
+    case 'u' | 4 << 8: return use(Type<uint32_t, 'u'>());
+    case 'u' | 8 << 8: return use(Type<uint64_t, 'u'>());
+    case 'f' | 2 << 8: return use(Type<uint16_t, 'f'>());
+    case 'h' | 2 << 8: return use(Type<uint16_t, 'h'>());
+    case 'f' | 4 << 8: return use(Type<uint32_t, 'f'>());
+    case 'f' | 8 << 8: return use(Type<uint64_t, 'f'>());
+    default: std::abort();  // the compiler writes no other
+  }
+}
+
+}  // namespace
+}  // namespace mlirml
+
+extern "C" void mlirml_sort(const void *in, void *out, int64_t rows, int64_t n, int64_t kind, int64_t descending) {
+  mlirml::with_type(kind, [&](auto type) {
+    using T = decltype(type);
+    using Element = typename T::Element;
+    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0).values(static_cast<Element *>(out), rows);
+  });
+}
+
+extern "C" void mlirml_argsort(const void *in, int64_t *out, int64_t rows, int64_t n, int64_t count, int64_t kind,
+                               int64_t descending) {
+  mlirml::with_type(kind, [&](auto type) {
+    using T = decltype(type);
+    using Element = typename T::Element;
+    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0).order(out, rows, count);
+  });
+}

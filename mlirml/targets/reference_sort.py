@@ -1,0 +1,39 @@
+"""Rules of the reference interpreter for the sorts of the mlirml dialect, on tensors and on memrefs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlirml.dialects.dtypes import from_short_name
+from mlirml.ir import mlir
+from mlirml.targets.reference_program import Function, Kernel, evaluates
+from mlirml.targets.reference_values import Array, Buffer, Value
+
+
+@evaluates("mlirml.sort", "mlirml.argsort")
+def sort_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Each row in order, or the positions of its first elements in that order."""
+    dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
+    descending = mlir.BoolAttr(op.attributes["descending"]).value
+    in_place, positions = not op.results, op.name == "mlirml.argsort"
+
+    def order(rows: Array) -> Array:
+        keys = rows.view(dtype)
+        keys = keys.astype(np.float32) if dtype.name == "bfloat16" else keys
+        if not descending:
+            return np.argsort(keys, axis=1, kind="stable")
+        found = keys.shape[1] - 1 - np.argsort(keys[:, ::-1], axis=1, kind="stable")
+        flipped: Array = found[:, ::-1]
+        return flipped
+
+    def kernel(source: Value, out: Value) -> Value:
+        rows = np.ascontiguousarray(source.array if isinstance(source, Buffer) else source)
+        found = order(rows)
+        result = found[:, : out.shape[1]] if positions else np.take_along_axis(rows, found, axis=1)
+        if not in_place:
+            return np.ascontiguousarray(result)
+        assert isinstance(out, Buffer)
+        out.array[...] = result
+        return None
+
+    return kernel
