@@ -14,7 +14,12 @@ from mlirml.dialects.dtypes import describe, is_supported
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.tree import TreeDef
 
-_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_WEAK = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ class _Carry:
 
 def _converted(leaf: Any, kind: Kind) -> Any:
     """A leaf of a carry with the dtype that the carry has."""
-    if type(leaf) in (bool, int, float):
+    if type(leaf) in (bool, int, float, complex):
         return leaf if kind.weak and kind.dtype == np.asarray(leaf).dtype else kind.dtype.type(leaf)
     return _own(leaf)
 
@@ -252,6 +252,6 @@ def _locked(leaf: Any) -> Any:
 
 def _stacked(column: Sequence[Any]) -> np.ndarray:
     """The ys of one leaf; Python numbers give way to NumPy's."""
-    strong = [y for y in column if type(y) not in (bool, int, float)]
+    strong = [y for y in column if type(y) not in (bool, int, float, complex)]
     rows = np.stack(column)
     return rows.astype(np.result_type(*strong), copy=False) if strong else rows

@@ -21,7 +21,7 @@ from mlirml.tree import TreeDef, flatten
 
 _I64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
-_PYTHON = (bool, int, float)
+_PYTHON = (bool, int, float, complex)
 
 
 class _Retry(Exception):

@@ -152,6 +152,18 @@ class ComplexBuilder(Builder):
             return super().gather(value, shape, index)
         return value.map(lambda part: super(ComplexBuilder, self).gather(part, shape, index))
 
+    def gather_at(
+        self,
+        value: Value,
+        shape: tuple[int, ...],
+        inputs: Sequence[Value],
+        maps: Sequence[Sequence[int]],
+        index: Callable[[Body, list[str], list[str]], list[str]],
+    ) -> Value:
+        if not isinstance(value, ComplexValue):
+            return super().gather_at(value, shape, inputs, maps, index)
+        return value.map(lambda part: super(ComplexBuilder, self).gather_at(part, shape, inputs, maps, index))
+
     def cast(self, value: Value, dtype: np.dtype) -> Value:
         if isinstance(value, ComplexValue):
             if is_complex(dtype):

@@ -1,6 +1,7 @@
 """Write structured control flow, `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`, over tensors.
 
-Values of no dimension enter and leave regions as scalars, so that they can live in registers.
+Values of no dimension enter and leave regions as scalars, so that they can live in registers, and complex ones as two
+real ones.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mlirml.dialects.build import LOC, Builder, Value
-from mlirml.dialects.dtypes import mlir_name, tensor_type
+from mlirml.dialects.complex import ComplexValue, parts_of
+from mlirml.dialects.dtypes import is_complex, mlir_name, part_dtype, tensor_type
 
 Branch = Callable[[], Sequence[Value]]
 """Writes what is in a region, and gives the values that it ends with."""
@@ -64,6 +66,17 @@ def _received(b: Builder, name: str, like: Value) -> Value:
     return Value(name, like.shape, like.dtype) if like.shape else from_scalar(b, name, like.dtype)
 
 
+def _flat(values: Sequence[Value]) -> list[Value]:
+    """The real tensors that values consist of."""
+    return [part for value in values for part in parts_of(value)]
+
+
+def _grouped(flat: Sequence[Value], like: Sequence[Value]) -> list[Value]:
+    """The inverse of `_flat`, for values like these."""
+    rest = iter(flat)
+    return [ComplexValue.of(next(rest), next(rest)) if isinstance(v, ComplexValue) else next(rest) for v in like]
+
+
 def _ended(b: Builder, op: str, values: Sequence[Value], first: str = "") -> None:
     """The terminator of a region."""
     names = [_passed(b, value) for value in values]
@@ -80,6 +93,8 @@ def _results(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
 
 def row(b: Builder, source: Value, place: str) -> Value:
     """`source[place]` for an index known at run time only."""
+    if isinstance(source, ComplexValue):
+        return source.map(lambda part: row(b, part, place))
     shape = source.shape[1:]
     if not shape:
         return from_scalar(b, b.named(f"tensor.extract {source.name}[{place}] : {source.type}"), source.dtype)
@@ -94,6 +109,8 @@ def row(b: Builder, source: Value, place: str) -> Value:
 
 def set_row(b: Builder, value: Value, into: Value, place: str) -> Value:
     """`into` with `into[place] = value`, for an index known at run time only."""
+    if isinstance(into, ComplexValue) and isinstance(value, ComplexValue):
+        return ComplexValue.of(set_row(b, value.re, into.re, place), set_row(b, value.im, into.im, place))
     if not value.shape:
         text = f"tensor.insert {to_scalar(b, value)} into {into.name}[{place}] : {into.type}"
     else:
@@ -117,9 +134,14 @@ class ForLoop:
         self._line = b.begin(owner)
         self.index = b.fresh()
         self._carried: list[tuple[str, str, Value]] = []
+        self._like: list[Value] = []
 
     def carry(self, init: Value) -> Value:
         """A further value that the loop carries; `init` is from outside. The value inside."""
+        self._like.append(init)
+        return _grouped([self._carry(part) for part in parts_of(init)], [init])[0]
+
+    def _carry(self, init: Value) -> Value:
         b, start = self.builder, init.name
         if not init.shape:
             start = b.insert(self._line, f"tensor.extract {init.name}[] : {init.type}")
@@ -130,10 +152,14 @@ class ForLoop:
 
     def fill_later(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
         """A carried tensor that has no contents yet."""
-        kind = tensor_type(shape, dtype)
-        empty = self.builder.insert(self._line, f"tensor.empty() : {kind}")
+        if is_complex(dtype):
+            return self.carry(ComplexValue.of(*(self._empty(shape, part_dtype(dtype)) for _ in range(2))))
+        return self.carry(self._empty(shape, dtype))
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        empty = self.builder.insert(self._line, f"tensor.empty() : {tensor_type(shape, dtype)}")
         self._line += 1
-        return self.carry(Value(empty, shape, dtype))
+        return Value(empty, shape, dtype)
 
     def end(self, values: Sequence[Value]) -> list[Value]:
         """Close the loop; the values that it carries on, in the order of `carry`. Its results."""
@@ -143,9 +169,9 @@ class ForLoop:
         inits = ", ".join(f"{name} = {start}" for name, start, _ in self._carried)
         carried = f" iter_args({inits}) -> ({_kinds(like)})" if like else ""
         b.set_line(self._line, f"{left}scf.for {self.index} = {self._bounds}{carried} {{")
-        _ended(b, "scf.yield", values)
+        _ended(b, "scf.yield", _flat(values))
         b.end()
-        return [_received(b, name, value) for name, value in zip(names, like)]
+        return _grouped([_received(b, name, value) for name, value in zip(names, like)], self._like)
 
 
 def while_loop(
@@ -156,49 +182,53 @@ def while_loop(
     owners: tuple[str, str],
 ) -> list[Value]:
     """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions."""
+    like, inits = inits, _flat(inits)
     starts = [_passed(b, value) for value in inits]
     line = b.begin(owners[0])
     before = [b.fresh() for _ in inits]
-    proceed = to_scalar(b, condition([_received(b, name, value) for name, value in zip(before, inits)]))
+    proceed = to_scalar(b, condition(_grouped([_received(b, name, value) for name, value in zip(before, inits)], like)))
     types = _kinds(inits)
     b.line(f"scf.condition({proceed}){' ' if inits else ''}{', '.join(before)}{' : ' + types if inits else ''}")
     after = [b.fresh() for _ in inits]
     arguments = ", ".join(f"{name}: {_kind(value)}{LOC}" for name, value in zip(after, inits))
     b.next_region(f"}} do {{\n^bb0({arguments}):" if inits else "} do {", owners[1])
-    values = body([_received(b, name, value) for name, value in zip(after, inits)])
+    values = _flat(body(_grouped([_received(b, name, value) for name, value in zip(after, inits)], like)))
     left, names = _results(b.fresh(), inits)
     pairs = ", ".join(f"{name} = {start}" for name, start in zip(before, starts))
     head = f"({pairs}) : ({types}) -> ({types})" if inits else ": () -> ()"
     b.set_line(line, f"{left}scf.while {head} {{")
     _ended(b, "scf.yield", values)
     b.end()
-    return [_received(b, name, value) for name, value in zip(names, inits)]
+    return _grouped([_received(b, name, value) for name, value in zip(names, inits)], like)
 
 
 def conditional(b: Builder, condition: str, then: Branch, otherwise: Branch, owner: str) -> list[Value]:
     """`scf.if` whose branches end with values of equal types."""
     line = b.begin(owner)
-    like = then()
+    whole = then()
+    like = _flat(whole)
     _ended(b, "scf.yield", like)
     b.next_region("} else {")
-    _ended(b, "scf.yield", otherwise())
+    _ended(b, "scf.yield", _flat(otherwise()))
     left, names = _results(b.fresh(), like)
     b.set_line(line, f"{left}scf.if {condition}{f' -> ({_kinds(like)})' if like else ''} {{")
     b.end()
-    return [_received(b, name, value) for name, value in zip(names, like)]
+    return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)
 
 
 def switch(b: Builder, number: str, branches: Sequence[Branch], owner: str) -> list[Value]:
     """`scf.index_switch` whose branches end with values of equal types; the last one is taken for any other number."""
     line = b.begin(owner)
     like: Sequence[Value] = ()
+    whole: Sequence[Value] = ()
     for case, branch in enumerate(branches):
         if case:
             b.next_region("}\ndefault {" if case == len(branches) - 1 else f"}}\ncase {case} {{")
-        like = branch()
+        whole = branch()
+        like = _flat(whole)
         _ended(b, "scf.yield", like)
     left, names = _results(b.fresh(), like)
     kinds = f" -> {_kinds(like)}" if like else ""
     b.set_line(line, f"{left}scf.index_switch {number}{kinds}\n{'case 0' if len(branches) > 1 else 'default'} {{")
     b.end()
-    return [_received(b, name, value) for name, value in zip(names, like)]
+    return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)

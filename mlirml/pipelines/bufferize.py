@@ -452,7 +452,11 @@ def store_part(insert: mlir.Operation, destination: mlir.Value, body: mlir.Block
     source = insert.operands[0]
     shape = list(source.type.shape)
     strides, _ = destination.type.get_strides_and_offset()
-    layout = mlir.StridedLayoutAttr.get(insert.attributes["static_offsets"][len(strides) - 1], strides[: len(shape)])
+    kept: list[int] = []  # the source may lack dimensions of size 1
+    for stride, size in zip(strides, insert.attributes["static_sizes"]):
+        if len(kept) < len(shape) and size == shape[len(kept)]:
+            kept.append(stride)
+    layout = mlir.StridedLayoutAttr.get(insert.attributes["static_offsets"][len(strides) - 1], kept)
     kind = mlir.MemRefType.get(shape, source.type.element_type, layout)
     attributes = {name: insert.attributes[name] for name in ("static_offsets", "static_sizes", "static_strides")}
     attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)

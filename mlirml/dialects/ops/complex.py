@@ -14,7 +14,7 @@ from mlirml.dialects.complex import NOT_COMPILED, ComplexBuilder, ComplexValue
 from mlirml.dialects.complex_math import Complex, Real, Truth
 from mlirml.dialects.dtypes import as_dtype, is_complex, part_dtype, short_name
 from mlirml.dialects.ops import complex_functions as cf
-from mlirml.dialects.ops import contractions, joins, rearrange, scans
+from mlirml.dialects.ops import contractions, gather, joins, rearrange, scans
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops import reductions as red
 from mlirml.dialects.ops.registry import ALL, NUMBERS, OPS, OpDef, complex_form, lift, operation
@@ -409,6 +409,7 @@ def _clip(
 lift(ew.isclose, ew.round_, joins.concat, joins.stack, joins.vstack, joins.hstack)
 lift(contractions.matmul, contractions.dot, contractions.inner, contractions.outer)
 lift(contractions.tensordot, contractions.einsum)
+lift(gather.take, gather.take_along_axis, gather.compress)
 
 
 # Records of their own.

@@ -117,11 +117,21 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
         listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
         if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
             return plain(b, *operands, **options)
+        if (
+            "complex" not in forms
+            and isinstance(record.reference, np.ufunc)
+            and not _has_complex_loop(record.reference)
+        ):
+            return plain(b, *operands, **options)  # which refuses them as NumPy does
         if "complex" not in forms:
             raise refuse_complex(record.name)
         return forms["complex"](b, *operands, **options)
 
     return build
+
+
+def _has_complex_loop(ufunc: np.ufunc) -> bool:
+    return any("F" in loop or "D" in loop for loop in ufunc.types)
 
 
 def refuse_complex(name: str) -> DTypeError:

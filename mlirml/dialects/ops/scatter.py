@@ -15,11 +15,15 @@ The attribute of the outermost loop says what is done with elements that are met
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mlirml.dialects.build import Builder, Operand, Value
+from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.ops.gather import broadcast_indices
 from mlirml.dialects.ops.positions import Inline, Positions
+from mlirml.dialects.ops.registry import refuse_complex
 
 Update = Callable[[Builder, Value, Operand], Value]
 """What becomes of the old elements and the new ones, of the same dtype as the old."""
@@ -42,6 +46,8 @@ class Scatter:
     def write(self, b: Builder, new: Operand) -> Value:
         """`base` with the elements stored. `new` broadcasts to the shape of the elements."""
         base = self.base
+        if isinstance(base, ComplexValue):
+            return self._write_parts(b, base, new)
         common = broadcast_indices([i.values.shape for i in self.indices])
         rest = [d for d in range(len(base.shape)) if d not in self.axes]
         shape = (*(base.shape[d] for d in rest[: self.place]), *common, *(base.shape[d] for d in rest[self.place :]))
@@ -88,6 +94,14 @@ class Scatter:
             return outside
 
         return nest(0, base)
+
+    def _write_parts(self, b: Builder, base: ComplexValue, new: Operand) -> Value:
+        if self.kind not in ("set", "add", "subtract"):
+            raise refuse_complex(f"{self.kind}.at")
+        pair = b.broadcast(new, new.shape, np.result_type(base.dtype, new.dtype))
+        assert isinstance(pair, ComplexValue)
+        stored = [replace(self, base=part).write(b, x) for part, x in zip(parts_of(base), parts_of(pair))]
+        return ComplexValue.of(*stored)
 
     def _row(self, b: Builder, source: tuple[Value, list[int]], at: dict[int, str], count: int) -> Value:
         """The part of the new elements that a round stores, in the dimensions of the base that are not indexed.
