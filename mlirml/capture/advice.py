@@ -28,7 +28,7 @@ _CALLS = {
     "float": "compute with the array itself, or convert it with `x.astype(float)`",
     "int": "compute with the array itself, or convert it with `x.astype(int)`",
     "complex": "compute real and imaginary parts apart",
-    "range": f"loop over a Python integer, or {STATIC}",
+    "range": f"loop with `ml.fori_loop`, or {STATIC}",
 }
 
 
@@ -174,9 +174,9 @@ def _contains(node: ast.expr | ast.stmt, location: SourceLocation) -> bool:
 
 def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
     if isinstance(node, (ast.If, ast.IfExp)) and _asks(node, node.test, location):
-        return "a branch", node.test, "select with `np.where(condition, a, b)`"
+        return "a branch", node.test, "select with `np.where(condition, a, b)`, or branch with `ml.cond`"
     if isinstance(node, ast.While) and _asks(node, node.test, location):
-        return "a loop", node.test, "loop a fixed number of times, with `np.where`"
+        return "a loop", node.test, "loop with `ml.while_loop`"
     if isinstance(node, ast.Assert) and _asks(node, node.test, location):
         return "an assertion", node.test, "return the condition, and check it outside"
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):

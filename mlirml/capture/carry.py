@@ -88,7 +88,7 @@ def check_carry(name: str, pairs: Sequence[Pair]) -> list[Kind]:
     kinds = [carried(before, after) for _, before, after in pairs]
     wrong = [pair for pair, kind in zip(pairs, kinds) if kind is None]
     if wrong:
-        raise _mismatch(f"{name}: the carry has another type after the body than before", wrong, "in", "out")
+        raise _mismatch(f"{name}: the carry changes its type", wrong, "in", "out")
     return [kind for kind in kinds if kind is not None]
 
 
@@ -99,7 +99,7 @@ def check_branches(name: str, labels: Sequence[str], paths: Sequence[str], kinds
         both = [joined(one, other) for one, other in zip(found, others)]
         wrong = [(p, one, other) for p, one, other, kind in zip(paths, found, others, both) if kind is None]
         if wrong:
-            raise _mismatch(f"{name}: the branches return different types", wrong, f"in {labels[0]}", labels[number])
+            raise _mismatch(f"{name}: the branches differ in type", wrong, f"in {labels[0]}", labels[number])
         found = [kind for kind in both if kind is not None]
     return found
 

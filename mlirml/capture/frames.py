@@ -52,9 +52,21 @@ def code_location(code: CodeType, offset: int) -> SourceLocation:
     return SourceLocation(code.co_filename, lines[0] if lines else code.co_firstlineno, function=name)
 
 
+def _lambda_location(code: CodeType) -> SourceLocation:
+    """The value of a lambda: from the first to the last place of its instructions."""
+    if sys.version_info >= (3, 11):
+        spans = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+        if spans:
+            (line, column), (end_line, end) = min((p[0], p[2]) for p in spans), max((p[1], p[3]) for p in spans)
+            return SourceLocation(code.co_filename, line, column + 1, end_line, end + 1, "<lambda>")
+    return SourceLocation(code.co_filename, code.co_firstlineno, function="<lambda>")
+
+
 def function_location(code: CodeType) -> SourceLocation:
-    """The line of a `def`; Python's own first line is that of the first decorator."""
+    """The line of a `def`, or the value of a lambda; Python's own first line is that of the first decorator."""
     first, name = code.co_firstlineno, code.co_name
+    if name == "<lambda>":
+        return _lambda_location(code)
     lines = linecache.getlines(code.co_filename)[first - 1 : first - 1 + _DECORATOR_LINES]
     start = f"def {name}(", f"async def {name}("
     skipped = next((i for i, line in enumerate(lines) if line.lstrip().startswith(start)), 0)

@@ -418,6 +418,6 @@ def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length:
 
 
 def _article(x: Any) -> str:
-    name = type(x).__name__
+    name = "array" if isinstance(x, Traced) else type(x).__name__
     size = f" of {len(x)}" if isinstance(x, (tuple, list)) else ""
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}{size}"

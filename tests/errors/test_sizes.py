@@ -41,7 +41,7 @@ def test_range() -> None:
             |
          14 |     for _ in range(n):
             |              ^^^^^^^^
-           = help: loop over a Python integer, or make the argument static (`static_argnums`)
+           = help: loop with `ml.fori_loop`, or make the argument static (`static_argnums`)
         """,
     )
 

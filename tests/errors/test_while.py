@@ -31,7 +31,7 @@ def test_a_number() -> None:
             |
          14 |     while x < 10:
             |           ^^^^^^
-           = help: loop a fixed number of times, with `np.where`, or make the argument static (`static_argnums`)
+           = help: loop with `ml.while_loop`, or make the argument static (`static_argnums`)
         """,
     )
 
@@ -45,6 +45,6 @@ def test_a_reduction() -> None:
             |
          20 |     while np.max(np.abs(x)) > 1e-3:
             |           ^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: loop a fixed number of times, with `np.where`
+           = help: loop with `ml.while_loop`
         """,
     )
