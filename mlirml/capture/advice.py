@@ -174,7 +174,7 @@ def _contains(node: ast.expr | ast.stmt, location: SourceLocation) -> bool:
 
 def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
     if isinstance(node, (ast.If, ast.IfExp)) and _asks(node, node.test, location):
-        return "a branch", node.test, "select with `np.where(condition, a, b)`, or branch with `ml.cond`"
+        return "a branch", node.test, "select with `np.where(condition, a, b)` or `ml.cond`"
     if isinstance(node, ast.While) and _asks(node, node.test, location):
         return "a loop", node.test, "loop with `ml.while_loop`"
     if isinstance(node, ast.Assert) and _asks(node, node.test, location):

@@ -239,7 +239,7 @@ class Traced:
             return
         if not isinstance(cell.value, np.ndarray):
             raise LeakedTracerError(
-                f"a traced array ({self._describe()}) is used outside of {cell.region.owner}, which computed it",
+                f"a traced array ({self._describe()}) from {cell.region.owner} is used outside of it",
                 help="return it from there; do not keep it in a list, a closure or an attribute",
             )
         cell.region = self._trace.builder.region

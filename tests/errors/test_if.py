@@ -54,7 +54,7 @@ def test_a_number() -> None:
             |
          14 |     if x > 0:
             |        ^^^^^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`, or make the argument static (`static_argnums`)
+           = help: select with `np.where(condition, a, b)` or `ml.cond`, or make the argument static (`static_argnums`)
         """,
     )
 
@@ -68,7 +68,7 @@ def test_an_array() -> None:
             |
          21 |     if y:
             |        ^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`
+           = help: select with `np.where(condition, a, b)` or `ml.cond`
         """,
     )
 
@@ -82,7 +82,7 @@ def test_a_reduction() -> None:
             |
          27 |     if np.all(x > 0):
             |        ^^^^^^^^^^^^^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`
+           = help: select with `np.where(condition, a, b)` or `ml.cond`
         """,
     )
 
@@ -96,7 +96,7 @@ def test_elif() -> None:
             |
          35 |     elif np.any(x):
             |          ^^^^^^^^^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`
+           = help: select with `np.where(condition, a, b)` or `ml.cond`
         """,
     )
 
@@ -110,7 +110,7 @@ def test_a_conditional_expression() -> None:
             |
          41 |     return 1.0 if x > 0 else -1.0
             |                   ^^^^^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`
+           = help: select with `np.where(condition, a, b)` or `ml.cond`
         """,
     )
 

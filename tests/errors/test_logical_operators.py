@@ -97,6 +97,6 @@ def test_a_branch_on_both() -> None:
             |
          30 |     if x > 0 and x < 1:
             |        ^^^^^^^^^^^^^^^
-           = help: select with `np.where(condition, a, b)`, or branch with `ml.cond`; combine conditions with `np.logical_and(a, b)`
+           = help: select with `np.where(condition, a, b)` or `ml.cond`; combine conditions with `np.logical_and(a, b)`
         """,
     )
