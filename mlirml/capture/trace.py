@@ -23,7 +23,7 @@ from mlirml.capture.unsupported import refuse
 from mlirml.dialects.build import Check, Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
-from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OpDef
+from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
 from mlirml.dialects.ops.registry import COMPLEX, refuse_complex
 from mlirml.dialects.ops.views import ViewOp
 from mlirml.errors import (
@@ -39,6 +39,9 @@ from mlirml.tree import TreeDef, flatten
 
 # Arguments of NumPy functions that change nothing here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
+
+# Ufuncs of SciPy, which are known by name as it need not be there.
+_OF_SCIPY = ("erf", "erfc")
 
 # Operators for which Python's bool is an int.
 _ARITHMETIC = {
@@ -153,9 +156,9 @@ class Trace:
                 return apply_at(self, self._record(ufunc, name), name, *inputs)
             else:
                 raise refuse(getattr(ufunc, method), name)
-            if function is np.divmod:
+            if method == "__call__" and ufunc.nout == 2:
                 outs = out or (None, None)
-                parts = [self._apply(BY_FUNCTION[f], inputs, dict(kwargs)) for f in (np.floor_divide, np.remainder)]
+                parts = self._apply(self._record(function, name), inputs, kwargs)
                 return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outs, parts))
             return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
 
@@ -180,6 +183,8 @@ class Trace:
 
     def _record(self, function: Any, name: str) -> OpDef:
         record = BY_FUNCTION.get(function)
+        if isinstance(function, np.ufunc) and function.__name__ in _OF_SCIPY:
+            record = OPS[function.__name__]
         if record is None:
             raise refuse(function, name)
         return record

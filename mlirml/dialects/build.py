@@ -121,7 +121,25 @@ class Body:
                 single = np.dtype(np.float32)
                 return self.cast(self.cast(x, source, single), single, target)
             return self.op(f"arith.{'extf' if source.itemsize < target.itemsize else 'truncf'} {x}", f"{s} to {t}")
-        return self.op(f"arith.{'fptosi' if target.kind == 'i' else 'fptoui'} {x}", f"{s} to {t}")
+        return self._float_to_integer(x, source, target)
+
+    def _float_to_integer(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        """As on x86: a narrow integer is the low part of a wider one, so that -1.0 is the largest unsigned number."""
+        s, t = mlir_name(source), mlir_name(target)
+        if target.itemsize < 4 or target == np.uint32:
+            wide = np.dtype(np.int64 if target == np.uint32 else np.int32)
+            return self.cast(self._float_to_integer(x, source, wide), wide, target)
+        if target != np.uint64:
+            return self.op(f"arith.fptosi {x}", f"{s} to {t}")
+        if source.itemsize == 2:
+            single = np.dtype(np.float32)
+            return self._float_to_integer(self.cast(x, source, single), single, target)
+        limit, lowest = self.constant(2.0**63, source), self.constant(-(2**63), np.dtype(np.int64))
+        above = self.op(f"arith.cmpf oge, {x}, {limit}", s)
+        rest = self.op(f"arith.select {above}, {self.op(f'arith.subf {x}, {limit}', s)}, {x}", s)
+        signed = self.op(f"arith.fptosi {rest}", f"{s} to i64")
+        flipped = self.op(f"arith.xori {signed}, {lowest}", "i64")
+        return self.op(f"arith.select {above}, {flipped}, {signed}", "i64")
 
 
 @dataclass(eq=False)

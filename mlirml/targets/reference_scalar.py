@@ -373,7 +373,8 @@ def float_to_integer_rule(op: mlir.Operation, _: Function) -> Kernel:
         return lambda x: _lowest_bit(x.astype(np.float64).astype(np.int64))
     if op.name == "arith.fptoui" and target == np.int64:
         return lambda x: x.astype(np.float64).astype(np.uint64).view(np.int64)
-    return lambda x: x.astype(np.float64).astype(np.int64).astype(target)
+    wide = target if op.name == "arith.fptosi" and target == np.int32 else np.dtype(np.int64)
+    return lambda x: x.astype(np.float64).astype(wide).astype(target)
 
 
 @evaluates("arith.sitofp", "arith.uitofp", elementwise=True)

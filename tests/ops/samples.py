@@ -253,6 +253,33 @@ def _round(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 5),), {}
     yield (special_values(draw.dtype),), {}
     yield (draw.array(3), 0), {}
+    if draw.dtype != np.bool_:
+        yield (draw.array(40, domain=(-99, 99)), -1), {}
+        yield (draw.array(40), 1), {}
+        yield (draw.array(40), 3), {}
+
+
+@sampler("ldexp")
+def _ldexp(draw: Draw) -> Iterator[Arguments]:
+    values = special_values(draw.dtype)
+    powers = [
+        np.array([0, 1, -1, 5, -20, 30, -130, -140, 200, -1030, 1060, -2100, 2098, 2**31 - 1, -(2**31)], np.int32)
+    ]
+    for exponents in (*powers, powers[0].astype(np.int64) * 2**20, powers[0].astype(np.int16)):
+        one, other = (np.array(x) for x in zip(*itertools.product(values, exponents)))
+        yield (one.astype(draw.dtype), other.astype(exponents.dtype)), {}
+    yield (draw.array(3, 1), powers[:7]), {}
+    yield (draw.array(5), 3), {}
+    yield (draw.array(5), Runtime(-3)), {}
+    yield (draw.array(5), draw.array(5)), {}
+
+
+@sampler("nan_to_num")
+def _nan_to_num(draw: Draw) -> Iterator[Arguments]:
+    yield (special_values(draw.dtype),), {}
+    yield (special_values(draw.dtype),), {"nan": 1.5, "posinf": 2, "neginf": -3.0}
+    yield (draw.array(3, 4),), {"nan": draw.array(4)}
+    yield (draw.array(),), {}
 
 
 @sampler("isclose")

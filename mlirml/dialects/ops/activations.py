@@ -58,14 +58,29 @@ def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: np.ndar
 
 def erf(x: np.ndarray) -> np.ndarray:
     """The error function of real f64 (or wider) arrays, to about 1e-16."""
+    small, rest = _error_function(x)
+    return np.asarray(np.where(np.abs(x) <= 0.46875, small, np.copysign(1 - rest, x)))
+
+
+def erfc(x: np.ndarray) -> np.ndarray:
+    """1 - erf(x), to about 1e-16 of itself."""
+    small, rest = _error_function(x)
+    return np.asarray(np.where(np.abs(x) <= 0.46875, 1 - small, np.where(x < 0, 2 - rest, rest)))
+
+
+def _error_function(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """erf(x) near 0, and erfc(|x|) further out."""
     size = np.abs(x)
     with np.errstate(all="ignore"):
         small = x * _ratio(_SMALL, np.minimum(size, 0.5) ** 2)
         middle = _ratio(_MIDDLE, np.clip(size, 0.46875, 4))
         inverse = 1 / np.maximum(size, 4) ** 2
         large = (1 / math.sqrt(math.pi) - inverse * _ratio(_LARGE, inverse)) / np.maximum(size, 4)
-        rest = np.exp(-size * size) * np.where(size <= 4, middle, large)
-    return np.asarray(np.where(size <= 0.46875, small, np.copysign(1 - rest, x)))
+        # exp(-x^2) in two parts, as the rounding of a large square would show.
+        coarse = np.trunc(np.minimum(size, 30) * 16) / 16
+        power = np.exp(-coarse * coarse) * np.exp(-(np.minimum(size, 30) - coarse) * (np.minimum(size, 30) + coarse))
+        rest = power * np.where(size <= 4, middle, large)
+    return small, np.where(np.isinf(x), 0.0, rest)
 
 
 def _check(input: Any, approximate: str) -> None:

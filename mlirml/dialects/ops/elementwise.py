@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -35,12 +36,13 @@ def strong(operand: Operand) -> Operand:
 
 @lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: np.dtype | None) -> tuple[np.dtype, ...]:
-    """The loop dtypes that NumPy itself picks, inputs then output."""
+    """The loop dtypes that NumPy itself picks, inputs then outputs."""
     operands = tuple(_BOOL if o is bool else o for o in operands)
+    outs = (None,) * ufunc.nout
     options: dict[str, Any] = {} if dtype is None else {"signature": (None,) * len(operands) + (dtype,)}
     if all(o in (int, float, complex) for o in operands):  # all Python scalars: NumPy's default dtypes
         operands = tuple(np.dtype(o) for o in operands)
-    return ufunc.resolve_dtypes((*operands, None), **options)
+    return ufunc.resolve_dtypes((*operands, *outs), **options)
 
 
 def result_type(*operands: Operand) -> np.dtype:
@@ -154,7 +156,7 @@ def _math(op: str) -> ScalarBody:
     return by_kind(f=op)
 
 
-def _in_single(body: ScalarBody) -> ScalarBody:
+def in_single(body: ScalarBody) -> ScalarBody:
     """16-bit floats are computed in f32 and rounded once, as NumPy does."""
 
     def wrapped(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -207,7 +209,7 @@ def _comparison(name: str, ufunc: np.ufunc, signed: str, unsigned: str, ordered:
     return define(OpDef(name, "elementwise", ufunc, build, ALL, doc, arrays=2))
 
 
-def _select(block: Body, condition: str, x: str, y: str, dtype: np.dtype) -> str:
+def select(block: Body, condition: str, x: str, y: str, dtype: np.dtype) -> str:
     return block.op(f"arith.select {condition}, {x}, {y}", mlir_name(dtype))
 
 
@@ -226,7 +228,7 @@ def _safe_divisor(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
             "i1",
         )
         unsafe = block.op(f"arith.ori {is_zero}, {overflow}", "i1")
-    return _select(block, unsafe, one, b, dtype), is_zero
+    return select(block, unsafe, one, b, dtype), is_zero
 
 
 def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
@@ -242,9 +244,9 @@ def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, 
         inexact = block.op(f"arith.cmpi ne, {remainder}, {zero}", kind)
         adjust = block.op(f"arith.andi {differ}, {inexact}", "i1")
         one = block.constant(1, dtype)
-        quotient = _select(block, adjust, block.op(f"arith.subi {quotient}, {one}", kind), quotient, dtype)
-        remainder = _select(block, adjust, block.op(f"arith.addi {remainder}, {divisor}", kind), remainder, dtype)
-    return _select(block, is_zero, zero, quotient, dtype), remainder
+        quotient = select(block, adjust, block.op(f"arith.subi {quotient}, {one}", kind), quotient, dtype)
+        remainder = select(block, adjust, block.op(f"arith.addi {remainder}, {divisor}", kind), remainder, dtype)
+    return select(block, is_zero, zero, quotient, dtype), remainder
 
 
 def _left_over(block: Body, a: str, quotient: str, divisor: str, kind: str) -> str:
@@ -258,26 +260,26 @@ def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
     zero, one, half = (block.constant(c, dtype) for c in (0.0, 1.0, 0.5))
     by_zero = block.op(f"arith.cmpf oeq, {b}, {zero}", kind)
     remainder = block.op(f"arith.remf {a}, {b}", kind)
-    dividend = _select(block, by_zero, a, block.op(f"arith.subf {a}, {remainder}", kind), dtype)
+    dividend = select(block, by_zero, a, block.op(f"arith.subf {a}, {remainder}", kind), dtype)
     ratio = block.op(f"arith.divf {dividend}, {b}", kind)
     b_negative = block.op(f"arith.cmpf olt, {b}, {zero}", kind)
     r_negative = block.op(f"arith.cmpf olt, {remainder}, {zero}", kind)
     differ = block.op(f"arith.xori {b_negative}, {r_negative}", "i1")
     inexact = block.op(f"arith.cmpf une, {remainder}, {zero}", kind)
     adjust = block.op(f"arith.andi {differ}, {inexact}", "i1")
-    moved = _select(block, adjust, block.op(f"arith.addf {remainder}, {b}", kind), remainder, dtype)
+    moved = select(block, adjust, block.op(f"arith.addf {remainder}, {b}", kind), remainder, dtype)
     signed_zero = block.op(f"math.copysign {zero}, {b}", kind)
-    final_remainder = _select(block, inexact, moved, signed_zero, dtype)
-    quotient = _select(block, adjust, block.op(f"arith.subf {ratio}, {one}", kind), ratio, dtype)
+    final_remainder = select(block, inexact, moved, signed_zero, dtype)
+    quotient = select(block, adjust, block.op(f"arith.subf {ratio}, {one}", kind), ratio, dtype)
     floor = block.op(f"math.floor {quotient}", kind)
     off = block.op(f"arith.cmpf ogt, {block.op(f'arith.subf {quotient}, {floor}', kind)}, {half}", kind)
-    floor = _select(block, off, block.op(f"arith.addf {floor}, {one}", kind), floor, dtype)
+    floor = select(block, off, block.op(f"arith.addf {floor}, {one}", kind), floor, dtype)
     # A zero has the sign of a / b.
     a_sign, b_sign = (block.op(f"math.copysign {one}, {x}", kind) for x in (a, b))
     sign = block.op(f"arith.mulf {a_sign}, {b_sign}", kind)
     nonzero = block.op(f"arith.cmpf une, {quotient}, {zero}", kind)
-    floor = _select(block, nonzero, floor, block.op(f"math.copysign {zero}, {sign}", kind), dtype)
-    return _select(block, by_zero, ratio, floor, dtype), _select(block, by_zero, remainder, final_remainder, dtype)
+    floor = select(block, nonzero, floor, block.op(f"math.copysign {zero}, {sign}", kind), dtype)
+    return select(block, by_zero, ratio, floor, dtype), select(block, by_zero, remainder, final_remainder, dtype)
 
 
 def _floor_divide(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -318,14 +320,14 @@ def _sign(block: Body, xs: list[str], dtype: np.dtype) -> str:
     compare, letter = ("arith.cmpf o", "") if kind == "f" else ("arith.cmpi ", "s" if kind == "i" else "u")
     positive = block.op(f"{compare}{letter}gt, {xs[0]}, {zero}", mlir_name(dtype))
     if kind == "u":
-        return _select(block, positive, one, zero, dtype)
+        return select(block, positive, one, zero, dtype)
     negative = block.op(f"{compare}{letter}lt, {xs[0]}, {zero}", mlir_name(dtype))
     other = zero
     if kind == "f":  # NaN stays NaN; a zero of either sign gives +0
         unordered = block.op(f"arith.cmpf uno, {xs[0]}, {xs[0]}", mlir_name(dtype))
-        other = _select(block, unordered, xs[0], zero, dtype)
-    below = _select(block, negative, block.constant(-1, dtype), other, dtype)
-    return _select(block, positive, one, below, dtype)
+        other = select(block, unordered, xs[0], zero, dtype)
+    below = select(block, negative, block.constant(-1, dtype), other, dtype)
+    return select(block, positive, one, below, dtype)
 
 
 def _square(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -333,8 +335,9 @@ def _square(block: Body, xs: list[str], dtype: np.dtype) -> str:
 
 
 def _reciprocal(block: Body, xs: list[str], dtype: np.dtype) -> str:
-    if not is_float(dtype):
-        raise DTypeError(f"reciprocal: not compiled for {short_name(dtype)}", help="write `1 / x`, which gives floats")
+    if not is_float(dtype):  # as NumPy: the quotient of f64, which at 0 is infinite, converted
+        wide = np.dtype(np.float64)
+        return block.cast(_reciprocal(block, [block.cast(xs[0], dtype, wide)], wide), wide, dtype)
     return block.op(f"arith.divf {block.constant(1.0, dtype)}, {xs[0]}", mlir_name(dtype))
 
 
@@ -368,9 +371,9 @@ def _shift(op_signed: str, op_unsigned: str) -> ScalarBody:
         kind, bits = mlir_name(dtype), 8 * dtype.itemsize
         fits = block.op(f"arith.cmpi ult, {xs[1]}, {block.constant(bits, dtype)}", kind)
         arithmetic = op_signed == "arith.shrsi" and dtype.kind == "i"
-        amount = _select(block, fits, xs[1], block.constant(bits - 1 if arithmetic else 0, dtype), dtype)
+        amount = select(block, fits, xs[1], block.constant(bits - 1 if arithmetic else 0, dtype), dtype)
         shifted = block.op(f"{op_signed if dtype.kind == 'i' else op_unsigned} {xs[0]}, {amount}", kind)
-        return shifted if arithmetic else _select(block, fits, shifted, block.constant(0, dtype), dtype)
+        return shifted if arithmetic else select(block, fits, shifted, block.constant(0, dtype), dtype)
 
     return body
 
@@ -406,22 +409,28 @@ def _hypot(block: Body, xs: list[str], dtype: np.dtype) -> str:
     more = block.op(f"arith.maximumf {x}, {y}", kind)
     less = block.op(f"arith.minimumf {x}, {y}", kind)
     is_zero = block.op(f"arith.cmpf oeq, {more}, {zero}", kind)
-    ratio = block.op(f"arith.divf {less}, {_select(block, is_zero, one, more, dtype)}", kind)
+    ratio = block.op(f"arith.divf {less}, {select(block, is_zero, one, more, dtype)}", kind)
     root = block.op(f"math.sqrt {block.op(f'math.fma {ratio}, {ratio}, {one}', kind)}", kind)
     result = block.op(f"arith.mulf {more}, {root}", kind)
     infinite = [block.op(f"arith.cmpf oeq, {v}, {infinity}", kind) for v in (x, y)]
-    return _select(block, block.op(f"arith.ori {infinite[0]}, {infinite[1]}", "i1"), infinity, result, dtype)
+    return select(block, block.op(f"arith.ori {infinite[0]}, {infinite[1]}", "i1"), infinity, result, dtype)
 
 
-def _logaddexp(block: Body, xs: list[str], dtype: np.dtype) -> str:
-    kind = mlir_name(dtype)
-    difference = block.op(f"arith.subf {xs[0]}, {xs[1]}", kind)
-    negative = block.op(f"arith.negf {block.op(f'math.absf {difference}', kind)}", kind)
-    tail = block.op(f"math.log1p {block.op(f'math.exp {negative}', kind)}", kind)
-    result = block.op(f"arith.addf {block.op(f'arith.maximumf {xs[0]}, {xs[1]}', kind)}, {tail}", kind)
-    equal = block.op(f"arith.cmpf oeq, {xs[0]}, {xs[1]}", kind)  # inf - inf is no number
-    doubled = block.op(f"arith.addf {xs[0]}, {block.constant(np.log(2.0), dtype)}", kind)
-    return _select(block, equal, doubled, result, dtype)
+def _logaddexp(exp: str, unit: float) -> ScalarBody:
+    """The larger one plus `unit` log1p(exp(-difference)); `unit` is 1 or 1/log(2)."""
+
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        kind = mlir_name(dtype)
+        difference = block.op(f"arith.subf {xs[0]}, {xs[1]}", kind)
+        negative = block.op(f"arith.negf {block.op(f'math.absf {difference}', kind)}", kind)
+        tail = block.op(f"math.log1p {block.op(f'{exp} {negative}', kind)}", kind)
+        tail = tail if unit == 1 else block.op(f"arith.mulf {tail}, {block.constant(unit, dtype)}", kind)
+        result = block.op(f"arith.addf {block.op(f'arith.maximumf {xs[0]}, {xs[1]}', kind)}, {tail}", kind)
+        equal = block.op(f"arith.cmpf oeq, {xs[0]}, {xs[1]}", kind)  # inf - inf is no number
+        doubled = block.op(f"arith.addf {xs[0]}, {block.constant(unit * np.log(2.0), dtype)}", kind)
+        return select(block, equal, doubled, result, dtype)
+
+    return body
 
 
 _POSITIVE = (0.05, 4.0)
@@ -439,18 +448,18 @@ divide = elementwise(
 floor_divide = elementwise(
     "floor_divide",
     np.floor_divide,
-    _in_single(_floor_divide),
+    in_single(_floor_divide),
     NUMBERS,
     "Quotient rounded towards minus infinity; an integer divided by 0 is 0.",
 )
 remainder = elementwise(
     "remainder",
     np.remainder,
-    _in_single(_remainder),
+    in_single(_remainder),
     NUMBERS,
     "Remainder with the sign of the divisor; 0 for an integer modulo 0.",
 )
-fmod = elementwise("fmod", np.fmod, _in_single(_fmod), NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
+fmod = elementwise("fmod", np.fmod, in_single(_fmod), NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
 negative = elementwise("negative", np.negative, _negative, NUMBERS, "The negated array.")
 positive = elementwise("positive", np.positive, _same, NUMBERS, "A copy of the array.")
 absolute = elementwise(
@@ -462,13 +471,7 @@ square = elementwise("square", np.square, _square, NUMBERS, "The array times its
 sqrt = elementwise("sqrt", np.sqrt, _math("math.sqrt"), ALL, "Square root.", domain=_POSITIVE)
 cbrt = elementwise("cbrt", np.cbrt, _math("math.cbrt"), ("f32", "f64"), "Cube root.", tolerance=4)
 reciprocal = elementwise(
-    "reciprocal",
-    np.reciprocal,
-    _reciprocal,
-    FLOATS,
-    "1 / x for floats.",
-    domain=_POSITIVE,
-    gaps=tuple((d, "of no use: 0, or 1 for 1") for d in BOOL + INTEGERS),
+    "reciprocal", np.reciprocal, _reciprocal, NUMBERS, "1 / x; for integers rounded towards 0.", domain=_POSITIVE
 )
 exp = elementwise("exp", np.exp, _math("math.exp"), ALL, "e to the power of x.", tolerance=3)
 exp2 = elementwise("exp2", np.exp2, _math("math.exp2"), FLOATS, "2 to the power of x.", tolerance=3)
@@ -482,7 +485,21 @@ log1p = elementwise(
     "log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4
 )
 logaddexp = elementwise(
-    "logaddexp", np.logaddexp, _in_single(_logaddexp), FLOATS, "log(exp(x1) + exp(x2)) without overflow.", tolerance=6
+    "logaddexp",
+    np.logaddexp,
+    in_single(_logaddexp("math.exp", 1.0)),
+    FLOATS,
+    "log(exp(x1) + exp(x2)) without overflow.",
+    tolerance=6,
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    in_single(_logaddexp("math.exp2", 1 / np.log(2.0))),
+    FLOATS,
+    "log2(2**x1 + 2**x2) without overflow.",
+    domain=(0.5, 4.0),
+    tolerance=6,
 )
 sin = elementwise("sin", np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
 cos = elementwise("cos", np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
@@ -507,7 +524,7 @@ arccosh = elementwise(
 arctanh = elementwise(
     "arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4
 )
-hypot = elementwise("hypot", np.hypot, _in_single(_hypot), FLOATS, "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
+hypot = elementwise("hypot", np.hypot, in_single(_hypot), FLOATS, "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
 deg2rad = elementwise(
     "deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,)
 )
@@ -600,7 +617,7 @@ def _power_body(block: Body, xs: list[str], dtype: np.dtype) -> str:
     root = block.op(f"math.ipowi {x}, {half}", kind)
     odd = block.op(f"arith.trunci {exponent}", f"{kind} to i1")
     square = block.op(f"arith.muli {root}, {root}", kind)
-    return block.op(f"arith.muli {square}, {_select(block, odd, x, one, dtype)}", kind)
+    return block.op(f"arith.muli {square}, {select(block, odd, x, one, dtype)}", kind)
 
 
 def _half_power(exponent: float) -> ScalarBody:
@@ -618,7 +635,7 @@ def _half_power(exponent: float) -> ScalarBody:
         elif exponent == -1.5:
             result = block.op(f"arith.divf {root}, {x}", kind)
         infinite = block.op(f"arith.cmpf oeq, {x}, {block.constant(-np.inf, dtype)}", kind)
-        return _select(block, infinite, block.constant(at_infinity, dtype), result, dtype)
+        return select(block, infinite, block.constant(at_infinity, dtype), result, dtype)
 
     return body
 
@@ -677,7 +694,7 @@ def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand |
     for operand in (x, y):
         check_literal("where", operand, dtype)
     return b.elementwise(
-        (condition, x, y), (_BOOL, dtype, dtype), dtype, shape, lambda block, v: _select(block, v[0], v[1], v[2], dtype)
+        (condition, x, y), (_BOOL, dtype, dtype), dtype, shape, lambda block, v: select(block, v[0], v[1], v[2], dtype)
     )
 
 
@@ -716,20 +733,23 @@ def _operand(x: Any) -> Operand:
     return Scalar(x) if type(x) in (bool, int, float) else x
 
 
-def _rounded(b: Builder, a: Operand, decimals: int = 0) -> Value:
-    if decimals != 0:
-        raise DTypeError("round: only decimals=0 is compiled", help="scale first: `np.rint(x * 10**d) / 10**d`")
-    if a.dtype.kind in "iu":
-        result: Value = positive.build(b, a)
-        return result
-    rounded: Value = rint.build(b, a)
-    return rounded
-
-
 @operation("elementwise", np.round, dtypes=ALL, methods=("round",), aliases=(np.around,))
 def round_(b: Builder, a: Operand, decimals: int = 0, out: None = None) -> Value:
-    """Round to the nearest integer, ties to even."""
-    return _rounded(b, a, decimals)
+    """Round to so many decimals, ties to even; for a negative number to tens, hundreds and so on."""
+    places = operator.index(decimals)
+    result: Value
+    if a.dtype.kind in "iu" and places >= 0:
+        result = positive.build(b, a)
+        return result
+    if places == 0:
+        result = rint.build(b, a)
+        return result
+    if a.dtype == _BOOL:
+        raise DTypeError("round: truth values have no decimals", help="convert them with `.astype(...)`")
+    factor = Scalar(10.0 ** abs(places))
+    there, back = (multiply, divide) if places > 0 else (divide, multiply)
+    result = back.build(b, rint.build(b, there.build(b, a, factor)), factor)
+    return b.cast(result, a.dtype)
 
 
 @operation("elementwise", np.isclose, dtypes=ALL, arrays=2)
