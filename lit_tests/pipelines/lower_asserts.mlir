@@ -1,25 +1,41 @@
-// RUN: mlirml-opt %s --mlirml-lower-asserts | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-lower-asserts | filecheck %s
 
 // CHECK: func.func private @mlirml_check_failed(i64)
 
-// CHECK-LABEL: func.func @numbered
-// CHECK-SAME: (%[[OK:.*]]: i1)
-// CHECK: %[[FAILED:.*]] = arith.xori %[[OK]], %{{.*}} : i1
-// CHECK: scf.if %[[FAILED]] {
+// A check of @main returns at once.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[OK:.*]]: i1, %[[OTHER:.*]]: i1, %{{.*}}: memref<f32>)
+// CHECK: cf.cond_br %[[OK]], ^[[NEXT:.*]], ^[[FIRST:.*]]
+// CHECK: ^[[NEXT]]:
+// CHECK: cf.cond_br %[[OTHER]], ^[[REST:.*]], ^[[SECOND:.*]]
+// CHECK: ^[[FIRST]]:
 // CHECK: %[[NUMBER:.*]] = arith.constant 3 : i64
-// CHECK: func.call @mlirml_check_failed(%[[NUMBER]]) : (i64) -> ()
+// CHECK: call @mlirml_check_failed(%[[NUMBER]]) : (i64) -> ()
+// CHECK-NEXT: return
+// CHECK: ^[[REST]]:
+// CHECK: memref.store
+// CHECK-NEXT: return
+// CHECK: ^[[SECOND]]:
+// CHECK: arith.constant 4 : i64
 // CHECK-NOT: cf.assert
-func.func @numbered(%ok: i1) {
+func.func @main(%ok: i1, %other: i1, %x: memref<f32>) {
+  %one = arith.constant 1.0 : f32
   cf.assert %ok, "an index is out of bounds" {mlirml.check = 3 : i64}
+  cf.assert %other, "an index is out of bounds" {mlirml.check = 4 : i64}
+  memref.store %one, %x[] : memref<f32>
   return
 }
 
-// CHECK-LABEL: func.func @in_a_loop
+// -----
+
+// Inside of a loop, and in other functions, the program goes on.
+// CHECK-LABEL: func.func @main
 // CHECK: scf.for
-// CHECK: scf.if
+// CHECK: %[[FAILED:.*]] = arith.xori %{{.*}}, %{{.*}} : i1
+// CHECK: scf.if %[[FAILED]] {
 // CHECK: %[[NONE:.*]] = arith.constant -1 : i64
 // CHECK: func.call @mlirml_check_failed(%[[NONE]])
-func.func @in_a_loop(%oks: memref<8xi1>) {
+func.func @main(%oks: memref<8xi1>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -27,5 +43,12 @@ func.func @in_a_loop(%oks: memref<8xi1>) {
     %ok = memref.load %oks[%i] : memref<8xi1>
     cf.assert %ok, "no number"
   }
+  return
+}
+
+// CHECK-LABEL: func.func @part
+// CHECK: scf.if
+func.func @part(%ok: i1) {
+  cf.assert %ok, "an index is out of bounds" {mlirml.check = 3 : i64}
   return
 }

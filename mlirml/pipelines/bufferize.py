@@ -30,7 +30,15 @@ from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
-from mlirml.pipelines.destinations import ALLOC, LOOPS, carried_values, is_loop_body, place_results, region_start
+from mlirml.pipelines.destinations import (
+    ALLOC,
+    LOOPS,
+    carried_values,
+    is_grown_from,
+    is_loop_body,
+    place_results,
+    region_start,
+)
 
 UPSTREAM = (
     "eliminate-empty-tensors",
@@ -42,6 +50,10 @@ UPSTREAM = (
 )
 
 _VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
+
+
+_UNSPLIT = 256
+"""Programs of more operations may be split into functions, and a check returns from its own one only."""
 
 
 @register
@@ -56,8 +68,9 @@ class BufferizePass(Pass):
         written = written_arguments(main)
         locate_constants(main)
         expand_pads(main)
-        insert_in_place(main, stores_of(main, written))
-        private_inits(main)
+        stores = stores_of(main, written)
+        insert_in_place(main, stores)
+        private_inits(main, stores)
         reuse_dying_inputs(main, written)
         for block in tensor_blocks(main):
             place_results(block, copied)
@@ -123,13 +136,15 @@ def expand_pad(op: mlir.Operation) -> None:
 def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """The argument of @main into whose memory a result goes, by the result's number.
 
-    None where a check at run time may fail: then the arguments must be left alone.
+    None where a check at run time may fail after which the program goes on: then the arguments must be left alone.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
     numbers = list(main.attributes["mlirml.writebacks"])
     del main.attributes["mlirml.writebacks"]
-    if any(op.name == "cf.assert" for op in operations(main)):
+    ops = list(operations(main))
+    checks = [op for op in ops if op.name == "cf.assert"]
+    if checks and (len(ops) > _UNSPLIT or any(op.parent != main for op in checks)):
         return {}
     return dict(zip(numbers[::2], numbers[1::2], strict=True))
 
@@ -141,13 +156,22 @@ def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operat
     for number, argument in written.items():
         value, chain = final.operands[number], []
         op = defining_op(value)
-        while op is not None and op.name in ("tensor.insert_slice", "tensor.expand_shape", "tensor.collapse_shape"):
+        while op is not None and (place := stored_operand(op, value)) is not None:
             chain.append(op)
-            value = op.operands[1 if op.name == "tensor.insert_slice" else 0]
+            value = op.operands[place]
             op = defining_op(value)
         if value == body.arguments[argument]:
             stores += chain
     return stores
+
+
+def stored_operand(op: mlir.Operation, value: mlir.Value) -> int | None:
+    """The operand that a result is after a store into it, or a reshape of it; None for any other operation."""
+    if op.name == "scf.for":
+        number, body = list(op.results).index(value), op.regions[0].blocks[0]
+        stored = is_grown_from(block_ops(body)[-1].operands[number], body.arguments[1 + number])
+        return 3 + number if stored else None
+    return {"tensor.insert_slice": 1, "tensor.expand_shape": 0, "tensor.collapse_shape": 0}.get(op.name)
 
 
 def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
@@ -215,8 +239,8 @@ def init_positions(op: mlir.Operation) -> range:
     return out_positions(op) if writes_outs(op) else range(0)
 
 
-def private_inits(function: mlir.Operation) -> None:
-    """Give every init its own `tensor.empty`, or fill of one.
+def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
+    """Give every init its own `tensor.empty`, or fill of one; loops among the `stores` start from their argument.
 
     CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init
     becomes a fill, since constants cannot be written.
@@ -225,6 +249,8 @@ def private_inits(function: mlir.Operation) -> None:
         ops = block_ops(block)
         for op in ops:
             for position in init_positions(op):
+                if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
+                    continue
                 init = fresh_init(op, op.operands[position])
                 if init is None:
                     continue

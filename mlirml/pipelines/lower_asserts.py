@@ -1,23 +1,38 @@
 """Lower asserts: a `cf.assert` reports the number of its check to the native runtime, which raises after the call.
 
 Before:
-    func.func @main(%ok: i1) {
+    func.func @main(%ok: i1, %oks: memref<8xi1>) {
       cf.assert %ok, "index out of bounds" {mlirml.check = 3 : i64}
+      scf.for %i = ... {
+        %each = memref.load %oks[%i] : memref<8xi1>
+        cf.assert %each, "index out of bounds" {mlirml.check = 4 : i64}
+      }
+      return
     }
 After:
     func.func private @mlirml_check_failed(i64)
-    func.func @main(%ok: i1) {
-      %true = arith.constant true
-      %failed = arith.xori %ok, %true : i1
-      scf.if %failed {
-        %c3 = arith.constant 3 : i64
-        func.call @mlirml_check_failed(%c3) : (i64) -> ()
+    func.func @main(%ok: i1, %oks: memref<8xi1>) {
+      cf.cond_br %ok, ^bb1, ^bb2
+    ^bb1:
+      scf.for %i = ... {
+        %each = memref.load %oks[%i] : memref<8xi1>
+        %true = arith.constant true
+        %failed = arith.xori %each, %true : i1
+        scf.if %failed {
+          %c4 = arith.constant 4 : i64
+          func.call @mlirml_check_failed(%c4) : (i64) -> ()
+        }
       }
+      return
+    ^bb2:
+      %c3 = arith.constant 3 : i64
+      func.call @mlirml_check_failed(%c3) : (i64) -> ()
+      return
     }
 
-The program goes on after a failed check, so that it must be safe without: capture clamps the indices that it asserts.
-The runtime keeps the number of the first failure for the thread that called the program, so that no check may stand in
-a loop that other threads run. A check without a number reports -1.
+@main returns when a check of its own fails. Elsewhere the program goes on, so that it must be safe without the check:
+capture clamps the indices that it asserts. The runtime keeps the number of the first failure for the thread that called
+the program, so that no check may stand in a loop that other threads run. A check without a number reports -1.
 """
 
 from __future__ import annotations
@@ -27,7 +42,7 @@ from dataclasses import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import InternalError
-from mlirml.ir import mlir, operations
+from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_check_failed"
@@ -47,10 +62,13 @@ class LowerAssertsPass(Pass):
             return
         parallel = {str(op.attributes["callee"]) for op in found if parallel_grain(op) is not None}
         declare(module, asserts[0])
-        for op in asserts:
+        for op in reversed(asserts):
             if f"@{function_name(op)}" in parallel or is_in_parallel(op):
                 raise InternalError(f"a check would run on several threads: {op.location}")
-            lower(op)
+            if is_top_level(op):
+                return_early(op)
+            else:
+                lower(op)
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
@@ -72,6 +90,14 @@ def function_name(op: mlir.Operation) -> str:
     return str(mlir.StringAttr(op.attributes["sym_name"]).value)
 
 
+def is_top_level(op: mlir.Operation) -> bool:
+    """Whether an assert stands in @main itself, which returns nothing."""
+    function = op.parent.operation
+    if function.name != "func.func" or function_name(op) != "main":
+        return False
+    return not mlir.FunctionType(mlir.TypeAttr(function.attributes["function_type"]).value).results
+
+
 def is_in_parallel(op: mlir.Operation) -> bool:
     """Whether an operation stands in a parallel loop."""
     while op.name != "func.func":
@@ -81,15 +107,42 @@ def is_in_parallel(op: mlir.Operation) -> bool:
     return False
 
 
+def number_of(op: mlir.Operation) -> int:
+    """The number of a check."""
+    return int(mlir.IntegerAttr(op.attributes[CHECK]).value) if CHECK in op.attributes else -1
+
+
+def report(number: int) -> None:
+    """Call the runtime."""
+    argument = emit.constant(emit.i64(number))
+    emit.create("func.call", [argument], (), {"callee": mlir.FlatSymbolRefAttr.get(RUNTIME)})
+
+
+def return_early(op: mlir.Operation) -> None:
+    """Replace an assert of a function without results by a branch to a block that reports it and returns."""
+    block = op.block
+    rest = block.create_after()
+    following = block_ops(block)
+    for later in following[following.index(op) + 1 :]:
+        rest.append(later)
+    failed = rest.create_after()
+    with op.location:
+        with mlir.InsertionPoint(failed):
+            report(number_of(op))
+            emit.create("func.return")
+        with mlir.InsertionPoint(op):
+            branch = {"operandSegmentSizes": emit.segments(1, 0, 0)}
+            mlir.Operation.create("cf.cond_br", operands=[op.operands[0]], attributes=branch, successors=[rest, failed])
+    op.erase()
+
+
 def lower(op: mlir.Operation) -> None:
-    """Replace one assert."""
-    number = mlir.IntegerAttr(op.attributes[CHECK]).value if CHECK in op.attributes else -1
+    """Replace one assert by a guarded report."""
     with op.location, mlir.InsertionPoint(op):
         bit = mlir.IntegerType.get_signless(1)
         failed = emit.same_type("arith.xori", op.operands[0], emit.number(bit, 1))
         guard = emit.create("scf.if", [failed], (), regions=2)
         with mlir.InsertionPoint(emit.block(guard, [])):
-            argument = emit.constant(emit.i64(number))
-            emit.create("func.call", [argument], (), {"callee": mlir.FlatSymbolRefAttr.get(RUNTIME)})
+            report(number_of(op))
             emit.create("scf.yield")
     op.erase()

@@ -45,7 +45,7 @@ def cpu_target() -> Target:
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits())),
-            ("lower", f"mlirml-lower-asserts,{expand_math()},{LOWER}"),
+            ("lower", f"{expand_math()},mlirml-lower-asserts,{LOWER}"),
         ),
         load_passes=load_passes,
         codegen=codegen,
