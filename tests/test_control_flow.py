@@ -26,7 +26,7 @@ def same(actual: Any, expected: Any) -> None:
             assert a.dtype == e.dtype
         exact = np.asarray(e).dtype.kind in "biu"
         np.testing.assert_allclose(
-            np.asarray(a, float), np.asarray(e, float), rtol=0 if exact else 1e-6, atol=0 if exact else 1e-12
+            np.asarray(a, complex), np.asarray(e, complex), rtol=0 if exact else 1e-6, atol=0 if exact else 1e-12
         )
 
 
@@ -212,3 +212,15 @@ def test_nested_loops() -> None:
         return ml.scan(outer, np.zeros(3), x)
 
     check(table, np.arange(12.0).reshape(4, 3), 3)
+
+
+def test_complex_numbers() -> None:
+    def julia(c: Any, z: Any) -> Any:
+        grown, counts = ml.fori_loop(0, 4, lambda i, s: (s[0] * s[0] + c, s[1] + (np.abs(s[0]) < 2)), (z, 0 * z.real))
+        last, rows = ml.scan(lambda s, x: (s * 1j + x, (s, x * c)), 0, z)
+        number = ml.while_loop(lambda s: np.abs(s) < 4, lambda s: s * (1 + 1j), c)
+        return grown, counts, last, rows, number, ml.cond(np.abs(c) > 1, lambda: z + c, lambda: z * 2)
+
+    z = np.linspace(-1, 1, 5) + 1j * np.linspace(0.2, -0.4, 5)
+    check(julia, np.complex128(-0.4 + 0.6j), z)
+    check(julia, np.complex64(1.4 + 0.6j), z.astype(np.complex64))

@@ -220,7 +220,7 @@ def _known_number(x: Any) -> Any:
     if isinstance(x, Traced):
         known = x._known()
         return None if known is None or known.shape else known[()]
-    return x if isinstance(x, (bool, int, float, np.generic)) else None
+    return x if isinstance(x, (*_PYTHON, np.generic)) else None
 
 
 def trace_cond(
