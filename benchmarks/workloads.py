@@ -1,4 +1,4 @@
-"""The workloads: plain NumPy functions, their inputs, and how much work they are. Needs NumPy only."""
+"""The workloads: plain NumPy functions, their inputs, and how much work they are. Importing it needs NumPy only."""
 
 from __future__ import annotations
 
@@ -96,6 +96,30 @@ def block(x: np.ndarray, p: dict[str, np.ndarray]) -> np.ndarray:
     return x + linear_gelu(layer_norm(x, p["gain2"], p["bias2"]), p["w1"], p["b1"]) @ p["w2"] + p["b2"]
 
 
+def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A convolution layer: `same` padding, bias, relu; depthwise where the filters have one channel."""
+    from mlirml.nn import functional as F
+
+    result: np.ndarray = F.relu(F.conv2d(x, w, b, padding=w.shape[-1] // 2, groups=x.shape[1] // w.shape[1]))
+    return result
+
+
+def max_pool(x: np.ndarray) -> np.ndarray:
+    """The largest of each 3 by 3 pixels, two apart."""
+    from mlirml.nn import functional as F
+
+    result: np.ndarray = F.max_pool2d(x, 3, 2, 1)
+    return result
+
+
+def avg_pool(x: np.ndarray) -> np.ndarray:
+    """The mean of each 3 by 3 pixels, two apart."""
+    from mlirml.nn import functional as F
+
+    result: np.ndarray = F.avg_pool2d(x, 3, 2, 1)
+    return result
+
+
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A sum so small that only the call costs."""
     return a + b
@@ -126,6 +150,22 @@ def _block(length: int, width: int) -> Arguments:
     }  # fmt: skip
     x, *parameters = _normal((length, width), *shapes.values(), scale=0.05)
     return x, dict(zip(shapes, parameters))
+
+
+def _conv(channels: int, each: int, size: int, filters: int) -> Arguments:
+    return _normal((1, channels, size, size), (filters, each, 3, 3), (filters,))
+
+
+def _conv_flops(channels: int, each: int, size: int, filters: int) -> float:
+    return 18.0 * each * filters * size * size
+
+
+def _image(channels: int, size: int) -> Arguments:
+    return _normal((1, channels, size, size))
+
+
+def _pool_bytes(channels: int, size: int) -> float:
+    return 5.0 * channels * size * size
 
 
 def _matmul_flops(m: int, k: int, n: int) -> float:
@@ -160,6 +200,11 @@ _ALL = (
         "mlp512", mlp, _mlp, (512, 784, 128, 10), (8, 20, 16, 10), "flop", lambda b, i, h, o: 2.0 * b * h * (i + o)
     ),
     Workload("block128x768", block, _block, (128, 768), (16, 48), "flop", _block_flops),
+    Workload("conv64", conv, _conv, (64, 64, 56, 64), (8, 8, 9, 16), "flop", _conv_flops),
+    Workload("conv128", conv, _conv, (128, 128, 28, 128), (5, 5, 7, 17), "flop", _conv_flops),
+    Workload("conv_depthwise", conv, _conv, (64, 1, 112, 64), (5, 1, 9, 5), "flop", _conv_flops),
+    Workload("max_pool", max_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
+    Workload("avg_pool", avg_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
 )  # fmt: skip
 

@@ -37,6 +37,16 @@ def _block(x: Any, p: Any) -> Any:
     return x + h @ p["w2"] + p["b2"]
 
 
+def _conv(x: Any, w: Any, b: Any) -> Any:
+    y = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=x.shape[1] // w.shape[1])
+    return jax.nn.relu(y + b[:, None, None])
+
+
+def _pool(x: Any, start: float, combine: Any) -> Any:
+    pads = ((0, 0), (0, 0), (1, 1), (1, 1))
+    return jax.lax.reduce_window(x, start, combine, (1, 1, 3, 3), (1, 1, 2, 2), pads)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": lambda a, b: a @ b,
     "matvec": lambda a, b: a @ b,
@@ -48,6 +58,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linear_gelu": lambda x, w, b: jax.nn.gelu(x @ w + b, approximate=True),
     "mlp": lambda x, w1, b1, w2, b2: jax.nn.softmax(jax.nn.relu(x @ w1 + b1) @ w2 + b2, axis=-1),
     "block": _block,
+    "conv": _conv,
+    "max_pool": lambda x: _pool(x, -jnp.inf, jax.lax.max),
+    "avg_pool": lambda x: _pool(x, 0.0, jax.lax.add) / 9,
     "call": lambda a, b: a + b,
 }
 

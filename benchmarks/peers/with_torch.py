@@ -45,6 +45,10 @@ def _block(x: Any, p: Any) -> Any:
     return x + torch.addmm(p["b2"], h, p["w2"])
 
 
+def _conv(x: Any, w: Any, b: Any) -> Any:
+    return torch.relu(F.conv2d(x, w, b, padding="same", groups=x.shape[1] // w.shape[1]))
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": lambda a, b: a @ b,
     "matvec": lambda a, b: a @ b,
@@ -56,6 +60,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linear_gelu": _linear_gelu,
     "mlp": _mlp,
     "block": _block,
+    "conv": _conv,
+    "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1),
     "call": lambda a, b: a + b,
 }
 
