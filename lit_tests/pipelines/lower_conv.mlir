@@ -79,3 +79,31 @@ func.func @main(%x: memref<1x8x6x40xf32>, %w: memref<8x3x3xf32>, %y: memref<1x8x
     ins(%p, %w : memref<1x8x6x42xf32>, memref<8x3x3xf32>) outs(%y : memref<1x8x4x40xf32>)
   return
 }
+
+// -----
+
+// One elementwise operation behind is done before the store, in another buffer too if nothing else reads the sums.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[Z:[^:]*]]: memref<1x8x6x40xf32>) {
+// CHECK-NOT: linalg
+// CHECK: call @conv_pixels_f32_1x1x6x40x1x1x3x3(%{{.*}}, %{{.*}}, %[[Z]])
+// CHECK-NOT: linalg
+// CHECK: func.func private
+// CHECK: arith.maximumf
+// CHECK-SAME: vector<16xf32>
+// CHECK: vector.store
+#e = affine_map<(n, c, h, w) -> (n, c, h, w)>
+func.func @main(%x: memref<1x8x8x42xf32>, %w: memref<8x3x3xf32>, %z: memref<1x8x6x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %y = memref.alloc() : memref<1x8x6x40xf32>
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x8x6x40xf32>)
+  linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x8x42xf32>, memref<8x3x3xf32>) outs(%y : memref<1x8x6x40xf32>)
+  linalg.generic {indexing_maps = [#e, #e], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%y : memref<1x8x6x40xf32>) outs(%z : memref<1x8x6x40xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.maximumf %in, %zero : f32
+    linalg.yield %0 : f32
+  }
+  return
+}

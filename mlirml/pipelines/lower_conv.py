@@ -8,20 +8,22 @@ Before:
 After:
     call @conv_filters_f32_64x56x56x64x3x3(%x, %w, %y, %bias, %buffer0, %buffer1)
 
-What the sums start from (a constant, or the bias of each filter) and padding by a constant are folded into the kernel.
+What the sums start from (a constant, or the bias of each filter), padding by a constant, and one elementwise operation
+on the result are folded into the kernel.
 Kernels are shared by convolutions of equal shapes, layouts and forms. A convolution that adds to what its out holds, or
 that no kernel fits, is left to mlirml-lower-loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.conv import Problem, match_convolution, static_strides
+from mlirml.pipelines.schedules.conv_epilogue import Epilogue, read_epilogue
 from mlirml.pipelines.schedules.conv_filters import FilterKernel
 from mlirml.pipelines.schedules.conv_frame import Argument, Kernel
 from mlirml.pipelines.schedules.conv_pixels import PixelKernel
@@ -80,6 +82,17 @@ class CallMatch:
     start: Start
     filler: str
     dead: tuple[mlir.Operation, ...]
+    epilogue: Epilogue | None
+
+
+@dataclass(frozen=True)
+class Following:
+    """The elementwise operation behind a convolution: what it computes, its further inputs, and where it stores."""
+
+    op: mlir.Operation
+    epilogue: Epilogue
+    inputs: tuple[mlir.Value, ...]
+    out: mlir.Value
 
 
 def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
@@ -89,14 +102,117 @@ def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
     start = match_start(op, problem)
     x, w, out = op.operands
     padding = match_padding(op, x)
-    filler, dead = "0", ()
+    filler = "0"
+    dead: tuple[mlir.Operation, ...] = ()
     if padding is not None:
         problem = match_convolution(op, padding.source, padding.low)
         x, filler, dead = padding.source, padding.filler, padding.ops
+    following = match_following(op, problem, (x, w, *([start.bias] if start.bias is not None else [])))
+    if following is not None:
+        out, dead = following.out, (*dead, following.op)
     operands = [("x", x), *([("w", w)] if problem.product else []), ("out", out)]
     if start.bias is not None:
         operands.append(("bias", start.bias))
-    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead)
+    epilogue = None
+    if following is not None:
+        operands += [(f"input{number}", value) for number, value in enumerate(following.inputs)]
+        epilogue = following.epilogue
+    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue)
+
+
+def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Value]) -> Following | None:
+    """The next operation, if it is elementwise on the out of `op` and can be done before the out is stored.
+
+    `read` is what the kernel reads at any time, so that nothing may be stored there.
+    """
+    out = op.operands[2]
+    after = [use.owner.operation for use in out.uses]
+    if any(user.block != op.block for user in after):
+        return None
+    after = [user for user in after if op.is_before_in_block(user)]
+    first = next((user for user in after if not any(other.is_before_in_block(user) for other in after)), None)
+    if first is None or first.name != "linalg.generic" or is_touched(out, op, first):
+        return None
+    maps = [attribute.value for attribute in first.attributes["indexing_maps"]]
+    identity = mlir.AffineMap.get_identity(maps[0].n_dims)
+    if any("parallel" not in str(kind) for kind in first.attributes["iterator_types"]) or maps[-1] != identity:
+        return None
+    *inputs, target = first.operands
+    body = first.regions[0].blocks[0]
+    if len(block_ops(body)[-1].operands) != 1 or target.type.element_type != out.type.element_type:
+        return None
+    if target != out and (len(after) != 1 or not is_local(out) or not is_free(target, op, first)):
+        return None
+    numbers: dict[mlir.Value, int] = {}
+    kinds: list[str] = []
+    values: list[mlir.Value] = []
+    for value, map_, argument_ in zip([*inputs, target], maps, body.arguments, strict=True):
+        if not any(True for _ in argument_.uses):
+            continue
+        if value == out and map_ == identity:
+            numbers[argument_] = 0
+            continue
+        kind = input_kind(value, map_, identity, op, problem, target)
+        if kind is None or value == target or root(value) == root(target) or is_touched(value, op, first):
+            return None
+        if not is_defined_before(value, op):
+            return None
+        kinds.append(kind)
+        values.append(value)
+        numbers[argument_] = len(values)
+    if 0 not in numbers.values() or any(root(value) == root(target) for value in read):
+        return None
+    try:
+        if static_strides(target.type) != static_strides(out.type):
+            return None
+        epilogue = read_epilogue(first, numbers, tuple(kinds))
+    except NoMatch:
+        return None
+    return Following(first, epilogue, tuple(values), target)
+
+
+def input_kind(
+    value: mlir.Value,
+    map_: mlir.AffineMap,
+    identity: mlir.AffineMap,
+    op: mlir.Operation,
+    problem: Problem,
+    target: mlir.Value,
+) -> str | None:
+    """Whether an input has an element for each "filter" or each "place"; None for anything else."""
+    kind = value.type
+    if not isinstance(kind, mlir.MemRefType) or str(kind.element_type) != problem.element:
+        return None
+    if map_ == identity:
+        return "place" if kind == target.type and isinstance(kind.layout, mlir.AffineMapAttr) else None
+    return "filter" if problem.product and is_bias([map_, identity], value, op, problem) else None
+
+
+def is_local(value: mlir.Value) -> bool:
+    """Whether a buffer is allocated here, and has no other name."""
+    owner = defining_op(value)
+    uses = [use.owner.operation for use in value.uses]
+    return (
+        owner is not None
+        and owner.name == "memref.alloc"
+        and not any(isinstance(r.type, mlir.MemRefType) for user in uses for r in user.results)
+    )
+
+
+def is_free(target: mlir.Value, op: mlir.Operation, following: mlir.Operation) -> bool:
+    """Whether nothing looks at the target of a following operation between `op` and it."""
+    return is_defined_before(target, op) and not is_touched(target, op, following)
+
+
+def is_defined_before(value: mlir.Value, op: mlir.Operation) -> bool:
+    owner = defining_op(value)
+    if owner is None:
+        return True
+    while op.block != owner.block:
+        if op.parent is None or op.parent.operation.name == "builtin.module":
+            return False
+        op = op.parent.operation
+    return bool(owner.is_before_in_block(op))
 
 
 def check_place(op: mlir.Operation) -> None:
@@ -251,15 +367,16 @@ class Library:
     def kernel(self, match: CallMatch, location: mlir.Location) -> tuple[str, tuple[str, ...]]:
         """The name and the types of the buffers of the kernel that does what `match` asks."""
         arguments = {name: argument(value) for name, value in match.operands}
-        key = (match.problem, match.plan, tuple(arguments.items()), match.filler, match.start.scalar)
+        key = (match.problem, match.plan, tuple(arguments.items()), match.filler, match.start.scalar, match.epilogue)
         if key not in self._kernels:
             name = self._fresh(match)
             kernel: Kernel
+            shared = match.problem, match.plan, arguments, match.filler, match.epilogue
             if match.plan.kernel == "filters":
-                kernel = FilterKernel(match.problem, match.plan, arguments, match.filler).build(name)
+                kernel = FilterKernel(*shared).build(name)
             else:
                 initial = match.start.scalar
-                kernel = PixelKernel(match.problem, match.plan, arguments, match.filler, initial).build(name)
+                kernel = PixelKernel(*shared, initial).build(name)
             parsed = parse(kernel.text, location.context)
             function = block_ops(parsed.body)[0]
             for op in operations(function):

@@ -176,3 +176,54 @@ def test_equal_convolutions_share_a_kernel() -> None:
     names = [str(op.attributes["sym_name"]) for op in operations(module) if op.name == "func.func"]
     assert sum("conv_filters" in name and "parallel" not in name for name in names) == 1
     check(function, x, w, kernel="conv_filters")
+
+
+def fused(function: Any, *arrays: np.ndarray) -> int:
+    """How many structured operations and copies are left beside the kernels."""
+    leaves, tree = flatten((arrays, {}))
+    module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
+    Pipeline(pipeline(512).stages[:-1]).run(module, stop_after="offload")
+    parse_pipeline("builtin.module(mlirml-bufferize,mlirml-widen-bools,mlirml-lower-conv{vector-bits=512})").run(module)
+    return sum(op.name.startswith("linalg.") and bool(op.regions) for op in operations(module))
+
+
+EPILOGUES: dict[str, tuple[Any, int]] = {
+    "relu": (lambda x, w, s: F.relu(F.conv2d(x, w, s, padding=1, groups=len(x[0]) // len(w[0]))), 0),
+    "gelu": (lambda x, w, s: F.gelu(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0]))), 0),
+    "scale": (
+        lambda x, w, s: F.conv2d(x, w, padding=1, groups=len(x[0]) // len(w[0])) * s[:, None, None] + 1,
+        0,
+    ),
+    "shortcut": (
+        lambda x, w, s: F.relu(F.conv2d(x, w, padding=1, groups=len(x[0]) // len(w[0])) + x[:, : len(w)]),
+        0,
+    ),
+    "both": (
+        lambda x, w, s: (lambda y: y * F.sigmoid(y))(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0]))),
+        0,
+    ),
+    "used twice": (
+        lambda x, w, s: (lambda y: (F.relu(y), y[0, 0].sum()))(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0])))[0],
+        0,
+    ),
+    "a row": (lambda x, w, s: F.conv2d(x, w, s, padding=1, groups=len(x[0]) // len(w[0])) + x[0, 0, 0], 1),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+@pytest.mark.parametrize("each", [1, 19])
+def test_epilogues(name: str, each: int) -> None:
+    function, left = EPILOGUES[name]
+    x, w, s = random((1, 19, 9, 40), (19, each, 3, 3), (19,))
+    check(function, x, w, s, kernel="conv_pixels" if each == 1 else "conv_filters")
+    assert fused(function, x, w, s) == left
+
+
+def test_a_result_that_takes_the_place_of_the_input() -> None:
+    def function(x: Any, w: Any) -> Any:
+        x = x * 2
+        return F.relu(F.conv2d(x, w, padding=1) + x)
+
+    for size in ((1, 16, 9, 40), (1, 3, 9, 40)):
+        x, w = random(size, (size[1], size[1], 3, 3))
+        check(function, x, w, kernel="conv_")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from mlirml.pipelines.schedules.contract_kernel import fused_multiply_add
 from mlirml.pipelines.schedules.contract_pack import transpose
 from mlirml.pipelines.schedules.conv import Axis, Problem
+from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.conv_frame import Argument, Frame, Kernel, Padded, Place, clamped, pad_plane
 from mlirml.pipelines.schedules.conv_plan import Plan, filter_rounds
 from mlirml.pipelines.schedules.emitter import Index, View, vector
@@ -36,8 +37,10 @@ class Source:
 class FilterKernel:
     """Writes one kernel."""
 
-    def __init__(self, problem: Problem, plan: Plan, arguments: dict[str, Argument], filler: str) -> None:
-        self.frame = Frame(problem, arguments)
+    def __init__(
+        self, problem: Problem, plan: Plan, arguments: dict[str, Argument], filler: str, epilogue: Epilogue | None
+    ) -> None:
+        self.frame = Frame(problem, arguments, epilogue)
         self.e = self.frame.e
         self.problem, self.plan, self.filler = problem, plan, filler
         self.groups = [axis for axis in problem.planes if axis.w]
@@ -74,7 +77,7 @@ class FilterKernel:
                 start = base + column * (width.stride * source.strides[2])
                 bias = group * problem.filters.size + first
                 totals = self._sum(source, start, weights, self._start(bias, first))
-                self._store(totals, out + column * width.out, first)
+                self._store(totals, out + column * width.out, first, bias)
         return self.frame.finish(name)
 
     def _source(self) -> Source:
@@ -210,17 +213,20 @@ class FilterKernel:
             for c in range(self.plan.columns)
         ]
 
-    def _store(self, totals: list[str], out: Index, first: Index) -> None:
-        """Rows of pixels for each filter."""
+    def _store(self, totals: list[str], out: Index, first: Index, counted: Index) -> None:
+        """Rows of pixels for each filter; `first` is the first of the tile in its group, `counted` in all groups."""
         p, plan, e = self.problem, self.plan, self.e
-        view = self.frame.views["out"]
-        whole = p.filters.size % plan.width == 0
+        view, whole = self.frame.views["out"], p.filters.size % plan.width == 0
         for number in range(plan.vectors):
             rows = [totals[pixel * plan.vectors + number] for pixel in range(plan.pixels)]
             for lane, values in enumerate(transpose(e, rows, plan.lanes, plan.lanes, p.element)):
                 filter_ = number * plan.lanes + lane
                 at = out + filter_ * p.filters.out
                 valid = plan.pixels if whole else self._valid(Index.of(p.filters.size) - first - filter_)
+                known = counted + filter_
+                if self.frame.epilogue is not None and not whole:
+                    known = counted - first + e.minimum(first + filter_, p.filters.size - 1)
+                values = self.frame.finished(values, known, at, plan.lanes, valid)
                 e.store(values, view, at, plan.lanes, valid)
 
     def _valid(self, left: Index) -> Index:

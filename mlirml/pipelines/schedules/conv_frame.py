@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from mlirml.pipelines.schedules.conv import Axis, Problem, Slide
+from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector
 
 
@@ -35,9 +36,10 @@ class Kernel:
 
 
 class Frame:
-    """A kernel being written. The arguments are x, w, out and the bias, if there is one; w may be None."""
+    """A kernel being written. The arguments are x, out, where there are any w and bias, and the epilogue's inputs."""
 
-    def __init__(self, problem: Problem, arguments: dict[str, Argument]) -> None:
+    def __init__(self, problem: Problem, arguments: dict[str, Argument], epilogue: Epilogue | None) -> None:
+        self.epilogue = epilogue
         self.e = Emitter()
         self.problem = problem
         self.arguments = arguments
@@ -59,6 +61,13 @@ class Frame:
         """A loop, parallel if the grain is not 0."""
         with self.e.parallel(count, grain) if grain else self.e.loop(0, count) as index:
             yield index
+
+    def finished(self, total: str, number: Index, out: Index, lanes: int, valid: int | Index | None) -> str:
+        """What is stored at `out` for a vector of sums of filter `number`."""
+        if self.epilogue is None:
+            return total
+        views = [view for name, view in self.views.items() if name.startswith("input")]
+        return self.epilogue.apply(self.e, total, views, number, out, lanes, valid)
 
     def finish(self, name: str) -> Kernel:
         """The whole function."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from mlirml.pipelines.schedules.contract_kernel import fused_multiply_add
 from mlirml.pipelines.schedules.conv import Problem
+from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.conv_frame import Argument, Frame, Kernel, Padded, Place, clamped, pad_plane
 from mlirml.pipelines.schedules.conv_plan import MOST_TAPS, Plan, pixel_rounds
 from mlirml.pipelines.schedules.emitter import Index, View, vector
@@ -36,8 +37,16 @@ class Source:
 class PixelKernel:
     """Writes one kernel. `initial` is what the accumulators start from, as text, where there is no bias."""
 
-    def __init__(self, problem: Problem, plan: Plan, arguments: dict[str, Argument], filler: str, initial: str) -> None:
-        self.frame = Frame(problem, arguments)
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Plan,
+        arguments: dict[str, Argument],
+        filler: str,
+        epilogue: Epilogue | None,
+        initial: str,
+    ) -> None:
+        self.frame = Frame(problem, arguments, epilogue)
         self.e = self.frame.e
         self.problem, self.plan, self.filler, self.initial = problem, plan, filler, initial
         self.kind = vector(plan.lanes, problem.element)
@@ -98,7 +107,9 @@ class PixelKernel:
                 at = start + column * (width.stride * source.strides[2])
                 totals = self._tile(source, at, place.w, weights, self._start(number))
                 for r, total in enumerate(totals):
-                    self.e.store(total, self.frame.views["out"], out + r * height.out + column, self.plan.lanes)
+                    there = out + r * height.out + column
+                    total = self.frame.finished(total, number, there, self.plan.lanes, None)
+                    self.e.store(total, self.frame.views["out"], there, self.plan.lanes)
 
     def _source(self, x: Index, chunk: Index) -> Source:
         """The plane itself, or a padded copy of its channels."""
