@@ -403,6 +403,7 @@ class Traced:
         c_order = not index.place and self._keeps_c_order()  # in front, NumPy's order follows the array
         known = self._known()
         if known is not None and index.known is not None and known.size <= FOLD_ELEMENTS:
+            index.positions(self._trace.builder, part._shape)
             return self._trace.known(np.ascontiguousarray(known[index.known]))
         return Traced(self._trace, Cell(index.load(part), c_order=c_order, owned=True))
 

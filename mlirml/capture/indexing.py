@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.capture import advice
-from mlirml.dialects.build import Check, Value
+from mlirml.dialects.build import Builder, Check, Value
 from mlirml.dialects.ops.gather import broadcast_indices, gather
-from mlirml.dialects.ops.positions import out_of_bounds, positions, scalar_position
+from mlirml.dialects.ops.positions import Positions, out_of_bounds, positions, scalar_position
 from mlirml.dialects.ops.views import Reshape, Select, Slice, ViewOp
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 
@@ -37,7 +37,7 @@ class Index:
     `views` lead to the part that `arrays` pick from along `axes` of it; their dimensions then stand at `place`, and
     `shape` is that of the result. Without arrays, the views are all. `copies` says that NumPy copies even so, `full`
     that the index names one element, of which NumPy gives a scalar; `new_axes` are the dimensions that `None` adds;
-    `known` is the index in real arrays, where they are known for good.
+    `numbers` are the axes counted in the array; `known` is the index in real arrays, where they are known for good.
     """
 
     views: tuple[ViewOp, ...]
@@ -48,13 +48,19 @@ class Index:
     copies: bool
     full: bool
     new_axes: frozenset[int] = frozenset()
+    numbers: tuple[int, ...] = ()
     known: Any = None
 
     def load(self, part: Traced) -> Value:
         """The elements, gathered from the part that the views lead to."""
         b, base = part._trace.builder, part._read()
-        found = [positions(b, array, base.shape[axis], axis) for axis, array in zip(self.axes, self.arrays)]
+        found = self.positions(b, base.shape)
         return b.reshape(gather(b, base, self.axes, found, self.place), self.shape)
+
+    def positions(self, b: Builder, part: tuple[int, ...]) -> list[Positions]:
+        """The positions along each of the axes of the part of this shape, checked now or when the program runs."""
+        given = zip(self.arrays, self.axes, self.numbers)
+        return [positions(b, array, part[axis], number) for array, axis, number in given]
 
 
 @dataclass(frozen=True)
@@ -155,8 +161,6 @@ class _Plan:
             views.append(self._select(kept))
             taken = [axis for axis, _ in self.selected]
             kept = [d for d in kept if d not in taken]
-        for axis, array in self.arrays:
-            _check_known(self.trace, array, self.shape[axis], axis)
         if not self.arrays:
             if tuple(self.result) != views[-1].shape:
                 views.append(Reshape(tuple(self.result)))
@@ -168,7 +172,17 @@ class _Plan:
         before = self._dimensions_before(place)
         axes = tuple(kept.index(axis) for axis, _ in self.arrays)
         arrays, new = tuple(a for _, a in self.arrays), (d if d < place else d + len(common) for d in self.new_axes)
-        return Index(tuple(views), axes, arrays, before, shape, True, False, frozenset(new))
+        return Index(
+            tuple(views),
+            axes,
+            arrays,
+            before,
+            shape,
+            True,
+            False,
+            frozenset(new),
+            tuple(axis for axis, _ in self.arrays),
+        )
 
     def _dimensions_before(self, place: int) -> int:
         if not place:
@@ -198,15 +212,6 @@ def _array(trace: Trace, item: Any) -> Any:
         return item
     array = trace.array(list(item))
     return array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array
-
-
-def _check_known(trace: Trace, array: Value, size: int, axis: int) -> None:
-    # Here the axis is counted in the array, further on in the part that other items leave of it.
-    known = trace.builder.contents(array)
-    if known is not None and known.size:
-        wrong = (known < -size) | (known >= size)
-        if wrong.any():
-            raise out_of_bounds(int(known.reshape(-1)[np.argmax(wrong)]), size, axis)
 
 
 def _canonical(trace: Trace, shape: tuple[int, ...], item: Any, axis: int) -> list[_Item]:

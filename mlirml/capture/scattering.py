@@ -10,7 +10,6 @@ import numpy as np
 from mlirml.capture.indexing import Index, mask_does_not_fit, parse_index
 from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.dtypes import check_integer
-from mlirml.dialects.ops.positions import positions
 from mlirml.dialects.ops.registry import OpDef
 from mlirml.dialects.ops.scatter import Scatter, Update
 from mlirml.errors import DTypeError, ShapeError
@@ -25,17 +24,16 @@ def store(part: Traced, index: Index, value: Any) -> None:
     trace = part._trace
     if type(value) is int:
         check_integer("assignment", value, part.dtype)
-    new = trace.lift(value)
-    if isinstance(new, Value):
-        new = trace.builder.cast(new, part.dtype)
-    write(part, index, new, "set")
+    write(part, index, trace.lift(value), "set")
 
 
 def write(part: Traced, index: Index, new: Operand, kind: str, update: Update | None = None) -> None:
     """Store new elements, or what `update` makes of them and the old ones."""
     b, base = part._trace.builder, part._read()
     new = fitted(part, index, new)
-    found = tuple(positions(b, array, base.shape[axis], axis) for axis, array in zip(index.axes, index.arrays))
+    if update is None and isinstance(new, Value):
+        new = b.cast(new, base.dtype)
+    found = tuple(index.positions(b, base.shape))
     part._write(Scatter(base, index.axes, found, index.place, kind, update).write(b, new))
 
 

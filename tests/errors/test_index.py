@@ -54,6 +54,10 @@ def by_a_list(x: Any) -> Any:
     return x[:, [0, 8]]
 
 
+def of_a_known_array(x: Any) -> Any:
+    return np.arange(3)[[0, 3]] + x
+
+
 def first_or_last(x: Any) -> Any:
     try:
         return x[10]
@@ -206,6 +210,20 @@ def test_a_list_with_a_number_out_of_bounds() -> None:
          54 |     return x[:, [0, 8]]
             |            ^^^^^^^^^^^^
            = help: an index lies between -8 and 7
+        """,
+    )
+
+
+def test_a_known_array() -> None:
+    check_error(
+        lambda: ml.compile(of_a_known_array)(np.ones(2)),
+        """
+        mlirml.IndexOutOfBoundsError: index 3 is out of bounds for axis 0 with size 3
+          --> test_index.py:58:12 (of_a_known_array)
+            |
+         58 |     return np.arange(3)[[0, 3]] + x
+            |            ^^^^^^^^^^^^^^^^^^^^
+           = help: an index lies between -3 and 2
         """,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Check, Value
 from mlirml.dialects.dtypes import mlir_name
-from mlirml.errors import IndexOutOfBoundsError
+from mlirml.errors import IndexOutOfBoundsError, UnsupportedSyntaxError
 
 MODES = ("raise", "wrap", "clip")
 INT64 = np.dtype(np.int64)
@@ -164,5 +164,5 @@ def scalar_position(b: Builder, values: Value, size: int, axis: int) -> str:
 def checked_mode(name: str, mode: Any) -> str:
     """One of NumPy's modes for indices out of bounds."""
     if mode not in MODES:
-        raise IndexOutOfBoundsError(f"{name}: mode is {mode!r}, not one of 'raise', 'wrap' and 'clip'")
+        raise UnsupportedSyntaxError(f"{name}: mode is {mode!r}, not one of 'raise', 'wrap' and 'clip'")
     return str(mode)
