@@ -28,14 +28,18 @@ def in_double(function: Function) -> Function:
 
 def magnitude(z: Complex) -> Real:
     """|z| without overflow; infinite where a part is, even beside NaN."""
-    infinite = z.re.is_infinite() | z.im.is_infinite()
-    if z.dtype != _DOUBLE:
-        wide = z.to(_DOUBLE)
-        root = wide.re.fma(wide.re, wide.im * wide.im).sqrt().to(z.dtype)
-    else:
-        large, ratio = largest(z)
-        root = large * ratio.fma(ratio, 1.0).sqrt()
-    return infinite.choose(root.like(np.inf), root)
+    # Scaled by a power of 2, so that squares neither overflow nor vanish.
+    limits = (
+        (2.0**-50, 2.0**100, 2.0**60, 2.0**-80) if z.dtype != _DOUBLE else (2.0**-400, 2.0**700, 2.0**500, 2.0**-600)
+    )
+    least, up, most, down = limits
+    large = abs(z.re).larger(abs(z.im))
+    tiny, huge = large < least, large > most
+    scale = tiny.choose(large.like(up), huge.choose(large.like(down), 1.0))
+    back = tiny.choose(large.like(1 / up), huge.choose(large.like(1 / down), 1.0))
+    x, y = z.re * scale, z.im * scale
+    root = x.fma(x, y * y).sqrt() * back
+    return (z.re.is_infinite() | z.im.is_infinite()).choose(root.like(np.inf), root)
 
 
 def largest(z: Complex) -> tuple[Real, Real]:
