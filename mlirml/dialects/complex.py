@@ -27,6 +27,7 @@ class ComplexValue(Value):
 
     re: Value = field(kw_only=True)
     im: Value = field(kw_only=True)
+    memory: Value | None = field(default=None, compare=False, kw_only=True)  # the tensor that both are slices of
 
     @staticmethod
     def of(re: Value, im: Value) -> ComplexValue:
@@ -64,7 +65,7 @@ class ComplexBuilder(Builder):
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         if not is_complex(dtype):
             return super().argument(shape, dtype, weak)
-        return replace(self._split(super().argument((*shape, 2), part_dtype(dtype))), weak=weak)
+        return replace(self.from_boundary(super().argument((*shape, 2), part_dtype(dtype))), weak=weak)
 
     def constant(self, array: np.ndarray, *, live: bool = False) -> Value:
         if not is_complex(array.dtype):
@@ -74,20 +75,23 @@ class ComplexBuilder(Builder):
             if array.nbytes <= SMALL_CONSTANT_BYTES or all(map(is_uniform, parts)):
                 re, im = (super(ComplexBuilder, self).constant(part.reshape(array.shape)) for part in parts)
                 return ComplexValue.of(re, im)
-        return self._split(self.hidden_argument(array, (*array.shape, 2), part_dtype(array.dtype)))
+        return self.from_boundary(self.hidden_argument(array, (*array.shape, 2), part_dtype(array.dtype)))
 
-    def _split(self, memory: Value) -> Value:
+    def from_boundary(self, memory: Value) -> Value:
+        """A complex value that lies in memory."""
         rank = len(memory.shape) - 1
         sizes, steps = [*memory.shape[:-1], 1], [1] * (rank + 1)
         re, im = (
             super(ComplexBuilder, self).extract_slice(memory, [0] * rank + [i], sizes, steps, (rank,)) for i in (0, 1)
         )
-        return ComplexValue.of(re, im)
+        return replace(ComplexValue.of(re, im), memory=memory)
 
     def at_boundary(self, value: Value) -> Value:
         """A result as it lies in memory."""
         if not isinstance(value, ComplexValue):
             return value
+        if value.memory is not None:
+            return value.memory
         rank = len(value.shape)
         sizes, steps = [*value.shape, 1], [1] * (rank + 1)
         memory = super().empty((*value.shape, 2), value.re.dtype)
@@ -119,11 +123,17 @@ class ComplexBuilder(Builder):
     def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
         if not isinstance(value, ComplexValue):
             return super().reshape(value, shape)
+        if value.shape == shape:
+            return value
+        if value.memory is not None:
+            return replace(self.from_boundary(super().reshape(value.memory, (*shape, 2))), weak=value.weak)
         return value.map(lambda part: super(ComplexBuilder, self).reshape(part, shape))
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         if not isinstance(value, ComplexValue):
             return super().transpose(value, permutation)
+        if list(permutation) == list(range(len(value.shape))):
+            return value
         return value.map(lambda part: super(ComplexBuilder, self).transpose(part, permutation))
 
     def extract_slice(

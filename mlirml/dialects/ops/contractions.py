@@ -12,6 +12,7 @@ from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.complex_math import Complex, Real
 from mlirml.dialects.dtypes import as_dtype, is_complex, is_float, part_dtype
 from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops.complex_contractions import contract_parts
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError
@@ -51,7 +52,7 @@ def contract(
 ) -> Value:
     """Sum of products; each map names the loops of an operand's dimensions, as in einsum."""
     if isinstance(x, ComplexValue) or isinstance(y, ComplexValue):
-        return _contract_parts(b, x, y, maps, sizes, part_dtype(dtype))
+        return contract_parts(b, contract, x, y, maps, sizes, part_dtype(dtype))  # type: ignore[arg-type]
     x_map, y_map, out_map = maps
     shape = tuple(sizes[c] for c in out_map)
     loops = list(dict.fromkeys(out_map + x_map + y_map))
@@ -77,19 +78,6 @@ def contract(
         shape,
         dtype,
     )
-
-
-def _contract_parts(
-    b: Builder, x: Value, y: Value, maps: tuple[str, str, str], sizes: dict[str, int], dtype: np.dtype
-) -> Value:
-    """A contraction of complex operands as two or four real ones."""
-    products = [[contract(b, u, v, maps, sizes, dtype) for v in parts_of(y)] for u in parts_of(x)]
-    if not isinstance(x, ComplexValue):
-        return ComplexValue.of(*products[0])
-    if not isinstance(y, ComplexValue):
-        return ComplexValue.of(products[0][0], products[1][0])
-    re = ew.subtract.build(b, products[0][0], products[1][1])
-    return ComplexValue.of(re, ew.add.build(b, products[0][1], products[1][0]))
 
 
 def _canonical(maps: tuple[str, str, str], letters: dict[str, str]) -> tuple[str, str, str]:
