@@ -16,9 +16,9 @@ COLUMNS_BYTES = 16384
 """The piece of an out row that a column reduction keeps in cache."""
 ROWS = 8
 """Rows that a column reduction adds at a time, to read and write the out less often."""
-SHORT_ROW_BYTES, LONG_ROW_BYTES = 512, 4096
+SHORT_ROW_BYTES, LONG_ROW_BYTES = 64, 8192
 """Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of
-many short pieces, while shorter rows are one piece together and longer ones are long enough."""
+many short pieces, while the shortest are one piece together and longer ones are long enough."""
 
 
 def reduce_columns(task: Reduction) -> None:
@@ -72,7 +72,8 @@ def rows_together(task: Reduction) -> int:
     widths = [access.bytes * nest.sizes[-1] for access in nest.memory if access.strides[-1]]
     footprint = sum(cost.extent(nest, access) for access in nest.memory)
     short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
-    return 1 if short and footprint > cost.CACHE_BYTES else ROWS
+    # Inside of a loop over rows that share it, the nest is a part of what is read.
+    return 1 if short and (task.frame.inside or footprint > cost.CACHE_BYTES) else ROWS
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:
