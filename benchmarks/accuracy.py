@@ -3,6 +3,7 @@
     python -m benchmarks.accuracy                      all records and float dtypes
     python -m benchmarks.accuracy exp log --dtypes f32 these only
     python -m benchmarks.accuracy exp --exhaustive     all 2^32 numbers of f32 (minutes for one function)
+    python -m benchmarks.accuracy --math libmvec       with glibc's vector functions
 
 The operands stay in the second-level cache and one thread works. Errors are against NumPy in the next wider format
 (`longdouble` for f64); random bit patterns, the record's own domain, and numbers next to 0, 1 and the special values.
@@ -187,6 +188,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="records, all without")
     parser.add_argument("--dtypes", default="f32,f64", help="comma-separated short names")
     parser.add_argument("--exhaustive", action="store_true", help="all numbers of f32")
+    parser.add_argument("--math", default="builtin", choices=("builtin", "libmvec"), help="`config.math`")
     given = parser.parse_args()
     chosen = [r for r in records() if not given.names or r.name in given.names]
     console = Console(width=150)
@@ -195,7 +197,7 @@ def main() -> None:
             if record.arrays == 1:
                 console.print(record.name, *exhaustive(record))
         return
-    with ml.config.override(threads=1):
+    with ml.config.override(threads=1, math=given.math):
         rows = [measure(r, from_short_name(d)) for r in chosen for d in given.dtypes.split(",")]
     console.print(shown(row for row in rows if row is not None))
 

@@ -43,6 +43,12 @@ def _word(value: Any) -> str:
     raise TypeError(f"expected a name, got {value!r}")
 
 
+def _library(value: Any) -> str:
+    if value in ("builtin", "libmvec"):
+        return str(value)
+    raise ValueError(f"expected 'builtin' or 'libmvec', got {value!r}")
+
+
 def _parse_switch(text: str) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     if text.lower() not in words:
@@ -73,6 +79,7 @@ _SETTINGS = {
     "cache_dir": _Setting(None, _path, "MLIRML_CACHE_DIR"),
     "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
+    "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
 }
@@ -86,6 +93,8 @@ class Config:
     * `cache_dir`: where; None for the user's cache folder (`MLIRML_CACHE_DIR`).
     * `dump_dir`: write the IR after each stage to this folder; None for no dumps (`MLIRML_DUMP_DIR`).
     * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
+    * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
+      accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `checks`: verify the IR between stages (`MLIRML_CHECKS`).
     * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
 
@@ -102,6 +111,7 @@ class Config:
     cache_dir: str | None
     dump_dir: str | None
     target: str
+    math: str
     checks: bool
     explain: bool
 

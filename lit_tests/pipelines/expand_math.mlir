@@ -1,6 +1,7 @@
 // RUN: mlirml-opt %s --mlirml-expand-math | filecheck %s
 // RUN: mlirml-opt %s --mlirml-expand-math='fma=false f16c=false' | filecheck %s --check-prefix=OLD
 // RUN: mlirml-opt %s --mlirml-expand-math=scalef=true | filecheck %s --check-prefix=SCALEF
+// RUN: mlirml-opt %s --mlirml-expand-math='libmvec=true vector-bits=512' | filecheck %s --check-prefix=LIBMVEC
 // RUN: mlirml-opt %s --mlirml-expand-math --mlirml-expand-math | filecheck %s
 
 // CHECK-LABEL: func.func @functions(
@@ -80,3 +81,7 @@ func.func @branches(%x: f32) -> f32 {
 // OLD: return
 // SCALEF-LABEL: func.func private @mlirml.exp.f32(
 // SCALEF: llvm.call_intrinsic "llvm.ldexp.f32.i32"
+
+// With glibc's vector functions the scalar function is kept for LLVM's vectoriser, which takes the declared ones.
+// LIBMVEC-DAG: func.func private @mlirml.exp.f32({{.*}}"noinline", ["vector-function-abi-variant", "_ZGV_LLVM_N16v_mlirml.exp.f32(_ZGVeN16v_expf),_ZGV_LLVM_N8v_mlirml.exp.f32(_ZGVdN8v_expf)"]
+// LIBMVEC-DAG: func.func private @_ZGVeN16v_expf(vector<16xf32>) -> vector<16xf32>

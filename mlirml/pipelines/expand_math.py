@@ -30,7 +30,7 @@ from functools import lru_cache
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
-from mlirml.pipelines.polynomials import EXPANSIONS, GUARDED, Builder, Features, Value
+from mlirml.pipelines.polynomials import EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
 from mlirml.pipelines.polynomials.builder import WIDTHS
 from mlirml.pipelines.polynomials.registry import UNROUNDED
 from mlirml.pipelines.polynomials.small_floats import SMALL, extend, truncate
@@ -54,7 +54,8 @@ class ExpandMathPass(Pass):
     """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 that is rounded each time.
 
     `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
-    conversions between f16 and f32. `vector_bits` is the width of its vectors.
+    conversions between f16 and f32. `vector_bits` is the width of its vectors. With `libmvec`, vectorised loops call
+    the vector functions of glibc where there are any.
     """
 
     name = "mlirml-expand-math"
@@ -62,9 +63,10 @@ class ExpandMathPass(Pass):
     scalef: bool = False
     f16c: bool = True
     vector_bits: int = 256
+    libmvec: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits)
+        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits, self.libmvec)
         body = block_ops(module.regions[0].blocks[0])
         for container in (module, *(op for op in body if op.name == "gpu.module")):
             expand(container, features)
@@ -104,12 +106,13 @@ def expand(container: mlir.Operation, features: Features) -> None:
     block = container.regions[0].blocks[0]
     present = {op.attributes["sym_name"].value for op in block_ops(block) if "sym_name" in op.attributes}
     if symbols:
-        text = "".join(function_text(function, features) for function in symbols.values())
+        listed = [*symbols.values()]
+        text = "".join(function_text(function, features) for function in listed) + declarations(listed, features)
         library = mlir.Operation.parse(
             f"module {{\n{text}}}", source_name=ExpandMathPass.name, context=container.context
         )
-        for op, symbol in zip(block_ops(library.regions[0].blocks[0]), symbols):
-            if symbol not in present:
+        for op in block_ops(library.regions[0].blocks[0]):
+            if op.attributes["sym_name"].value not in present:
                 block.append(op)
 
 
@@ -203,11 +206,30 @@ def requirements(function: Function, features: Features) -> list[Function]:
 def vector_variants(function: Function, features: Features) -> list[Function]:
     """What LLVM calls in vectorised loops for a scalar function that it cannot inline: full and half vectors."""
     name = function.op.partition(".")[2]
-    if function.shape or (name, function.result) not in GUARDED:
+    if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, features):
         return []
     lanes = features.vector_bits // WIDTHS[function.result]
     sizes = [lanes, lanes // 2] if function.result == "f32" else [lanes]
     return [replace(function, shape=f"{size}x") for size in sizes]
+
+
+def from_libmvec(function: Function, features: Features) -> list[tuple[int, str]]:
+    """The lanes and names of glibc's vector functions for a scalar function."""
+    name = function.op.partition(".")[2]
+    if not features.libmvec or function.shape or not libmvec.provides(name, function.result):
+        return []
+    return list(libmvec.variants(name, function.result, len(function.operands), features.vector_bits))
+
+
+def declarations(functions: list[Function], features: Features) -> str:
+    """The functions of glibc that stand for these."""
+    lines = []
+    for function in functions:
+        for lanes, symbol in from_libmvec(function, features):
+            vector = f"vector<{lanes}x{function.result}>"
+            operands = ", ".join(vector for _ in function.operands)
+            lines.append(f"func.func private @{symbol}({operands}) -> {vector}\n")
+    return "".join(lines)
 
 
 @lru_cache(maxsize=1024)
@@ -216,15 +238,17 @@ def function_text(function: Function, features: Features) -> str:
     b = Builder(function.shape, features)
     arguments = [b.argument(kind) for kind in function.operands]
     name = function.op.partition(".")[2]
-    if (name, function.operands[0]) not in GUARDED:
-        return b.function(function.symbol, build(b, function, arguments), attributes('"alwaysinline"'))
-    value, valid = GUARDED[name, function.operands[0]](b, *arguments)
-    result = b.guarded(valid, value, function.op, arguments)
+    if (name, function.operands[0]) in GUARDED:
+        value, valid = GUARDED[name, function.operands[0]](b, *arguments)
+        result = b.guarded(valid, value, function.op, arguments)
+    else:
+        result = build(b, function, arguments)
+    vectors = [(int(v.shape[:-1]), v.symbol) for v in vector_variants(function, features)]
+    vectors += from_libmvec(function, features)
+    if not vectors and (name, function.operands[0]) not in GUARDED:
+        return b.function(function.symbol, result, attributes('"alwaysinline"'))
     letters = "v" * len(arguments)
-    variants = ",".join(
-        f"_ZGV_LLVM_N{variant.shape[:-1]}{letters}_{function.symbol}({variant.symbol})"
-        for variant in vector_variants(function, features)
-    )
+    variants = ",".join(f"_ZGV_LLVM_N{lanes}{letters}_{function.symbol}({symbol})" for lanes, symbol in vectors)
     # LLVM's vectoriser maps calls, so the scalar function must not be inlined before.
     vectorise = f', ["vector-function-abi-variant", "{variants}"]' if variants else ""
     return b.function(function.symbol, result, attributes(f'"noinline"{vectorise}'))

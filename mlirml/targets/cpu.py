@@ -7,6 +7,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from mlirml.config import config
+from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.target import Target
 
@@ -34,9 +36,22 @@ PASSES = (
 )  # fmt: skip
 
 
-@cache
 def cpu_target() -> Target:
-    """The target for this machine. Imports neither MLIR nor llvmlite."""
+    """The target for this machine, with the elementary functions of `config.math`. Imports neither MLIR nor llvmlite.
+
+    Raises `TargetError` where glibc's vector functions are asked for and not there.
+    """
+    if config.math == "libmvec" and not has_libmvec():
+        raise TargetError(
+            "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
+            help="leave `config.math` at 'builtin'",
+        )
+    return target_with(config.math)
+
+
+@cache
+def target_with(math: str) -> Target:
+    """The target for this machine and a choice of `config.math`."""
     return Target(
         name="cpu",
         stages=(
@@ -45,7 +60,7 @@ def cpu_target() -> Target:
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits())),
-            ("lower", f"{expand_math()},mlirml-lower-asserts,{LOWER}"),
+            ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER}"),
         ),
         load_passes=load_passes,
         codegen=codegen,
@@ -84,12 +99,26 @@ def vector_bits() -> int:
     return 256 if "avx" in flags else 128
 
 
-def expand_math() -> str:
+@cache
+def has_libmvec() -> bool:
+    """Whether libmvec.so.1 has all functions that may be called."""
+    import ctypes
+
+    if os.uname().machine != "x86_64":
+        return False
+    try:
+        return hasattr(ctypes.CDLL("libmvec.so.1"), "_ZGVbN4v_tanhf")
+    except OSError:
+        return False
+
+
+def expand_math(math: str) -> str:
     """`mlirml-expand-math` with the options of this processor."""
     flags = set(host_facts()["cpu.flags"].split())
     values = {"fma": "fma" in flags, "scalef": vector_bits() == 512, "f16c": "f16c" in flags}
     options = [f"{name}={str(value).lower()}" for name, value in values.items()]
-    return f"mlirml-expand-math{{{' '.join(options)} vector-bits={vector_bits()}}}"
+    options += [f"vector-bits={vector_bits()}", *(["libmvec=true"] if math == "libmvec" else [])]
+    return f"mlirml-expand-math{{{' '.join(options)}}}"
 
 
 def machine_options() -> str:
@@ -111,12 +140,13 @@ def l2_bytes() -> int:
 def codegen(module: Any) -> Artifact:
     """Machine code of a module after stage `lower`."""
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
-    from mlirml.targets.llvm import compile_to_object
+    from mlirml.pipelines.polynomials.libmvec import SYMBOLS
+    from mlirml.targets.llvm import CodegenOptions, compile_to_object
 
     operation = getattr(module, "operation", module)
     attributes = entry_function(operation).attributes
     return Artifact(
-        object=compile_to_object(operation),
+        object=compile_to_object(operation, CodegenOptions(externals=SYMBOLS)),
         entry=ENTRY,
         inputs=tuple(map(buffer, attributes["mlirml.inputs"])),
         outputs=tuple(map(buffer, attributes["mlirml.outputs"])),

@@ -81,7 +81,7 @@ def lowered(text: str, expand: str) -> Any:
     """The module in the llvm dialect."""
     assert expand_math.ExpandMathPass.name == "mlirml-expand-math"
     module = parse(text, make_context())
-    steps = LOWER.partition("mlirml-")[0].rstrip(",")
+    steps = ",".join(step for step in LOWER.split(",") if not step.startswith("mlirml-"))
     parse_pipeline(f"mlirml-expand-math{{{expand}}},{steps}").run(module)
     return module
 

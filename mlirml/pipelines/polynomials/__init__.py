@@ -9,6 +9,7 @@ from mlirml.pipelines.polynomials import (
     gauss,
     hyperbolic,
     inverse,
+    libmvec,
     logarithm,
     power,
     trigonometric,
@@ -18,5 +19,5 @@ from mlirml.pipelines.polynomials.registry import EXPANSIONS, GUARDED
 
 __all__ = [
     "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss", "hyperbolic",
-    "inverse", "logarithm", "power", "trigonometric",
+    "inverse", "libmvec", "logarithm", "power", "trigonometric",
 ]  # fmt: skip

@@ -20,13 +20,14 @@ _STRUCT = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 class Features:
     """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
 
-    `vector_bits` is the width of its widest vectors.
+    `vector_bits` is the width of its widest vectors, and `libmvec` whether loops call glibc's vector functions.
     """
 
     fma: bool = True
     scalef: bool = False
     f16c: bool = True
     vector_bits: int = 256
+    libmvec: bool = False
 
 
 @dataclass(frozen=True, eq=False)
