@@ -30,6 +30,9 @@ _MASK_HELP = (
 )
 
 
+_BASIC = {int, slice, type(None), type(Ellipsis)}
+
+
 @dataclass(frozen=True)
 class Index:
     """An index expression for an array of a known shape.
@@ -74,14 +77,67 @@ class _Item:
 
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
     """Read the index of an array of this shape. Checks of positions known only at run time go into the program."""
-    given = [_array(trace, item) for item in (index if isinstance(index, tuple) else (index,))]
-    used = sum(map(_consumed, given))
+    items = index if isinstance(index, tuple) else (index,)
+    if _BASIC.issuperset(map(type, items)):
+        return _basic_index(shape, items)
+    return _parsed(trace, shape, [_array(trace, item) for item in items])
+
+
+def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:
+    """The index of Python integers, slices, `...` and `None`: the quick way."""
+    used = rests = 0
+    for item in items:
+        if item is Ellipsis:
+            rests += 1
+        elif item is not None:
+            used += 1
+    _check_counts(shape, used, rests)
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    drop: list[int] = []
+    kept: list[int] = []
+    result: list[int] = []
+    for item in items if rests else (*items, Ellipsis):
+        axis = len(starts)
+        if item is None:
+            result.append(1)
+        elif item is Ellipsis:
+            rest = shape[axis : axis + len(shape) - used]
+            starts += [0] * len(rest)
+            steps += [1] * len(rest)
+            for part in (sizes, kept, result):
+                part += rest
+        elif type(item) is int:
+            starts.append(_position(item, shape[axis], axis))
+            sizes.append(1)
+            steps.append(1)
+            drop.append(axis)
+        else:
+            start, stop, step = _slice_bounds(item, shape[axis])
+            count = len(range(start, stop, step))
+            starts.append(start if count else 0)
+            steps.append(step if count > 1 else 1)
+            for part in (sizes, kept, result):
+                part.append(count)
+    view = Slice(tuple(kept), tuple(starts), tuple(sizes), tuple(steps), tuple(drop))
+    views = (view,) if result == kept else (view, Reshape(tuple(result)))
+    return Index(views, (), (), 0, tuple(result), False, not rests and len(drop) == len(shape) == len(items))
+
+
+def _check_counts(shape: tuple[int, ...], used: int, rests: int) -> None:
     if used > len(shape):
         rank = "1 dimension" if len(shape) == 1 else f"{len(shape)} dimensions"
         raise IndexOutOfBoundsError(f"too many indices: {used} for an array of {rank}, shape {list(shape)}")
-    rests = sum(item is Ellipsis for item in given)
     if rests > 1:
         raise InvalidIndexError("an index can have only one ellipsis (`...`)")
+
+
+def _parsed(trace: Trace, shape: tuple[int, ...], given: list[Any]) -> Index:
+    """The index of any items."""
+    used = sum(map(_consumed, given))
+    rests = sum(item is Ellipsis for item in given)
+    _check_counts(shape, used, rests)
     items: list[_Item] = []
     axis = 0
     for item in given if rests else [*given, Ellipsis]:
@@ -296,15 +352,15 @@ def _check_unchanged(trace: Trace, mask: np.ndarray) -> None:
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    from mlirml.capture.array import Traced
-
     for bound in (item.start, item.stop, item.step):
-        if isinstance(bound, Traced) and bound._known() is None:
+        if bound is None or type(bound) is int:
+            continue
+        if hasattr(bound, "_known") and bound._known() is None:
             raise UnsupportedSyntaxError(
                 f"a bound of a slice is known only when the program runs ({bound._describe()}), and so is the length",
                 help=f"for a known length n write `x[start + np.arange(n)]`, or {advice.STATIC}",
             )
-        if bound is not None and not hasattr(bound, "__index__"):
+        if not hasattr(bound, "__index__"):
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
     if item.step is not None and int(item.step.__index__()) == 0:
         raise ShapeError("slice step cannot be zero")
