@@ -193,7 +193,7 @@ class Trace:
         if self.done:
             next(x for x in _arrays((args, kwargs, out)) if isinstance(x, Traced))._check_alive()
         args, kwargs, out = self._bound(record, args, kwargs, out)
-        if record.kind == "view":
+        if record.kind == "view" and not record.composed:
             result = self._view(record, args, kwargs)
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
@@ -202,7 +202,10 @@ class Trace:
 
             if COMPLEX[0] not in record.takes and any(map(is_complex_object, [*args, *kwargs.values()])):
                 raise refuse_complex(record.name)
-            result = record.build(Namespace(self), *args, **kwargs)
+            try:
+                result = record.build(Namespace(self), *args, **kwargs)
+            except np.exceptions.DTypePromotionError as error:
+                raise DTypeError(f"{record.name}: {error}") from None
         else:
             lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
             options = {k: self._lift_option(record, k, v) for k, v in kwargs.items()}
@@ -480,6 +483,14 @@ def _array_equal(trace: Trace, a1: Any, a2: Any, equal_nan: bool = False) -> Any
     return trace.call_function(np.all, (same,), {})
 
 
+def _array_equiv(trace: Trace, a1: Any, a2: Any) -> Any:
+    try:
+        np.broadcast_shapes(np.shape(a1), np.shape(a2))
+    except ValueError:
+        return False
+    return trace.call_function(np.all, (trace.call_function(np.equal, (a1, a2), {}),), {})
+
+
 def _allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     close = trace.call_function(np.isclose, (a, b), {"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
     return trace.call_function(np.all, (close,), {})
@@ -511,6 +522,18 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     ),
     np.array_equal: _array_equal,
     np.allclose: _allclose,
+    np.matrix_transpose: lambda trace, x: x.mT,
+    np.linalg.matrix_transpose: lambda trace, x: x.mT,
+    np.astype: lambda trace, x, dtype, copy=True, device=None: x.astype(dtype, copy=copy),
+    np.linalg.matmul: lambda trace, x1, x2: trace.call_ufunc(np.matmul, "__call__", (x1, x2), {}),
+    np.linalg.outer: lambda trace, x1, x2: trace.call_function(np.outer, (x1, x2), {}),
+    np.linalg.cross: lambda trace, x1, x2, axis=-1: trace.call_function(np.cross, (x1, x2), {"axis": axis}),
+    np.linalg.tensordot: lambda trace, x1, x2, axes=2: trace.call_function(np.tensordot, (x1, x2, axes), {}),
+    np.linalg.diagonal: lambda trace, x, offset=0: trace.call_function(np.diagonal, (x, offset, -2, -1), {}),
+    np.linalg.trace: lambda trace, x, offset=0, dtype=None: trace.call_function(
+        np.trace, (x, offset, -2, -1, dtype), {}
+    ),
+    np.array_equiv: lambda trace, a1, a2: _array_equiv(trace, a1, a2),
     np.iscomplexobj: lambda trace, x: is_complex_object(x),
     np.isrealobj: lambda trace, x: not is_complex_object(x),
     np.result_type: lambda trace, *a: np.result_type(*(x.dtype if isinstance(x, Traced) else x for x in a)),

@@ -54,3 +54,16 @@ def test_a_sort_feeds_and_is_fed_by_fused_loops() -> None:
     x = np.random.default_rng(0).normal(size=(40, 33))
     check(lambda x: np.sort(x * 2 + 1, axis=1)[:, ::-1] - np.sort(x[:, 3:20], axis=0).mean(), x, rtol=1e-14)
     check(lambda x: (np.sort(x), np.sort(x), np.argsort(x.T)), x)
+
+
+def test_averages_with_the_sum_of_the_weights() -> None:
+    weights = np.array([1.0, 2.0, 0.5])
+    check(lambda x: np.average(x, 1, returned=True), X[:, :2], rtol=1e-15)
+    check(lambda x, w: np.average(x, axis=1, weights=w, returned=True), X[1:], weights, rtol=1e-15)
+
+
+def test_names_of_linear_algebra() -> None:
+    a = np.arange(18.0).reshape(2, 3, 3)
+    check(lambda a: (np.linalg.matmul(a, a), np.linalg.trace(a), np.linalg.diagonal(a, offset=1)), a)
+    check(lambda a: (np.linalg.cross(a, a[::-1]), np.linalg.outer(a[0, 0], a[0, 1]), np.matrix_transpose(a)), a)
+    check(lambda a: (np.linalg.tensordot(a, a, axes=3), np.array_equiv(a, a[:1]), np.astype(a, np.float32)), a)

@@ -16,6 +16,7 @@ import pytest
 
 import mlirml as ml
 import tests.ops.array_samples
+import tests.ops.composed_samples
 import tests.ops.index_samples  # noqa: F401  (both register their samplers)
 from mlirml.capture.trace import _HARMLESS
 from mlirml.dialects.dtypes import is_complex, is_float, short_name
@@ -35,7 +36,7 @@ SUMS = {
     "sum", "mean", "norm", "vector_norm", "matrix_norm", "trace", "matrix_power", "vecdot", "matvec", "vecmat", "cross",
     "matmul", "einsum", "dot", "inner", "tensordot", "vdot", "outer",
     "conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d", "convolve", "correlate", "trapezoid",
 }  # fmt: skip
 """Operations that add products up: their error is measured against the sum of the magnitudes."""
 

@@ -67,7 +67,7 @@ class OpDef:
         if self.kind == "composite":
             return inspect.signature(self.build)
         parameters = list(inspect.signature(self.build).parameters.values())[1:]
-        if self.kind == "view":
+        if self.kind == "view" and not self.composed:
             parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
         return inspect.Signature(parameters)
 

@@ -1,0 +1,405 @@
+"""Statistics composed of other operations: averages, medians, quantiles, covariances, histograms, and NaN left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.dialects.ops.reductions import normalized_axes
+from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
+from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+
+
+@composed("statistics", np.average, dtypes=ALL, tolerance=8)
+def average(
+    xp: Any, a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """Mean over axes, weighted if weights are given; weights that add up to 0 give NaN or infinities."""
+    a = xp.asarray(a)
+    axes = normalized_axes("average", a.shape, axis)
+    if weights is None:
+        result = xp.mean(a, axis=axis, keepdims=keepdims)
+        total = xp.full(result.shape, a.size / max(result.size, 1), dtype=result.dtype)
+        return (result, total) if returned else result
+    weights = xp.asarray(weights)
+    exact = a.dtype.kind in "biu"
+    dtype = np.result_type(a.dtype, weights.dtype, np.float64) if exact else np.result_type(a.dtype, weights.dtype)
+    if weights.shape != a.shape:
+        if axis is None or weights.shape != tuple(a.shape[i] for i in axes):
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} do not fit {list(a.shape)}, axis={axis}")
+        weights = weights.reshape(tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+        weights = xp.broadcast_to(weights, a.shape)
+    total = xp.sum(weights, axis=axis, dtype=dtype, keepdims=keepdims)
+    result = xp.sum(xp.multiply(a.astype(dtype), weights.astype(dtype)), axis=axis, keepdims=keepdims) / total
+    return (result, total) if returned else result
+
+
+NO_BF16 = ("bf16", "NumPy computes in another dtype")
+NO_ORDER = (*NO_COMPLEX_ORDER, NO_BF16)
+_BUT_BF16 = tuple(d for d in ALL if d != "bf16")
+
+
+def _refuse_bfloat16(name: str, x: Any) -> None:
+    if x.dtype.name == "bfloat16":
+        raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
+
+
+def _lined_up(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """The array with the axes joined into a last one, and the shape that keeps them with size 1."""
+    axes = normalized_axes(name, a.shape, axis)
+    rest = [i for i in range(a.ndim) if i not in axes]
+    count = int(np.prod([a.shape[i] for i in axes], dtype=np.int64))
+    lined = xp.transpose(a, (*rest, *axes)).reshape((*(a.shape[i] for i in rest), count))
+    return lined, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+
+
+@composed("statistics", np.median, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def median(
+    xp: Any, a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
+    """The middle element in order, or the mean of the middle two; NaN if there is one."""
+    a = xp.asarray(a)
+    lined, kept = _lined_up(xp, "median", a, axis)
+    n = lined.shape[-1]
+    if n == 0:
+        return xp.mean(a, axis=axis, keepdims=keepdims)
+    ordered = xp.sort(lined, axis=-1)
+    result = xp.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    if np.issubdtype(a.dtype, np.inexact):
+        result = xp.where(xp.isnan(ordered[..., -1]), ordered[..., -1], result)
+    return result.reshape(kept) if keepdims else result
+
+
+_CONTINUOUS = ("linear", "weibull", "hazen", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")
+_METHODS = (*_CONTINUOUS, "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any) -> Any:
+    if weights is not None:
+        raise UnsupportedSyntaxError(f"{name}: weights are not compiled")
+    if method not in _METHODS:
+        raise UnsupportedSyntaxError(f"{name}: method {method!r} is not compiled", help=f"compiled are {_METHODS}")
+    a = xp.asarray(a)
+    _refuse_bfloat16(name, a)
+    lined, kept = _lined_up(xp, name, a, axis)
+    n = lined.shape[-1]
+    if n == 0:
+        raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
+    dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
+    places = np.quantile(np.arange(n, dtype=dtype), q, method=method)  # type: ignore[call-overload]
+    low = np.floor(places).astype(np.int64)
+    high = np.minimum(low + 1, n - 1)
+    result_dtype = np.quantile(np.zeros(1, dtype), q, method=method).dtype  # type: ignore[call-overload]
+    part = (places - low).astype(result_dtype)
+    ordered = xp.sort(lined, axis=-1)
+    below, above = (
+        xp.take(ordered, low.reshape(-1).tolist(), axis=-1),
+        xp.take(ordered, high.reshape(-1).tolist(), axis=-1),
+    )
+    if method in ("lower", "higher", "nearest"):
+        result = below
+    else:
+        step = xp.subtract(above, below)
+        share = xp.asarray(part.reshape(-1))
+        up, down = below + step * share, above - step * (1 - share)
+        result = xp.where(xp.asarray(part.reshape(-1) >= 0.5), down, up)
+    if np.issubdtype(a.dtype, np.inexact):
+        result = xp.where(xp.isnan(ordered[..., -1:]), ordered[..., -1:], result)
+    result = xp.moveaxis(result, -1, 0)
+    shape = kept if keepdims else tuple(lined.shape[:-1])
+    return result.reshape((*np.shape(q), *shape))
+
+
+@composed("statistics", np.quantile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+def quantile(
+    xp: Any,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: None = None,
+) -> Any:
+    """The elements below which the shares q, known when tracing, of all elements lie; NaN if there is one."""
+    shares = np.asarray(q)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise ShapeError("quantile: quantiles lie between 0 and 1")
+    return _quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
+
+
+@composed("statistics", np.percentile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+def percentile(
+    xp: Any,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: None = None,
+) -> Any:
+    """`quantile` with shares from 0 to 100."""
+    shares = np.asarray(q)
+    if not ((shares >= 0) & (shares <= 100)).all():
+        raise ShapeError("percentile: percentiles lie between 0 and 100")
+    dtype = xp.asarray(a).dtype
+    weak = isinstance(q, (int, float)) and dtype.kind == "f"
+    scaled = np.true_divide(q, dtype.type(100) if weak else 100, out=...)
+    return _quantile(xp, "percentile", a, scaled[()] if not scaled.ndim else scaled, axis, method, keepdims, weights)
+
+
+def _filled(xp: Any, a: Any, value: float) -> tuple[Any, Any]:
+    """The array with NaN replaced, and where NaN was; integers have none."""
+    a = xp.asarray(a)
+    if not np.issubdtype(a.dtype, np.inexact):
+        return a, None
+    mask = xp.isnan(a)
+    return xp.where(mask, xp.full((), value, dtype=a.dtype), a), mask
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {k: v for k, v in options.items() if v is not None and v is not True}
+
+
+@composed("statistics", np.nansum, dtypes=ALL, tolerance=8)
+def nansum(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Sum over axes, NaN taken as 0."""
+    filled, _ = _filled(xp, a, 0)
+    return xp.sum(filled, axis=axis, dtype=dtype, keepdims=keepdims, **_given(initial=initial, where=where))
+
+
+@composed("statistics", np.nanprod, dtypes=ALL, domain=(0.5, 1.5), tolerance=8)
+def nanprod(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Product over axes, NaN taken as 1."""
+    filled, _ = _filled(xp, a, 1)
+    return xp.prod(filled, axis=axis, dtype=dtype, keepdims=keepdims, **_given(initial=initial, where=where))
+
+
+def _nan_extremum(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: bool, options: Any) -> Any:
+    filled, mask = _filled(xp, a, worst)
+    result = function(filled, axis=axis, keepdims=keepdims, **options)
+    if mask is None or "initial" in options:
+        return result
+    return xp.where(xp.all(mask, axis=axis, keepdims=keepdims), xp.full((), np.nan, dtype=filled.dtype), result)
+
+
+@composed("statistics", np.nanmax, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def nanmax(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Largest element over axes, NaN left out; NaN if there is nothing else."""
+    return _nan_extremum(xp, xp.max, -np.inf, a, axis, keepdims, _given(initial=initial, where=where))
+
+
+@composed("statistics", np.nanmin, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def nanmin(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Smallest element over axes, NaN left out; NaN if there is nothing else."""
+    return _nan_extremum(xp, xp.min, np.inf, a, axis, keepdims, _given(initial=initial, where=where))
+
+
+@composed("statistics", np.nanmean, dtypes=ALL, tolerance=8)
+def nanmean(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Mean over axes of what is not NaN."""
+    filled, mask = _filled(xp, a, 0)
+    if mask is None:
+        return xp.mean(filled, axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))
+    count = xp.sum(~mask, axis=axis, dtype=np.int64, keepdims=keepdims, **_given(where=where))
+    total = xp.sum(filled, axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))
+    return (total / count).astype(total.dtype)
+
+
+@composed("statistics", np.nanvar, dtypes=ALL, tolerance=16)
+def nanvar(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Variance over axes of what is not NaN."""
+    ddof = ddof if correction is None else correction
+    filled, mask = _filled(xp, a, 0)
+    if mask is None:
+        options = _given(where=where, mean=mean)
+        return xp.var(filled, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
+    count = xp.sum(~mask, axis=axis, dtype=np.int64, keepdims=True, **_given(where=where))
+    if mean is None:
+        total = xp.sum(filled, axis=axis, dtype=dtype, keepdims=True, **_given(where=where))
+        mean = (total / count).astype(total.dtype)
+    centred = xp.where(mask, xp.zeros((), dtype=filled.dtype), xp.subtract(filled, mean).astype(filled.dtype))
+    spread = xp.sum(xp.square(centred) if centred.dtype.kind != "c" else (centred * centred.conj()).real,
+                    axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))  # fmt: skip
+    degrees = (count if keepdims else count.reshape(spread.shape)) - ddof
+    result = (spread / degrees).astype(spread.dtype)
+    return xp.where(degrees <= 0, xp.full((), np.nan, dtype=result.dtype), result)
+
+
+@composed("statistics", np.nanstd, dtypes=ALL, tolerance=16)
+def nanstd(
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Standard deviation over axes of what is not NaN."""
+    spread = nanvar.build(xp, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return xp.sqrt(spread)
+
+
+@composed("statistics", np.nanmedian, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def nanmedian(
+    xp: Any, a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
+    """Median of what is not NaN."""
+    a = xp.asarray(a)
+    if not np.issubdtype(a.dtype, np.inexact) or a.size == 0:
+        result = median.build(xp, a, axis, None, False, keepdims)
+        return result.astype(np.float64) if a.dtype.name == "bfloat16" else result
+    lined, kept = _lined_up(xp, "nanmedian", a, axis)
+    ordered = xp.sort(lined, axis=-1)
+    count = xp.sum(~xp.isnan(lined), axis=-1, keepdims=True)
+    middle = [xp.take_along_axis(ordered, xp.maximum(i, 0), axis=-1)[..., 0] for i in ((count - 1) // 2, count // 2)]
+    same = xp.mean(xp.stack(middle, axis=-1), axis=-1)
+    result = xp.where(count[..., 0] % 2 == 1, middle[0], same)
+    return result.reshape(kept) if keepdims else result
+
+
+@composed("statistics", np.cov, dtypes=ALL, tolerance=16)
+def cov(
+    xp: Any,
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: None = None,
+    aweights: None = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """Covariances of variables, which are the rows (or columns) of one or two arrays, in f64 at least."""
+    if fweights is not None or aweights is not None:
+        raise UnsupportedSyntaxError("cov: weights are not compiled")
+    if ddof is not None and ddof != int(ddof):
+        raise ShapeError(f"cov: ddof must be an integer, not {ddof!r}")
+    arrays = [xp.asarray(x) for x in (m, y) if x is not None]
+    if any(x.ndim > 2 for x in arrays):
+        raise ShapeError("cov: needs arrays of 1 or 2 dimensions")
+    kind = dtype or np.result_type(*(x.dtype for x in arrays), np.float64)
+    rows = []
+    for number, x in enumerate(arrays):
+        row = x.astype(kind) if x.ndim == 2 else x.astype(kind).reshape((1, x.size))
+        turned = not rowvar and (x.ndim != 1 if number == 0 else row.shape[0] != 1)
+        rows.append(row.T if turned else row)
+    joined = xp.concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
+    if joined.shape[0] == 0:
+        return xp.zeros((0, 0), dtype=kind)
+    freedom = joined.shape[1] - (int(not bias) if ddof is None else int(ddof))
+    centred = joined - xp.mean(joined, axis=1, keepdims=True)
+    other = centred.T.conj() if np.dtype(kind).kind == "c" else centred.T
+    return xp.squeeze((centred @ other) * np.true_divide(1, max(freedom, 0.0)).astype(np.dtype(kind)))
+
+
+@composed("statistics", np.corrcoef, dtypes=ALL, gaps=NO_COMPLEX_ORDER, tolerance=32)
+def corrcoef(xp: Any, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """Correlation coefficients of variables, between -1 and 1."""
+    c = cov.build(xp, x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    deviations = xp.sqrt(xp.diagonal(c))
+    return xp.clip(c / deviations[:, None] / deviations[None, :], -1, 1)
+
+
+@composed("statistics", np.digitize, dtypes=_BUT_BF16, gaps=NO_ORDER)
+def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
+    """The number of the bin of each element; the edges are known when tracing and go up or down."""
+    x, edges = xp.asarray(x), np.asarray(bins)
+    _refuse_bfloat16("digitize", x)
+    side = "left" if right else "right"
+    steps = np.diff(edges)
+    if (steps >= 0).all():
+        return xp.searchsorted(xp.asarray(edges.tolist(), dtype=edges.dtype), x, side=side)
+    if not (steps <= 0).all():
+        raise ShapeError("digitize: the edges of the bins go neither up nor down")
+    return edges.size - xp.searchsorted(xp.asarray(edges[::-1].tolist(), dtype=edges.dtype), x, side=side)
+
+
+@composed("statistics", np.histogram, dtypes=_BUT_BF16, gaps=NO_ORDER)
+def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: None = None) -> Any:
+    """How many elements lie in each bin, and the edges; these, or their number and range, are known when tracing."""
+    if weights is not None:
+        raise UnsupportedSyntaxError("histogram: weights are not compiled")
+    a = xp.asarray(a).reshape(-1)
+    _refuse_bfloat16("histogram", a)
+    if np.ndim(bins) == 0 and range is None:
+        raise ShapeError("histogram: the edges of the bins would depend on the data", help="give `range=(low, high)`")
+    dtype = np.dtype(np.uint8) if a.dtype == np.bool_ else a.dtype
+    edges = np.histogram_bin_edges(np.zeros(1, dtype), bins, range)
+    ordered, places = xp.sort(a.astype(dtype)), xp.asarray(edges)
+    below = xp.searchsorted(ordered, places[:-1], side="left")
+    last = xp.searchsorted(ordered, places[-1:], side="right")
+    counts = xp.diff(xp.concatenate([below, last]))
+    if density:
+        return counts / xp.diff(places) / xp.sum(counts), places
+    return counts, places
