@@ -49,7 +49,7 @@ index that is known only when the program runs is checked then; the `IndexError`
 
 NETWORKS = """\
 `from mlirml.nn import functional as F`: the functions have the meaning and the argument names of
-`torch.nn.functional`. On real arrays NumPy computes them at once. `F.embedding` looks rows up by integers of any kind.
+`torch.nn.functional`. On real arrays NumPy computes them at once.
 """
 
 

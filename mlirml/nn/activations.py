@@ -19,8 +19,8 @@ gelu = from_record("gelu")
 
 def _number(name: str, x: Any) -> Any:
     x = as_array(x)
-    if x.dtype == np.bool_:
-        raise DTypeError(f"{name}: the input must be a number, not {shown(x)}")
+    if x.dtype.kind in "bc":
+        raise DTypeError(f"{name}: the input must hold real numbers, got {shown(x)}")
     return x
 
 

@@ -74,8 +74,12 @@ def one_hot(tensor: Any, num_classes: int) -> Any:
     return np.where(x[..., None] == known(np.arange(num_classes)), 1, 0).astype(np.int64)
 
 
+@composite(dtypes=INTEGERS, domain=(0.0, 4.0))
 def embedding(input: Any, weight: Any) -> Any:
-    """The rows of `weight` [V, E] that the integers of `input` [...] name, as [..., E]."""
+    """The rows of `weight` [V, E] that the integers of `input` [...] name, as [..., E].
+
+    Negative numbers count from the end. Raises `IndexOutOfBoundsError`, or `IndexError` on real arrays.
+    """
     x, w = as_array(input), as_array(weight)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"embedding: the input must hold integers, got {shown(x)}")

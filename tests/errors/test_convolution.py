@@ -150,7 +150,7 @@ EXPECTED = {
            = help: give the padding as numbers
         """,
     "bools": """
-        mlirml.DTypeError: conv2d: the input must be a number, not bool[1,4,8,8]
+        mlirml.DTypeError: conv2d: the input must hold real numbers, got bool[1,4,8,8]
           --> test_convolution.py:16:12 (convolve)
             |
          16 |     return F.conv2d(x, w, **options)
@@ -171,7 +171,7 @@ EXPECTED = {
             |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     "mean_of_integers": """
-        mlirml.DTypeError: avg_pool2d: the input must be a float, not i32[1,4,8,8]
+        mlirml.DTypeError: avg_pool2d: the input must hold floats, got i32[1,4,8,8]
           --> test_convolution.py:32:12 (mean)
             |
          32 |     return F.avg_pool2d(x, 2)

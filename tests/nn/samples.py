@@ -212,6 +212,13 @@ def _one_hot(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(), 3), {}
 
 
+@sampler("embedding")
+def _embedding(draw: Draw) -> Iterator[Arguments]:
+    table = np.linspace(-1, 1, 18, dtype=np.float32).reshape(6, 3)
+    yield (draw.array(3, 2), table), {}
+    yield (draw.array(), table), {}
+
+
 @sampler("dropout")
 def _dropout(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 2),), {"training": False}

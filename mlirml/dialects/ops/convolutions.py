@@ -64,8 +64,8 @@ def geometry(
     """Check the arguments of a convolution; anything with `shape` and `dtype` may stand for an array."""
     x, w = tuple(input.shape), tuple(weight.shape)
     for what, array in (("input", input), ("weight", weight), *([("bias", bias)] if bias is not None else [])):
-        if array.dtype == np.bool_:
-            raise DTypeError(f"{name}: the {what} must be a number, not {_describe(array)}")
+        if array.dtype.kind in "bc":
+            raise DTypeError(f"{name}: the {what} must hold real numbers, got {_describe(array)}")
     spatial = "[N, C, " + ", ".join("DHW"[3 - rank :] if rank > 1 else "L") + "]"
     if len(x) not in (rank + 1, rank + 2):
         raise ShapeError(f"{name}: the input must be {spatial}, N may be missing, got {_describe(input)}")

@@ -41,9 +41,11 @@ def geometry(
 ) -> tuple[Window, ...]:
     """Check the arguments of a pooling; the window along each of the last `rank` dimensions."""
     shown = describe(tuple(input.shape), input.dtype)
-    if input.dtype == np.bool_ or (floats and input.dtype.kind in "iu"):
-        help_ = None if input.dtype == np.bool_ else "convert it with `.astype(np.float32)`"
-        raise DTypeError(f"{name}: the input must be {'a float' if floats else 'a number'}, not {shown}", help=help_)
+    if input.dtype.kind in ("bciu" if floats else "bc"):
+        help_ = "convert it with `.astype(np.float32)`" if input.dtype.kind in "iu" else None
+        raise DTypeError(
+            f"{name}: the input must hold {'floats' if floats else 'real numbers'}, got {shown}", help=help_
+        )
     if len(input.shape) not in (rank + 1, rank + 2):
         spatial = "[N, C, " + ", ".join("DHW"[3 - rank :] if rank > 1 else "L") + "]"
         raise ShapeError(f"{name}: the input must be {spatial}, N may be missing, got {shown}")

@@ -91,7 +91,7 @@ class FilterKernel:
         planes = [*p.planes, p.channels]
         count = math.prod(axis.size for axis in planes)
         room = self.frame.buffer(count * padded.size + 64)
-        each = padded.size * 0.1
+        each = padded.size * 0.4
         with self.frame.rounds(count, max(1, math.ceil(20_000 / each)) if self.plan.grain else 0) as item:
             place = Place()
             for axis, digit in zip(planes, self.e.digits(item, [a.size for a in planes]), strict=True):

@@ -107,7 +107,8 @@ def pixel_plan(problem: Problem, lanes: int) -> Plan:
         lanes //= 2
     rows = min(ROWS, height.count)
     rounds = pixel_rounds(problem)
-    total = problem.operations / lanes / 2 / 2.0 * width.stride
+    each = (0.45 if width.stride == 1 else 1.6) + (0.6 if problem.combiner.endswith("imumf") else 0)
+    total = problem.operations / lanes * each
     return Plan("pixels", lanes, 1, rows, lanes, grain(rounds, total))
 
 
