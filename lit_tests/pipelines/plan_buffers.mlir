@@ -30,3 +30,29 @@ func.func @main(%x: memref<16xf32>) {
 func.func @main(%x: memref<16xf32>) {
   return
 }
+
+// -----
+
+func.func private @use(memref<16xf32>, memref<16xf32>)
+
+// Two buffers of one round of a loop take the same place; one from outside is kept until the loop ends.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: mlirml.workspace = 128 : i64
+// CHECK-NOT: memref.alloc
+func.func @main(%x: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %a = memref.alloc() {alignment = 64 : i64} : memref<16xf32>
+  func.call @use(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+  scf.for %i = %c0 to %c9 step %c1 {
+    func.call @use(%a, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+    %b = memref.alloc() {alignment = 64 : i64} : memref<16xf32>
+    func.call @use(%x, %b) : (memref<16xf32>, memref<16xf32>) -> ()
+    func.call @use(%b, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+    %c = memref.alloc() {alignment = 64 : i64} : memref<16xf32>
+    func.call @use(%x, %c) : (memref<16xf32>, memref<16xf32>) -> ()
+    func.call @use(%c, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  }
+  return
+}

@@ -13,9 +13,10 @@ After:
       ...
     }
 
-A buffer lives from its first to its last use in the order of @main's operations, views of it included. Big buffers
-are placed first, each at the lowest offset where nothing that lives at the same time lies (greedy by size, Pisarchyk
-and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+A buffer lives from its first to its last use, views of it included. One that is made inside of a loop is the same in
+each round and lives for a part of the loop only; one from outside that a loop uses lives until the loop ends. Big
+buffers are placed first, each at the lowest offset where nothing that lives at the same time lies (greedy by size,
+Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mlirml.dialects import emit
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, main_function, mlir, operations, set_function_type
 from mlirml.passes import Pass, register
+from mlirml.pipelines.destinations import LOOPS, place_in
 
 ALIGNMENT = 64
 _DEALLOCATIONS = ("memref.dealloc",)
@@ -55,7 +57,7 @@ class PlanBuffersPass(Pass):
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Positions of the first and last use among the top-level operations, and the size in bytes."""
+    """Numbers of the first and last operation that may use a buffer, and its size in bytes."""
 
     first: int
     last: int
@@ -102,19 +104,52 @@ def byte_size(kind: mlir.Type) -> int:
 
 def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) -> list[Lifetime]:
     """The lifetimes of the allocations, in their order."""
-    body = main.regions[0].blocks[0]
-    position = {op: number for number, op in enumerate(block_ops(body))}
+    used = [users(allocation) for allocation in allocations]
+    spans: dict[mlir.Operation, tuple[int, int]] = {}
+    number_operations(main.regions[0].blocks[0], spans, 0)
     lifetimes = []
-    for allocation in allocations:
+    for allocation, touching in zip(allocations, used, strict=True):
         if any(True for _ in allocation.operands):
             raise InternalError(f"a buffer of dynamic size: {allocation}")
         if is_in_parallel(allocation):
             raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
-        places = [position[top_level(op, body)] for op in users(allocation)]
-        own = position[top_level(allocation, body)]
-        size = byte_size(allocation.results[0].type)
-        lifetimes.append(Lifetime(min(places, default=own), max(places, default=own), size))
+        if any(is_carried(user, allocation) for user in touching):
+            raise InternalError(f"a buffer of one round of a loop is carried to the next: {allocation}")
+        places = [spans[place] for place in places_in_one_block(allocation, touching)]
+        first, last = min(start for start, _ in places), max(end for _, end in places)
+        lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type)))
     return lifetimes
+
+
+def number_operations(block: mlir.Block, spans: dict[mlir.Operation, tuple[int, int]], number: int) -> int:
+    """Number operations in their order, those in regions after the one that holds them; the next number."""
+    for op in block_ops(block):
+        start = number
+        number += 1
+        if not op.name.startswith("linalg."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    number = number_operations(inner, spans, number)
+        spans[op] = start, number - 1
+    return number
+
+
+def places_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """The operations that use a buffer, or hold those that do, in the innermost block that holds them all."""
+    block = allocation.block
+    while True:
+        places = [place_in(op, block) for op in touching or (allocation,)]
+        found = [place for place in places if place is not None]
+        if len(found) == len(places):
+            return found
+        block = block.owner.operation.block
+
+
+def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
+    """Whether an operation ends the round of a loop in which a buffer is allocated, and passes the buffer on."""
+    if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in LOOPS:
+        return False
+    return place_in(allocation, user.block) is not None
 
 
 def users(op: mlir.Operation) -> list[mlir.Operation]:
@@ -151,13 +186,6 @@ def is_in_parallel(op: mlir.Operation) -> bool:
     while parent is not None and parent.name != "scf.parallel":
         parent = parent.operation.parent
     return parent is not None
-
-
-def top_level(op: mlir.Operation, body: mlir.Block) -> mlir.Operation:
-    """The operation of `body` that contains `op`."""
-    while op.block != body:
-        op = op.parent.operation
-    return op
 
 
 def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
