@@ -14,7 +14,7 @@ import mlirml as ml
 from mlirml.tree import flatten
 
 Body = Callable[[list[Any], Any], list[Any]]
-"""From the carried arrays, a vector, a matrix, a number and a count, and a number from outside, to new ones."""
+"""From the carried arrays (a vector, a matrix, a number, a count, a vector) and a number from outside to new ones."""
 
 SETTINGS = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
@@ -29,25 +29,26 @@ def step(kind: int) -> Body:
     """One of a few small steps."""
 
     def run(c: list[Any], k: Any) -> list[Any]:
-        v, m, s, n = c
+        v, m, s, n, u = c
         if kind == 0:
-            return [bounded(v + s), m, s * 0.5 + v[1], n + 1]
+            return [bounded(v + s), m, s * 0.5 + v[1], n + 1, v]
         if kind == 1:
-            return [bounded(m @ v), m * 0.5 + v, s, n]
+            return [bounded(m @ v), m * 0.5 + v, s, n, u + v]
         if kind == 2:
             v[1:] = v[:-1] * 0.5 + k
-            return [v, m, s, n]
+            return [u, m, s, n, v]
         if kind == 3:
             m[0] = v
             m[:, 1] += s
-            return [m[1] + 0.25, bounded(m), s, n * 2 % 7]
+            return [m[1] + 0.25, bounded(m), s, n * 2 % 7, u]
         if kind == 4:
-            return [v[::-1].copy(), m.T, bounded(np.sum(m) * 0.5 + v[0]), n]
+            return [v[::-1].copy(), m.T, bounded(np.sum(m) * 0.5 + v[0]), n, m[2].copy()]
         if kind == 5:
-            return [np.where(v > s, v, m[2]), bounded(m[::-1] - m), np.max(v), n + (s > 0)]
+            return [np.where(v > s, v, m[2]), bounded(m[::-1] - m), np.max(v), n + (s > 0), bounded(u)]
         if kind == 6:
-            return [v, np.stack([v, v * s, m[0]]), s, n - 1]
-        return [np.concatenate([v[1:], v[:1]]), m, bounded(s + k), n]
+            u[0] = v[0]
+            return [v, np.stack([v, v * s, m[0]]), s, n - 1, u]
+        return [np.concatenate([v[1:], u[:1]]), m, bounded(s + k), n, v]
 
     return run
 
@@ -87,7 +88,7 @@ def scan(part: Body, reverse: bool) -> Body:
             return [bounded(d[0] + row), *d[1:]], (d[0], d[2], row * d[2])
 
         last, (vs, ss, rows) = ml.scan(body, c, c[1], reverse=reverse)
-        return [last[0], bounded(vs - rows), last[2] + ss[0], last[3]]
+        return [last[0], bounded(vs - rows), last[2] + ss[0], *last[3:]]
 
     return run
 
@@ -136,7 +137,7 @@ def specs() -> st.SearchStrategy[Any]:
 
 def check(body: Body, target: str, dtype: Any) -> None:
     def program(v: Any, m: Any, s: Any, n: Any, k: Any) -> Any:
-        return body([v.copy(), m.copy(), s, n], k)
+        return body([v.copy(), m.copy(), s, n, v * 0.5], k)
 
     rng = np.random.default_rng(0)
     v, m = rng.standard_normal(3).astype(dtype), rng.standard_normal((3, 3)).astype(dtype)

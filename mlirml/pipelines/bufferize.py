@@ -34,10 +34,11 @@ from mlirml.pipelines.destinations import (
     ALLOC,
     LOOPS,
     carried_values,
+    grows_from,
     is_grown_from,
     is_loop_body,
     place_results,
-    region_start,
+    writes_outs,
 )
 
 UPSTREAM = (
@@ -218,11 +219,6 @@ def without_units(shape: Sequence[int]) -> list[int]:
 
 def has_one_use(value: mlir.Value) -> bool:
     return sum(1 for _ in value.uses) == 1
-
-
-def writes_outs(op: mlir.Operation) -> bool:
-    """Whether an operation writes its results over its last operands."""
-    return (op.name.startswith("linalg.") or op.name in SORTS) and bool(op.results)
 
 
 def out_positions(op: mlir.Operation) -> range:
@@ -599,15 +595,6 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
         to_tensor.move_after(made)
     result.replace_all_uses_with(to_tensor.results[0])
     return True
-
-
-def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
-    """The operand of an operation that the result takes the place of; None where there is none."""
-    if op.name in ("tensor.insert_slice", "tensor.insert"):
-        return op.operands[1]
-    if writes_outs(op):
-        return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
-    return region_start(op, result)
 
 
 def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, mlir
 
 LOOPS = ("scf.for", "scf.while")
@@ -61,7 +62,7 @@ def place_results(block: mlir.Block, copied: Copy) -> None:
 
 
 def carry_in_place(block: mlir.Block, copied: Copy) -> None:
-    """Store what a loop carries into the buffer that it came in. Arguments that change places are copied first."""
+    """Store what a loop carries into the buffer that it came in. What lies in the buffer of another is copied first."""
     final = block_ops(block)[-1]
     changed = []
     with final.location, mlir.InsertionPoint(final):
@@ -69,7 +70,7 @@ def carry_in_place(block: mlir.Block, copied: Copy) -> None:
             if not isinstance(value.type, mlir.RankedTensorType) or is_grown_from(value, target):
                 continue
             if not lives_in(value, target, block, copied):
-                changed.append((position, target, copied(value) if defining_op(value) is None else value))
+                changed.append((position, target, copied(value) if lies_elsewhere(value, target) else value))
         for position, target, value in changed:
             final.operands[position] = emit.value(_MATERIALIZE, [value, target], value.type)
 
@@ -122,6 +123,35 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
     with op.location, mlir.InsertionPoint(op):
         op.operands[position] = copied(start)
     return False
+
+
+def writes_outs(op: mlir.Operation) -> bool:
+    """Whether an operation writes its results over its last operands."""
+    return (op.name.startswith("linalg.") or op.name in SORTS) and bool(op.results)
+
+
+def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
+    """The operand of an operation that the result takes the place of; None where there is none."""
+    if op.name in ("tensor.insert_slice", "tensor.insert", _MATERIALIZE):
+        return op.operands[1]
+    if writes_outs(op):
+        return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
+    return region_start(op, result)
+
+
+def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
+    """Whether a value may lie in the buffer of another block argument than `target`, or in a part of one."""
+    start, whole, op = value, True, defining_op(value)
+    while op is not None:
+        if op.name in _VIEWS:
+            start, whole = op.operands[0], False
+        else:
+            grown = grows_from(op, start)
+            if grown is None:
+                return False
+            start = grown
+        op = defining_op(start)
+    return start != target or not whole
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
@@ -182,7 +212,8 @@ def place_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy
             if value == target or lives_in(value, target, block, copied):
                 continue
             owner = defining_op(value)
-            changed.append((number, target, copied(value) if owner is None or owner.block != block else value))
+            moved = owner is None or owner.block != block or lies_elsewhere(value, target)
+            changed.append((number, target, copied(value) if moved else value))
         for number, target, value in changed:
             final.operands[number] = emit.value(_MATERIALIZE, [value, target], value.type)
 
