@@ -65,6 +65,48 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: int 
     arr[tuple(index)] = values
 
 
+def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
+    """`np.fill_diagonal`: values, repeated if there are too few, at the places whose indices are all equal."""
+    from mlirml.capture.array import Traced
+
+    if not isinstance(a, Traced):
+        raise trace.real_array_error()
+    if a.ndim < 2:
+        raise ShapeError("fill_diagonal: the array must have at least 2 dimensions")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ShapeError(f"fill_diagonal: the sizes {list(a.shape)} must be equal")
+    if not a.size:
+        return
+    places = np.arange(min(a.shape))
+    index = (places,) * a.ndim
+    if a.ndim == 2:  # every row's length and one further on, in the array in one dimension
+        columns = a.shape[1]
+        index = np.divmod(np.arange(0, a.size if wrap else min(a.size, columns * columns), columns + 1), columns)
+    values = trace.array(val, copy=False).reshape(-1)
+    count = len(index[0])
+    if values.size > 1:
+        values = trace.call_function(np.take, (values, trace.known(np.arange(count) % values.size)), {})
+    a[tuple(trace.known(i) for i in index)] = values
+
+
+def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
+    """`np.putmask`: under a mask values of the same places, repeated if there are too few."""
+    from mlirml.capture.array import Traced
+
+    if not isinstance(a, Traced):
+        raise trace.real_array_error()
+    chosen, new = trace.array(mask, copy=False), trace.array(values, copy=False)
+    if chosen.shape != a.shape:
+        raise ShapeError(f"putmask: a mask of shape {list(chosen.shape)} for an array of shape {list(a.shape)}")
+    if not np.can_cast(new.dtype, a.dtype, "same_kind") and not isinstance(values, (bool, int, float)):
+        raise DTypeError(f"putmask: cannot store {new.dtype} into an array of {a.dtype}")
+    if not new.size or not a.size:
+        return
+    if new.size not in (1, a.size):
+        new = trace.call_function(np.take, (new, trace.known(np.arange(a.size) % new.size)), {})
+    a._assign_where(chosen.astype(np.bool_), new.reshape(a.shape if new.size == a.size else (1,) * a.ndim))
+
+
 def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """`np.select`: of each element's choices that of the first true condition."""
     if len(condlist) != len(choicelist) or not condlist:

@@ -417,7 +417,7 @@ def _a(noun: str) -> str:
 
 
 # NumPy functions that store into an argument, which must not happen to a copy of it.
-_MUTATORS = (np.place, np.putmask, np.fill_diagonal)
+_MUTATORS = (np.place,)
 
 # NumPy functions that are no operation of their own.
 
@@ -503,6 +503,8 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
     np.put: picking.put,
+    np.putmask: picking.putmask,
+    np.fill_diagonal: picking.fill_diagonal,
     np.put_along_axis: picking.put_along_axis,
     np.select: picking.select,
     np.choose: picking.choose,

@@ -23,10 +23,8 @@ _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     ),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {
-    np.fill_diagonal: "store element by element: `x[i, i] = value` for each i",
     np.copyto: "write `x[...] = y`",
     np.place: "write `x[mask] = value`",
-    np.putmask: "write `x[mask] = value`",
 }
 
 

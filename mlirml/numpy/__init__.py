@@ -27,8 +27,8 @@ _ALIASES = {
 _CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
-    "broadcast_arrays", "select", "choose", "put", "put_along_axis", "ix_", "array_equal", "allclose", "result_type",
-    "can_cast", "finfo", "iinfo", "broadcast_shapes",
+    "broadcast_arrays", "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
+    "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
 )  # fmt: skip
 _OWN = ("astype", "at", "matrix_transpose", "sort", "argsort")
 _CONSTANTS = (

@@ -83,6 +83,31 @@ def test_compress_select_and_choose() -> None:
     check(f, X, FAR)
 
 
+def test_diagonals() -> None:
+    def f(x: Any, v: Any) -> Any:
+        tall, cube = np.zeros((7, 3)), np.zeros((3, 3, 3), np.int64)
+        np.fill_diagonal(x, v)
+        np.fill_diagonal(tall, [1, 2], wrap=True)
+        np.fill_diagonal(cube, x[0, 0])
+        wide = tall.T.copy()
+        np.fill_diagonal(tall, v[0])
+        np.fill_diagonal(wide, v)
+        return tall, cube, wide
+
+    check(f, X, np.array([3.0, 5.0]))
+
+
+def test_putmask() -> None:
+    def f(x: Any, m: Any, v: Any) -> Any:
+        y = x.copy()
+        np.putmask(x, m, v)
+        np.putmask(y, y > 12, 0)
+        np.putmask(y, m, -y)
+        return y
+
+    check(f, X, X % 2 == 0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+
+
 def test_ix() -> None:
     check(lambda x, i, j: (x[np.ix_(i, j)], x[np.ix_(i, [0, 1])]), X, np.array([1, 3]), np.array([0, -1, 2]))
 
