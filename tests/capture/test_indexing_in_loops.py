@@ -46,6 +46,16 @@ def test_gathers_and_scatters_in_a_scan() -> None:
         assert (added == expected).all()
 
 
+def test_the_variable_of_a_loop_needs_no_check_where_it_is_in_bounds() -> None:
+    def total(lower: int, upper: int) -> Any:
+        return ml.compile(lambda x: ml.fori_loop(lower, upper, lambda k, s: s + x[k, 0], 0.0))
+
+    for lower, upper, checked in ((0, 6, False), (-6, 6, False), (2, 5, False), (0, 7, True), (-7, 2, True)):
+        assert ("cf.assert" in total(lower, upper).ir("capture", X)) == checked
+        if not checked:
+            assert total(lower, upper)(X) == sum(X[k, 0] for k in range(lower, upper))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_check_in_a_loop_fails_once(target: str) -> None:
     compiled = ml.compile(lambda x, n: ml.fori_loop(0, n, lambda k, s: s + x[k, 0], 0.0), target)

@@ -86,6 +86,9 @@ def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "rais
     if known is not None and values.size:
         exact = known_positions(known, size, axis, mode)
         return Positions(values if exact is known else b.constant(exact), size, "exact")
+    least, greatest = b.known_ranges.get(values.name, (None, None))
+    if least is not None and greatest is not None and -size <= least and greatest < size:  # the variable of a loop
+        return Positions(values, size, "exact" if least >= 0 else "raise")
     if mode == "raise" and values.size:
         check_values(b, values, size, axis)
     return Positions(values, size, mode)
