@@ -14,7 +14,10 @@ HEADS = 12
 
 @dataclass(frozen=True)
 class Workload:
-    """A function to time. `sizes`, or `quick` in a trial, go to `inputs`, and to `work`, which counts `unit`s."""
+    """A function to time. `sizes`, or `quick` in a trial, go to `inputs`, and to `work`, which counts `unit`s.
+
+    `narrow`: peers get the inputs as bfloat16, which they hold exactly, and NumPy as float32, since it is slow at that.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -23,6 +26,7 @@ class Workload:
     quick: tuple[int, ...]
     unit: str = ""  # "flop", "byte", or "" where only the time matters
     work: Callable[..., float] = lambda *sizes: 0.0
+    narrow: bool = False
 
     def arguments(self, quick: bool) -> Arguments:
         """The inputs: the same ones in every run."""
@@ -36,6 +40,16 @@ class Workload:
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A matrix product."""
     return a @ b
+
+
+def matmul_tn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A matrix product whose first operand is transposed."""
+    return a.T @ b
+
+
+def matmul_nt(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A matrix product whose second operand is transposed."""
+    return a @ b.T
 
 
 def chain(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -134,6 +148,15 @@ def _two_matrices(m: int, k: int, n: int) -> Arguments:
     return _normal((m, k), (k, n))
 
 
+def _narrow(m: int, k: int, n: int) -> Arguments:
+    """Two matrices of bfloat16 numbers, kept as float32."""
+    return tuple((x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) for x in _two_matrices(m, k, n))
+
+
+def _batches(batch: int, m: int, k: int, n: int) -> Arguments:
+    return _normal((batch, m, k), (batch, k, n))
+
+
 def _linear(m: int, k: int, n: int) -> Arguments:
     return _normal((m, k), (k, n), (n,), scale=0.2)
 
@@ -187,6 +210,29 @@ _ALL = (
     _matmul(2048, 2048, 2048),
     _matmul(1000, 1013, 977),
     Workload("matvec4096", matmul, lambda n: _normal((n, n), (n,)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload(
+        "matvec_rows4096", matmul, lambda n: _normal((n,), (n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n
+    ),
+    _matmul(8, 4096, 4096),
+    _matmul(4096, 4096, 8),
+    _matmul(4096, 8, 4096),
+    _matmul(16, 16, 16),
+    _matmul(64, 64, 64),
+    Workload(
+        "matmul_tn512", matmul_tn, lambda n: _normal((n, n), (n, n)), (512,), (33,), "flop", lambda n: 2.0 * n**3
+    ),
+    Workload(
+        "matmul_nt512", matmul_nt, lambda n: _normal((n, n), (n, n)), (512,), (33,), "flop", lambda n: 2.0 * n**3
+    ),
+    Workload(
+        "matmul_batch12x128x64x128", matmul, _batches, (12, 128, 64, 128), (2, 9, 5, 8), "flop",
+        lambda b, m, k, n: 2.0 * b * m * k * n,
+    ),
+    Workload(
+        "matmul_batch64x32x32x32", matmul, _batches, (64, 32, 32, 32), (3, 5, 6, 7), "flop",
+        lambda b, m, k, n: 2.0 * b * m * k * n,
+    ),
+    Workload("matmul_bf16_1024", matmul, _narrow, (1024,) * 3, (33, 17, 40), "flop", _matmul_flops, narrow=True),
     Workload("chain16m", chain, lambda n: _normal(*[(n,)] * 3), (1 << 24,), (1000,), "byte", lambda n: 16.0 * n),
     Workload("softmax", softmax, lambda m, n: _normal((m, n)), (4096, 2048), (7, 33), "byte", lambda m, n: 8.0 * m * n),
     Workload(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.workloads import HEADS, Arguments
+from benchmarks.workloads import HEADS, WORKLOADS, Arguments
 
 
 def version() -> str:
@@ -48,6 +48,10 @@ def _pool(x: Any, start: float, combine: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "matmul_tn": lambda a, b: a.T @ b,
+    "matmul_nt": lambda a, b: a @ b.T,
+    # As NumPy and mlirml: sums of bfloat16 products come out as float32.
+    "matmul_bf16": lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.float32),
     "matmul": lambda a, b: a @ b,
     "matvec": lambda a, b: a @ b,
     "chain": _chain,
@@ -69,7 +73,8 @@ def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | 
     """The workload as a JAX user would write it."""
     function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
     compiled = jax.jit(function)
-    on_device = jax.tree.map(jnp.asarray, arguments)
+    kind = jnp.bfloat16 if WORKLOADS[name].narrow else None
+    on_device = jax.tree.map(lambda x: jnp.asarray(x, kind), arguments)
     return lambda: compiled(*on_device).block_until_ready()
 
 

@@ -18,7 +18,12 @@ def version() -> str:
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload's NumPy function, compiled."""
     ml.config.threads = threads
-    return partial(ml.compile(WORKLOADS[name].function), *arguments)
+    workload = WORKLOADS[name]
+    if workload.narrow:
+        import ml_dtypes
+
+        arguments = tuple(x.astype(ml_dtypes.bfloat16) for x in arguments)
+    return partial(ml.compile(workload.function), *arguments)
 
 
 def to_numpy(result: Any) -> Any:
