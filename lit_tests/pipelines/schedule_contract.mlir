@@ -85,3 +85,20 @@ func.func @elementwise(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32>
   %r = linalg.add ins(%a, %a : tensor<64xf32>, tensor<64xf32>) outs(%b : tensor<64xf32>) -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
+
+// -----
+
+// Options choose for every contraction that such a kernel can compute; what an operation says itself comes first.
+// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 kernel=packed mr=4 nr=32 kc=64" --split-input-file | filecheck %s --check-prefix=OPTIONS
+// OPTIONS-LABEL: func.func @options
+// OPTIONS: linalg.matmul {mlirml.schedule = {{.*}}kc = 64 : i64, kernel = "packed", lanes = 16 : i64, {{.*}}mr = 4 : i64, {{.*}}nr = 32 : i64, pack = "ab"
+// OPTIONS: linalg.matmul {mlirml.schedule = {{.*}}kc = 64 : i64, kernel = "packed", lanes = 16 : i64, {{.*}}mr = 10 : i64, {{.*}}nr = 32 : i64, pack = "ab"
+// OPTIONS: linalg.matvec {mlirml.schedule = {{.*}}kernel = "packed"
+// CHECK-LABEL: func.func @options
+// CHECK: linalg.matvec {mlirml.schedule = {kernel = "dot"
+func.func @options(%a: tensor<128x128xf32>, %x: tensor<128xf32>) -> tensor<128xf32> {
+  %0 = linalg.matmul ins(%a, %a : tensor<128x128xf32>, tensor<128x128xf32>) outs(%a : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %1 = linalg.matmul {mlirml.schedule = {mr = 10}} ins(%0, %a : tensor<128x128xf32>, tensor<128x128xf32>) outs(%a : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %2 = linalg.matvec ins(%1, %x : tensor<128x128xf32>, tensor<128xf32>) outs(%x : tensor<128xf32>) -> tensor<128xf32>
+  return %2 : tensor<128xf32>
+}

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from mlirml.dialects import emit
@@ -69,9 +69,10 @@ class LowerContractPass(Pass):
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     parallel: bool = True
+    bf16_pairs: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        machine = Machine(self.vector_bits, self.vector_registers, self.l1_bytes, self.l2_bytes, self.parallel)
+        machine = Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
         library = Library(module)
         for op in [op for op in operations(module) if op.name in CONTRACTIONS]:
             try:

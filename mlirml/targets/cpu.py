@@ -124,7 +124,8 @@ def expand_math(math: str) -> str:
 def machine_options() -> str:
     """The options of the contraction passes for this processor."""
     bits = vector_bits()
-    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}"
+    pairs = " bf16-pairs=true" if bits == 512 and "avx512_bf16" in host_facts()["cpu.flags"].split() else ""
+    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}{pairs}"
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import mlirml as ml
+from mlirml.dialects.dtypes import bfloat16
 
 Array = npt.NDArray[Any]
 
@@ -157,3 +158,32 @@ def test_special_values_pass_through() -> None:
         want = x @ w + b
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+@pytest.mark.parametrize("turn", ["n", "a", "b", "ab"])
+@pytest.mark.parametrize("shape", [(37, 53, 41), (100, 97, 333)])
+def test_products_of_bfloat16_are_summed_in_f32(turn: str, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    kind = np.dtype(bfloat16())
+    x, w = normal((k, m) if "a" in turn else (m, k), (n, k) if "b" in turn else (k, n), dtype=kind)
+
+    def function(x: Array, w: Array) -> Array:
+        return (x.T if "a" in turn else x) @ (w.T if "b" in turn else w)
+
+    got = ml.compile(function)(x, w)
+    want = function(x.astype(np.float64), w.astype(np.float64))
+    scale = function(np.abs(x.astype(np.float64)), np.abs(w.astype(np.float64)))
+    assert got.dtype == np.float32  # NumPy has no loop for it and takes the next wider type
+    assert (np.abs(got - want) <= 2.0**-20 * scale).all()
+
+
+def test_converted_operands_are_read_as_they_are() -> None:
+    x, w = normal((70, 90), (60, 90), dtype=np.float16)
+
+    def function(x: Array, w: Array) -> Array:
+        return x.astype(np.float32) @ w.astype(np.float32).T
+
+    got = ml.compile(function)(x, w)
+    np.testing.assert_allclose(got, x.astype(np.float64) @ w.astype(np.float64).T, rtol=0, atol=1e-5)
+    text = ml.compile(function).ir("optimize", x, w)
+    assert "linalg.contract" in text and "linalg.generic" not in text

@@ -157,9 +157,10 @@ class Frame:
             self.tile = replace(self.tile, name=name)
 
     def buffer(self, size: int) -> View:
-        """Ask the caller for `size` elements of the type that the kernel computes in."""
-        self.buffers.append(Buffer(self.problem.compute, size))
-        return View(f"%buffer{len(self.buffers) - 1}", self.problem.compute, self.buffers[-1].type)
+        """Ask the caller for `size` elements of the type that the kernel computes in, or as many pairs of others."""
+        element = "i32" if self.schedule.pairs == 2 else self.problem.compute
+        self.buffers.append(Buffer(element, size))
+        return View(f"%buffer{len(self.buffers) - 1}", element, self.buffers[-1].type)
 
     @property
     def a(self) -> View:

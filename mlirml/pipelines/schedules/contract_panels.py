@@ -43,7 +43,8 @@ class PanelKernel(TileKernel):
         """The whole function."""
         schedule, compute = self.schedule, self.problem.compute
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
-        self.multiply = self._share(product_function(compute, schedule.mr, schedule.nr, schedule.lanes, stride))
+        tile = compute, schedule.mr, schedule.nr, schedule.lanes, stride
+        self.multiply = self._share(product_function(*tile, schedule.pairs))
         return super().build(name)
 
     @property
@@ -118,9 +119,11 @@ class PanelKernel(TileKernel):
             way, whole = "rows", grid.rest == 0
         elif k_step == 1:
             lanes = self.schedule.lanes
-            way, whole = "squares", problem.k_size % lanes == 0 and self.schedule.kc % lanes == 0
+            step = lanes * self.schedule.pairs
+            way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
         element = self.frame.named[letter].element
-        function = pack_function(way, element, casts, grid.width, stride, self.schedule.lanes, whole, ahead)
+        shape = grid.width, stride, self.schedule.lanes
+        function = pack_function(way, element, casts, *shape, whole, ahead, self.schedule.pairs)
         operand, start = self.frame.base(letter)
         place = (work.place.a if letter == "a" else work.place.b) + start + tile * (grid.width * row_step)
         rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
@@ -129,19 +132,29 @@ class PanelKernel(TileKernel):
         types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
         self.frame.call(self._share(function), names, types)
 
+    def _steps(self, size: Value) -> Value:
+        """Rounds of the innermost loop for `size` elements along k."""
+        if self.schedule.pairs == 1:
+            return size
+        if isinstance(size, int):
+            return -(-size // 2)
+        return Index(((self.e.let(f"arith.ceildivui {self.e.at(size)}, {self.e.at(2)} : index"), 1),))
+
     def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
         """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
         e, compute, tile = self.e, self.problem.compute, self.frame.tile
         assert self.room_a is not None and self.room_b is not None and self.writer is not None and tile is not None
-        a, b = (bare(e, room.name, room.type, compute) for room in (self.room_a, self.room_b))
-        types = [f"memref<{compute}>", "index"] * 2 + ["index", tile.type]
+        element = self.room_a.element
+        a, b = (bare(e, room.name, room.type, element) for room in (self.room_a, self.room_b))
+        types = [f"memref<{element}>", "index"] * 2 + ["index", tile.type]
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
             a_at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
             b_at = self._b_at(work, t)
             with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
                 e.store(e.zeros(self._write_lanes, compute), tile, at, self._write_lanes)
-            with e.loop(0, work.k_size, K_BLOCK, "pk") as k:
-                left = e.minimum(K_BLOCK, work.k_size - k)
+            steps = self._steps(work.k_size)
+            with e.loop(0, steps, K_BLOCK // self.schedule.pairs, "pk") as k:
+                left = e.minimum(K_BLOCK // self.schedule.pairs, steps - k)
                 places = e.at(a_at + k * self.rows.width), e.at(b_at + k * self.panel_width)
                 self.frame.call(self.multiply, [a, places[0], b, places[1], e.at(left), tile.name], types)
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width

@@ -29,13 +29,17 @@ BIG_WORK = 1 << 27
 
 @dataclass(frozen=True)
 class Machine:
-    """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads."""
+    """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads.
+
+    `bf16_pairs`: whether an instruction adds products of pairs of bf16 (AVX512_BF16).
+    """
 
     vector_bits: int = 256
     vector_registers: int = 16
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     parallel: bool = True
+    bf16_pairs: bool = False
 
     def lanes(self, element: str) -> int:
         """How many elements a vector register holds."""
@@ -49,6 +53,7 @@ class Schedule:
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
     mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
+    `pairs`: how many neighbours along k one instruction multiplies and adds (2 for bf16 where the processor does that).
     `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
     "columns". `chunks`: into how many parts at most, where parts have buffers of their own. `grain`: how many
     iterations are worth a thread.
@@ -67,6 +72,7 @@ class Schedule:
     parallel: str = "none"
     chunks: int = 1
     grain: int = 1
+    pairs: int = 1
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,10 @@ def round_up(size: int, step: int) -> int:
 def check(problem: Problem, schedule: Schedule) -> None:
     """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
     one_k = len(problem.k) == 1
-    several_blocks = problem.outer_m or schedule.mc < problem.m.size or schedule.nc < problem.n.size
+    if schedule.pairs == 2 and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
+        raise NoMatch("its operands are no pairs of bf16")
+    tiles = -(-problem.m.size // schedule.mr), -(-problem.n.size // schedule.nr)
+    several_blocks = problem.outer_m or schedule.mc // schedule.mr < tiles[0] or schedule.nc // schedule.nr < tiles[1]
     if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
         raise NoMatch("columns can be split only when all rows are one block")
     if schedule.kernel == "direct" and ("a" in required_packing(problem) or "b" in required_packing(problem)):
@@ -154,7 +163,7 @@ def choose_kernel(problem: Problem, machine: Machine) -> str:
         return "loops"
     b_bytes = problem.k_size * problem.n.size * size
     in_cache = machine.l2_bytes if problem.m.size <= 2 else 16 * machine.l2_bytes
-    if problem.m.size <= 6 and problem.n.size >= 8 * lanes and b_bytes > in_cache:
+    if problem.m.size <= 8 and problem.n.size >= 8 * lanes and b_bytes > in_cache:
         try:
             check(problem, Schedule("stream"))
             return "stream"
@@ -184,13 +193,11 @@ def plan_dot(problem: Problem, machine: Machine) -> Schedule:
 
 
 def plan_stream(problem: Problem, machine: Machine) -> Schedule:
-    """Columns that fit the first cache with out; eight rows of b at a time, or four."""
+    """Whole rows of b if they are not too long, eight of them at a time, or four."""
     lanes, rows = machine.lanes(problem.compute), problem.m.size
     size = BITS[problem.compute] // 8
-    columns = max(1, min(problem.n.size, machine.l1_bytes // (2 * size * max(1, rows // 2))))
-    columns = round_up(columns, 2 * lanes)
-    if machine.parallel:
-        columns = min(columns, round_up(max(-(-problem.n.size // 16), 512), 2 * lanes))
+    # Long runs of memory count more than the first cache, and than several parts for threads.
+    columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
     schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
     return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
 
@@ -249,6 +256,8 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     blocks = -(-k // max(most, K_BLOCK))
     kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
+    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+        schedule = replace(schedule, pairs=2)
     count = columns // nr
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= 2 * PACKED_A_BYTES:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
@@ -257,6 +266,14 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
     schedule = replace(schedule, mc=mc, nc=nc)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+def has_pairs(problem: Problem) -> bool:
+    """Whether the operands are bf16, which are contiguous along rows or k, and are added in f32."""
+    k = problem.k[-1]
+    walks = 1 in (k.a, problem.m.a) and 1 in (k.b, problem.n.b)
+    narrow = all(x.element == "bf16" and len(x.casts) == 1 for x in (problem.a, problem.b))
+    return narrow and walks and len(problem.k) == 1 and problem.compute == "f32"
 
 
 def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:

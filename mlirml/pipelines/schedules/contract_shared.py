@@ -30,30 +30,33 @@ def _finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 
-def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int) -> tuple[str, str]:
+def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1) -> tuple[str, str]:
     """tile[mr][nr] += sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
 
-    It takes a, where its panel starts, the same of b, how many k, and the tile.
+    It takes a, where its panel starts, the same of b, how many k, and the tile. Where `pairs` is 2, elements of a and b
+    are i32 that hold two bf16, neighbours along k.
     """
     e = Emitter()
     parts = pieces(nr, lanes)
     width = sum(part.lanes for part in parts)
     size = mr * stride
     tile = View("%tile", compute, f"memref<{size}x{compute}>")
-    a, b = _view(e, "%a", compute), _view(e, "%b", compute)
+    element = "i32" if pairs == 2 else compute
+    a, b = _view(e, "%a", element), _view(e, "%b", element)
     kinds = [vector(part.lanes, compute) for part in parts] * mr
     zeros = [e.zeros(part.lanes, compute) for part in parts] * mr
     places = [i * stride + part.offset for i in range(mr) for part in parts]
     lanes_of = [part.lanes for part in parts] * mr
 
     def step(k: Index, totals: list[str]) -> list[str]:
-        return _outer_product(e, (a, _symbol("%a_at") + k * mr), (b, _symbol("%b_at") + k * width), mr, parts, totals)
+        places = (a, _symbol("%a_at") + k * mr), (b, _symbol("%b_at") + k * width)
+        return (_pair_product if pairs == 2 else _outer_product)(e, *places, mr, parts, totals)
 
     totals = e.carry((0, _symbol("%size"), 1), zeros, kinds, step)
     for place, total, count, kind in zip(places, totals, lanes_of, kinds, strict=True):
         e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
-    name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}"
-    memory = f"memref<{compute}>"
+    name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_bf16_pairs" if pairs == 2 else "")
+    memory = f"memref<{element}>"
     parameters = [f"%a: {memory}", "%a_at: index", f"%b: {memory}", "%b_at: index", "%size: index"]
     return _finish(e, name, [*parameters, f"%tile: {tile.type}"])
 
@@ -76,9 +79,30 @@ def _outer_product(
     return after
 
 
+def _pair_product(
+    e: Emitter, a: tuple[View, Index], b: tuple[View, Index], mr: int, parts: tuple[Piece, ...], totals: list[str]
+) -> list[str]:
+    """`totals` and the products of two columns of a with two rows of b, all of 16 columns."""
+    words, pairs, sums = vector(16, "i32"), vector(32, "bf16"), vector(16, "f32")
+
+    def pair(value: str) -> str:
+        return e.let(f"vector.bitcast {value} : {words} to {pairs}")
+
+    columns = [pair(e.load(b[0], b[1] + part.offset, part.lanes)) for part in parts]
+    after: list[str] = []
+    for i in range(mr):
+        spread = pair(e.let(f"vector.broadcast {e.load_scalar(a[0], a[1] + i)} : i32 to {words}"))
+        for column in columns:
+            operands = f"{totals[len(after)]}, {spread}, {column}"
+            call = f'llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({operands})'
+            after.append(e.let(f"{call} : ({sums}, {pairs}, {pairs}) -> {sums}"))
+    return after
+
+
 def pack_function(
-    way: str, source: str, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool, prefetch: int = 0
-) -> tuple[str, str]:
+    way: str, source: str, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool, prefetch: int = 0,
+    pairs: int = 1,
+) -> tuple[str, str]:  # fmt: skip
     """room[k][0..width] = rows of an operand: name and text.
 
     `way`: "rows" where the rows' elements of one k are neighbours, "squares" where those of one row are, or "scalars".
@@ -87,9 +111,13 @@ def pack_function(
     `whole`: no vector is cut short.
     """
     e = Emitter()
-    target = casts[-1].target if casts else source
+    target = "i32" if pairs == 2 else casts[-1].target if casts else source
     here, there = _view(e, "%a", source), _view(e, "%room", target)
-    if way == "rows":
+    if pairs == 2:
+        casts = ()
+    if way == "rows" and pairs == 2:
+        _pack_pairs(e, here, there, width, room, lanes, whole)
+    elif way == "rows":
         _pack_rows(e, here, there, casts, width, room, lanes, whole, prefetch)
     elif way == "squares":
         _pack_squares(e, here, there, casts, width, room, lanes, whole)
@@ -98,7 +126,7 @@ def pack_function(
             at = _symbol("%a_at") + e.product(k, _symbol("%k_step")) + e.product(row, _symbol("%row_step"))
             value = convert(e, e.load_scalar(here, at), casts, None)
             e.store_scalar(value, there, _symbol("%room_at") + k * room + row)
-    kinds = "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
+    kinds = "_pairs" if pairs == 2 else "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
     name = f"contract_pack_{way}_{source}{kinds}_{width}_{room}_{lanes}" + ("_whole" if whole else "")
     name += f"_ahead{prefetch}" if prefetch and way == "rows" else ""
     steps = ["%a_at: index", "%row_step: index", "%k_step: index", "%rows: index", "%size: index"]
@@ -123,6 +151,24 @@ def _pack_rows(
             )
 
 
+def _pack_pairs(e: Emitter, here: View, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
+    """Two rows at a time, their elements side by side; the last of an odd number is paired with zeros."""
+    parts, size = pieces(width, lanes), _symbol("%size")
+    with e.loop(0, size, 2, "k") as k:
+        at = _symbol("%a_at") + e.product(k, _symbol("%k_step"))
+        half = Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
+        second = e.let(f"arith.cmpi slt, {e.at(k + 1)}, {e.at(size)} : index")
+        for part in parts:
+            valid = Index.of(part.valid) if whole else e.minimum(_symbol("%rows"), width) - part.offset
+            held = Index(((e.let(f"arith.select {second}, {e.at(valid)}, {e.at(0)} : index"), 1),))
+            upper = e.load(here, at + part.offset, part.lanes, valid)
+            lower = e.load(here, at + _symbol("%k_step") + part.offset, part.lanes, held)
+            kinds = vector(part.lanes, here.element), vector(2 * part.lanes, here.element)
+            both = e.let(f"vector.interleave {upper}, {lower} : {kinds[0]} -> {kinds[1]}")
+            words = e.let(f"vector.bitcast {both} : {kinds[1]} to {vector(part.lanes, 'i32')}")
+            e.store(words, there, _symbol("%room_at") + half * room + part.offset, part.lanes)
+
+
 def _pack_squares(
     e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool
 ) -> None:
@@ -144,10 +190,14 @@ def _pack_square(
     first, count, last = rows
     places = [_symbol("%a_at") + e.product(e.minimum(first + row, last), _symbol("%row_step")) for row in range(count)]
     (part,) = pieces(count, lanes)
-    with e.loop(0, _symbol("%size"), lanes, "k") as k:
+    pairs = 2 if there.element == "i32" and here.element == "bf16" else 1
+    with e.loop(0, _symbol("%size"), lanes * pairs, "k") as k:
         square = []
         for place in places:
-            value = e.load(here, place + k, lanes, None if whole else _symbol("%size") - k)
+            value = e.load(here, place + k, lanes * pairs, None if whole else _symbol("%size") - k)
+            if pairs == 2:
+                value = e.let(f"vector.bitcast {value} : {vector(2 * lanes, 'bf16')} to {vector(lanes, 'i32')}")
             square.append(convert(e, value, casts, lanes))
+        number = k if pairs == 1 else Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
         for step, value in enumerate(transpose(e, square, part.lanes, lanes, there.element)):
-            e.store(value, there, _symbol("%room_at") + (k + step) * room + first, part.lanes)
+            e.store(value, there, _symbol("%room_at") + (number + step) * room + first, part.lanes)
