@@ -120,7 +120,7 @@ def fold_operand(form: Form, number: int) -> bool:
             copy = match_copy(defining_op(value))
         except NoMatch:
             return changed
-        if any(use.owner.operation.name not in (*CONTRACTIONS, "tensor.dim") for use in value.uses):
+        if not feeds_contractions(value):
             return changed
         dims = tuple(form.maps[number][d] for d in copy.order)
         if dims and dims[-1] in form.batch and mlir.ShapedType(copy.source.type).shape[-1] > 1:
@@ -128,6 +128,16 @@ def fold_operand(form: Form, number: int) -> bool:
         form.maps[number], form.operands[number] = dims, copy.source
         form.casts[number] = copy.casts + form.casts[number]
         changed = True
+
+
+def feeds_contractions(value: mlir.Value) -> bool:
+    """Whether only contractions read a value, or copies of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        copied = user.name in _COPIES and len(user.results) == 1 and feeds_contractions(user.results[0])
+        if user.name not in CONTRACTIONS and not copied:
+            return False
+    return True
 
 
 def fold_result(form: Form) -> bool:
