@@ -174,3 +174,32 @@ func.func @main(%x: tensor<9xf32>, %i: tensor<2x3xindex>, %v: tensor<2x3xf32>) -
   } {mlirml.scatter = "set"}
   return %r : tensor<9xf32>
 }
+
+// -----
+
+// Both parts of a complex result are computed where they lie in the result, by one operation.
+#v = affine_map<(i) -> (i)>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<8x2xf32>, %[[OUT:.*]]: memref<8x2xf32>)
+// CHECK-DAG: %[[IM:.*]] = memref.subview %[[OUT]][0, 1] [8, 1] [1, 1] {{.*}} to memref<8xf32, strided<[2], offset: 1>>
+// CHECK-DAG: %[[RE:.*]] = memref.subview %[[OUT]][0, 0] [8, 1] [1, 1] {{.*}} to memref<8xf32, strided<[2]>>
+// CHECK: linalg.generic {{.*}} outs(%[[RE]], %[[IM]] :
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @main(%x: tensor<8x2xf32>) -> tensor<8x2xf32> {
+  %re = tensor.extract_slice %x[0, 0] [8, 1] [1, 1] : tensor<8x2xf32> to tensor<8xf32>
+  %im = tensor.extract_slice %x[0, 1] [8, 1] [1, 1] : tensor<8x2xf32> to tensor<8xf32>
+  %e0 = tensor.empty() : tensor<8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %z:2 = linalg.generic {indexing_maps = [#v, #v, #v, #v], iterator_types = ["parallel"]}
+      ins(%re, %im : tensor<8xf32>, tensor<8xf32>) outs(%e0, %e1 : tensor<8xf32>, tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32, %p: f32):
+    %s = arith.addf %a, %b : f32
+    %d = arith.subf %a, %b : f32
+    linalg.yield %s, %d : f32, f32
+  } -> (tensor<8xf32>, tensor<8xf32>)
+  %out = tensor.empty() : tensor<8x2xf32>
+  %first = tensor.insert_slice %z#0 into %out[0, 0] [8, 1] [1, 1] : tensor<8xf32> into tensor<8x2xf32>
+  %both = tensor.insert_slice %z#1 into %first[0, 1] [8, 1] [1, 1] : tensor<8xf32> into tensor<8x2xf32>
+  return %both : tensor<8x2xf32>
+}
