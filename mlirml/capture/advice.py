@@ -27,7 +27,7 @@ _CALLS = {
     "bool": "compute with the array itself, or convert it with `x.astype(bool)`",
     "float": "compute with the array itself, or convert it with `x.astype(float)`",
     "int": "compute with the array itself, or convert it with `x.astype(int)`",
-    "complex": "compute real and imaginary parts apart",
+    "complex": "compute with the array itself, or convert it with `x.astype(complex)`",
     "range": f"loop with `ml.fori_loop`, or {STATIC}",
 }
 

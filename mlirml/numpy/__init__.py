@@ -29,11 +29,12 @@ _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
     "broadcast_arrays", "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
     "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
+    "real", "imag", "conj", "iscomplexobj", "isrealobj",
 )  # fmt: skip
 _OWN = ("astype", "at", "matrix_transpose", "sort", "argsort")
 _CONSTANTS = (
     "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-    "uint64", "float16", "float32", "float64",
+    "uint64", "float16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
 
 

@@ -19,7 +19,17 @@ from mlirml.dialects.ops.elementwise import (
     resolve,
     select,
 )
-from mlirml.dialects.ops.registry import BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, composed, define, operation
+from mlirml.dialects.ops.registry import (
+    BOOL,
+    FLOATS,
+    INTEGERS,
+    NOT_IN_NUMPY,
+    NUMBERS,
+    OpDef,
+    composed,
+    define,
+    operation,
+)
 from mlirml.errors import DTypeError
 
 _MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
@@ -232,19 +242,19 @@ def ldexp(b: Builder, x1: Operand, x2: Operand) -> Value:
     )
 
 
-@composed("elementwise", np.fix, dtypes=BOOL + NUMBERS)
+@composed("elementwise", np.fix, dtypes=BOOL + NUMBERS, gaps=NOT_IN_NUMPY)
 def fix(xp: Any, x: Any, out: Any = None) -> Any:
     """Round towards zero."""
     return xp.trunc(x)
 
 
-@composed("elementwise", np.isposinf, dtypes=BOOL + NUMBERS)
+@composed("elementwise", np.isposinf, dtypes=BOOL + NUMBERS, gaps=NOT_IN_NUMPY)
 def isposinf(xp: Any, x: Any, out: Any = None) -> Any:
     """True where the element is infinite and positive."""
     return xp.logical_and(xp.isinf(x), ~xp.signbit(x))
 
 
-@composed("elementwise", np.isneginf, dtypes=BOOL + NUMBERS)
+@composed("elementwise", np.isneginf, dtypes=BOOL + NUMBERS, gaps=NOT_IN_NUMPY)
 def isneginf(xp: Any, x: Any, out: Any = None) -> Any:
     """True where the element is infinite and negative."""
     return xp.logical_and(xp.isinf(x), xp.signbit(x))
