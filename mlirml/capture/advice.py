@@ -18,6 +18,7 @@ STATIC = "make the argument static (`static_argnums`)"
 PRINT = "`print(x)` shows shape and dtype while tracing; return the array to see its value"
 _STORE = "a store into a real array"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
+_TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
     "max": "use `np.maximum(a, b)`, or `np.max(x)` for all elements",
     "min": "use `np.minimum(a, b)`, or `np.min(x)` for all elements",
@@ -211,7 +212,7 @@ def _conversion(node: ast.AST) -> _Finding | None:
     if isinstance(node, ast.JoinedStr):
         return "formatting", node, PRINT
     if isinstance(node, ast.Subscript):
-        return "an index", node, f"use Python integers or slices, or {STATIC}"
+        return "an index", node, f"{_TRACED_INDEX}; or {STATIC}"
     return None
 
 

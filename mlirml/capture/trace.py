@@ -17,6 +17,7 @@ from mlirml.capture import picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.frames import at_user_line, function_location, user_location
+from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
@@ -125,6 +126,7 @@ class Trace:
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
+                note_range(self, ufunc, operands, result._cell.value)
             return result
 
     def _as_integer(self, x: Any) -> Any:

@@ -11,6 +11,7 @@ import mlirml as ml
 from tests.oracle import TARGETS, check
 
 X = np.arange(24.0).reshape(6, 4)
+X_ROW = np.arange(3.0)
 PLACES = np.array([[0, 1, 1], [2, 1, 5], [-1, -1, 3]])
 
 
@@ -54,6 +55,25 @@ def test_the_variable_of_a_loop_needs_no_check_where_it_is_in_bounds() -> None:
         assert ("cf.assert" in total(lower, upper).ir("capture", X)) == checked
         if not checked:
             assert total(lower, upper)(X) == sum(X[k, 0] for k in range(lower, upper))
+
+
+def test_what_is_computed_from_the_variable_of_a_loop_has_limits_too() -> None:
+    def body(k: Any, y: Any) -> Any:
+        y[k] = y[k - 1] + y[(k + 5) % 6, 0] + np.asarray(X_ROW)[-(k // 2)] + y[2 * k - 8, 1]
+        return y
+
+    def f(x: Any) -> Any:
+        return ml.fori_loop(1, 6, body, x.copy())
+
+    compiled = ml.compile(f)
+    assert "cf.assert" not in compiled.ir("capture", X)
+    expected = X.copy()
+    for k in range(1, 6):
+        body(k, expected)
+    assert (compiled(X) == expected).all()
+    outside = ml.compile(lambda x: ml.fori_loop(1, 6, lambda k, s: s + x[k - 8, 0], 0.0))
+    with pytest.raises(ml.IndexOutOfBoundsError):
+        outside(X)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -52,8 +52,8 @@ def test_an_argument_as_index_of_a_list() -> None:
             |
          29 |     return [x, -x][i]
             |            ^^^^^^^^^^
-           = help: use Python integers or slices, or make the argument static (`static_argnums`)
-        """,
+           = help: index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list; or make the argument static (`static_argnums`)
+        """,  # noqa: E501
     )
 
 
