@@ -47,6 +47,7 @@ HEAVY = (
     "jax",
     "rich",
     "networkx",
+    "opt_einsum",
     "triton",
     "cuda",
     "wgpu",

@@ -39,10 +39,6 @@ def added_at(x: Any) -> Any:
     return x
 
 
-def rounded(x: Any) -> Any:
-    return np.round(x, 2)
-
-
 def test_fft() -> None:
     check_error(
         lambda: ml.compile(spectrum)(np.ones((3, 3))),
@@ -137,19 +133,5 @@ def test_at() -> None:
          38 |     np.negative.at(x, 0)
             |     ^^^^^^^^^^^^^^^^^^^^
            = help: call it outside, and pass its result as an argument
-        """,
-    )
-
-
-def test_round_to_decimals() -> None:
-    check_error(
-        lambda: ml.compile(rounded)(np.ones((3, 3))),
-        """
-        mlirml.DTypeError: round: only decimals=0 is compiled
-          --> test_unsupported_function.py:43:12 (rounded)
-            |
-         43 |     return np.round(x, 2)
-            |            ^^^^^^^^^^^^^^
-           = help: scale first: `np.rint(x * 10**d) / 10**d`
         """,
     )

@@ -518,6 +518,10 @@ def _einsum(draw: Draw) -> Iterator[Arguments]:
         yield (text, *(draw.array(*shape) for shape in shapes)), {}
     if draw.thorough:
         yield ("ij,jk,kl->il", draw.array(3, 4), draw.array(4, 5), draw.array(5, 2)), {"optimize": False}
+        yield ("ij,jk,kl", draw.array(3, 4), draw.array(4, 5), draw.array(5, 2)), {"optimize": "optimal"}
+        yield ("ij,jk->ik", draw.array(3, 4), draw.array(4, 5)), {"dtype": np.float64}
+        yield (draw.array(3, 4), [0, 1], draw.array(4, 5), [1, 27], [27, 0]), {}
+        yield (draw.array(3, 4, 4), [Ellipsis, 1, 1]), {}
 
 
 VIEWS: dict[str, list[tuple[Any, ...]]] = {

@@ -15,7 +15,7 @@ from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.complex_contractions import contract_parts
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
-from mlirml.errors import ShapeError
+from mlirml.errors import DTypeError, ShapeError
 
 _BOOL = np.dtype(np.bool_)
 _MULTIPLY = ew.by_kind(biu="arith.muli", f="arith.mulf")
@@ -247,11 +247,18 @@ def _parse(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str
 
 
 @operation("contraction", np.einsum, dtypes=ALL, arrays=0, tolerance=8)
-def einsum(b: Builder, subscripts: str, *operands: Operand, optimize: Any = True) -> Value:
-    """Einstein summation, ellipsis and repeated letters included; the order of contraction is NumPy's `einsum_path`."""
+def einsum(
+    b: Builder, subscripts: Any, *operands: Any, out: None = None, dtype: Any = None, optimize: Any = True
+) -> Value:
+    """Einstein summation, ellipsis and repeated letters included, in the order that opt_einsum finds."""
     if not isinstance(subscripts, str):
-        raise ShapeError("einsum: the first argument must be the subscripts, such as 'ij,jk->ik'")
-    terms, out = _parse(subscripts, operands)
+        subscripts, operands = _from_lists((subscripts, *operands))
+    terms, final = _parse(subscripts, operands)
+    if dtype is not None:
+        for operand in operands:
+            if not np.can_cast(operand.dtype, as_dtype(dtype), "same_kind"):
+                raise DTypeError(f"einsum: {operand} cannot be cast to {as_dtype(dtype)}")
+        operands = tuple(b.cast(as_value(b, o), as_dtype(dtype)) for o in operands)
     values, accumulate, result = _prepared(b, operands)
     sizes: dict[str, int] = {}
     for term, value in zip(terms, values):
@@ -260,30 +267,25 @@ def einsum(b: Builder, subscripts: str, *operands: Operand, optimize: Any = True
                 raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
             sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
     pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
-    for group in _path(subscripts, operands)[:-1] if len(pairs) > 2 else []:
-        chosen = [pairs[i] for i in group]
+    for group in _path(pairs, final, optimize) if len(pairs) > 2 else []:
+        chosen = [pairs[i] for i in sorted(group)]
         pairs = [p for i, p in enumerate(pairs) if i not in group]
-        if len(chosen) == 2:
-            rest = out + "".join(m for _, m in pairs)
-            kept = "".join(dict.fromkeys(c for c in chosen[0][1] + chosen[1][1] if c in rest))
-            pairs.append((einsum_pair(b, *chosen[0], *chosen[1], kept, accumulate), kept))
-        else:
-            pairs += chosen
-    while len(pairs) > 2:
-        first, second, *pairs = pairs
-        rest = out + "".join(m for _, m in pairs)
-        kept = "".join(dict.fromkeys(c for c in first[1] + second[1] if c in rest))
-        pairs.append((einsum_pair(b, *first, *second, kept, accumulate), kept))
+        while len(chosen) > 1 and pairs + chosen[2:]:  # what is left at the end is contracted into the result itself
+            first, second, *chosen = chosen
+            wanted = final + "".join(m for _, m in pairs + chosen)
+            kept = "".join(dict.fromkeys(c for c in first[1] + second[1] if c in wanted))
+            chosen.insert(0, (einsum_pair(b, *first, *second, kept, accumulate), kept))
+        pairs += chosen
     if len(pairs) == 2:
         (x, x_map), (y, y_map) = pairs
-        present = "".join(c for c in out if c in x_map + y_map)
+        present = "".join(c for c in final if c in x_map + y_map)
         value, letters = einsum_pair(b, x, x_map, y, y_map, present, accumulate), present
     else:
-        value, letters = _summed(b, *pairs[0], set(out))
-        value = b.transpose(value, [letters.index(c) for c in out if c in letters])
-        letters = "".join(c for c in out if c in letters)
-    value = b.reshape(value, tuple(sizes[c] if c in letters else 1 for c in out))
-    return _finished(b, b.broadcast(value, tuple(sizes[c] for c in out), value.dtype), result)
+        value, letters = _summed(b, *pairs[0], set(final))
+        value = b.transpose(value, [letters.index(c) for c in final if c in letters])
+        letters = "".join(c for c in final if c in letters)
+    value = b.reshape(value, tuple(sizes[c] if c in letters else 1 for c in final))
+    return _finished(b, b.broadcast(value, tuple(sizes[c] for c in final), value.dtype), result)
 
 
 def _without_units(b: Builder, value: Value, term: str, sizes: dict[str, int]) -> tuple[Value, str]:
@@ -292,10 +294,29 @@ def _without_units(b: Builder, value: Value, term: str, sizes: dict[str, int]) -
     return b.reshape(value, tuple(value.shape[i] for i in kept)), "".join(term[i] for i in kept)
 
 
-def _path(subscripts: str, operands: Sequence[Operand]) -> list[tuple[int, ...]]:
-    shapes = [np.broadcast_to(np.float32(0), o.shape) for o in operands]
-    path: list[tuple[int, ...]] = np.einsum_path(subscripts, *shapes, optimize="greedy")[0][1:]
-    return path
+def _path(pairs: Sequence[tuple[Value, str]], final: str, optimize: Any) -> list[tuple[int, ...]]:
+    """Which operands to contract, one step after the other; what a step gives stands last."""
+    if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
+        return list(optimize[1:])
+    if optimize is False:
+        return [(0, 1 if i == 0 else len(pairs) - 1 - i) for i in range(len(pairs) - 1)]
+    import opt_einsum
+
+    text = ",".join(letters for _, letters in pairs) + "->" + final
+    how = "auto" if optimize in (True, None) else optimize
+    path = opt_einsum.contract_path(text, *(v.shape for v, _ in pairs), shapes=True, optimize=how)[0]
+    return [tuple(step) for step in path]
+
+
+def _from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """`einsum(x, [0, 1], y, [1, 2], [0, 2])` in letters."""
+    lists = [x for x in arguments if isinstance(x, (list, tuple))]
+    if len(lists) not in (len(arguments) // 2, (len(arguments) + 1) // 2) or isinstance(arguments[0], (list, tuple)):
+        raise ShapeError("einsum: the first argument must be the subscripts, such as 'ij,jk->ik'")
+    terms = ["".join("..." if i is Ellipsis else chr(65 + i // 26 * 32 + i % 26) for i in group) for group in lists]
+    count = len(arguments) // 2
+    text = ",".join(terms[:count]) + ("->" + terms[count] if len(arguments) % 2 else "")
+    return text, tuple(arguments[: 2 * count : 2])
 
 
 @operation("contraction", np.dot, dtypes=ALL, arrays=2, methods=("dot",), tolerance=8)
