@@ -135,6 +135,7 @@ def check_values(b: Builder, values: Value, size: int, axis: int) -> None:
         return block.op(f"arith.addi {value}, {constant(block, shift, wide)}", kind) if shift else value
 
     if values.shape:
+        values = b.reshape(values, (values.size,))
         largest = b.reduce(
             values,
             range(len(values.shape)),
