@@ -204,19 +204,30 @@ class _Carry:
 
     def replace(self, new: Any) -> None:
         """Take what the body gave back; its kinds are checked as in compiled code."""
+        leaves, tree = flatten(new)
+        if tree != self._treedef or not all(map(_is_of_kind, leaves, self._kinds)):
+            self._check(leaves, tree)
+        self._leaves = [
+            leaf if leaf is before else _converted(leaf, kind)
+            for leaf, before, kind in zip(leaves, self._leaves, self._kinds)
+        ]
+
+    def _check(self, leaves: list[Any], tree: TreeDef) -> None:
         from mlirml.capture.carry import check_carry, check_structure, kind_of
         from mlirml.capture.trace import at_function
 
         with at_function(self._body):
-            leaves, tree = flatten(new)
             what = "the body returns a carry of another structure"
             check_structure(self._name, what, tree, self._treedef, "carry")
             found = [kind_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
             self._kinds = check_carry(self._name, list(zip(self._paths, self._kinds, found)))
-        old = self._leaves
-        self._leaves = [
-            before if leaf is before else _converted(leaf, kind) for leaf, before, kind in zip(leaves, old, self._kinds)
-        ]
+
+
+def _is_of_kind(leaf: Any, kind: Kind) -> bool:
+    """Whether a leaf is plainly of the kind that the carry has."""
+    if type(leaf) is np.ndarray or isinstance(leaf, np.generic):
+        return not kind.weak and leaf.dtype == kind.dtype and leaf.shape == kind.shape
+    return False
 
 
 def _converted(leaf: Any, kind: Kind) -> Any:

@@ -140,18 +140,19 @@ def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
 
 
 def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
-    """Whether a value may lie in the buffer of another block argument than `target`, or in a part of one."""
-    start, whole, op = value, True, defining_op(value)
+    """Whether a value may lie in the buffer of another block argument than `target`, or in a part of some buffer.
+
+    Folding may show later that such a part is one of an argument.
+    """
+    op = defining_op(value)
     while op is not None:
         if op.name in _VIEWS:
-            start, whole = op.operands[0], False
-        else:
-            grown = grows_from(op, start)
-            if grown is None:
-                return False
-            start = grown
-        op = defining_op(start)
-    return start != target or not whole
+            return True
+        grown = grows_from(op, value)
+        if grown is None:
+            return False
+        value, op = grown, defining_op(grown)
+    return value != target
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
