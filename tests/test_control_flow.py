@@ -224,3 +224,40 @@ def test_complex_numbers() -> None:
     z = np.linspace(-1, 1, 5) + 1j * np.linspace(0.2, -0.4, 5)
     check(julia, np.complex128(-0.4 + 0.6j), z)
     check(julia, np.complex64(1.4 + 0.6j), z.astype(np.complex64))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_parallel_loops_in_a_loop(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(u: Any, v: Any) -> Any:
+        return ml.fori_loop(0, 3, lambda i, c: (np.cos(c[1]) + np.mean(c[0], axis=0), np.sin(c[0]) * i), (u, v))
+
+    monkeypatch.setattr(ml.config, "threads", threads)
+    u = np.sin(np.arange(180_000.0)).reshape(300, 600)
+    text = str(ml.compile(f).ir("schedule", u, u))
+    assert "mlirml.parallel_for" in text and text.count("memref.copy") == text.count("memref.alloc") == 0
+    same(ml.compile(f)(u, u + 1), f(u, u + 1))
+
+
+def test_a_long_loop_costs_no_memory() -> None:
+    import tracemalloc
+
+    def f(x: Any, n: Any) -> Any:
+        step = lambda c: (ml.cond(c[1] % 2 == 0, lambda a: a * 2, lambda a: a / 2, c[0]), c[1] + 1)  # noqa: E731
+        return ml.while_loop(lambda c: c[1] < n, step, (x, 0))
+
+    compiled = ml.compile(f)
+    compiled(np.ones(4), 3)
+    tracemalloc.start()
+    for _ in range(2000):
+        compiled(np.ones(4), 3)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 10_000
+    assert compiled(np.ones(4), 1_000_000)[1] == 1_000_000
+
+
+def test_a_position_out_of_bounds_in_a_loop() -> None:
+    sums = ml.compile(lambda x, n: ml.fori_loop(0, n, lambda i, c: c + x[i], 0.0))
+    assert sums(np.arange(4.0), 4) == 6
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 4"):
+        sums(np.arange(4.0), 5)
