@@ -138,7 +138,7 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
                 strides[position] += stride
             else:
                 offset += stride * linear(expression, stride, strides)
-        accesses.append(Access(operand, offset, tuple(strides), element_bytes(operand.type.element_type)))
+        accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
     kinds = implied_kinds(maps[-1], rank)
     if "iterator_types" in op.attributes:
         kinds = tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"])
@@ -166,6 +166,23 @@ def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
         factor = expression.rhs.value
         return int(factor) * linear(expression.lhs, stride * factor, strides)
     raise NoMatch(f"the indexing map has the expression {expression}, which is not linear")
+
+
+def whole(operand: mlir.Value) -> mlir.Value:
+    """The memref that one is a reshape of: seen as flat arrays they are the same."""
+    op = defining_op(operand)
+    while op is not None and op.name in ("memref.expand_shape", "memref.collapse_shape"):
+        source = op.operands[0]
+        if not (is_contiguous(source.type) and is_contiguous(operand.type)):
+            break
+        operand = source
+        op = defining_op(operand)
+    return operand
+
+
+def is_contiguous(kind: mlir.Type) -> bool:
+    """Whether a memref lies in memory in the order of its indices, from its first element on."""
+    return isinstance(kind.layout, mlir.AffineMapAttr) and kind.rank > 0
 
 
 def root(value: mlir.Value) -> mlir.Value:

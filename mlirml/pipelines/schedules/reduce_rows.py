@@ -17,7 +17,7 @@ from mlirml.pipelines.schedules.frame import Cursor
 from mlirml.pipelines.schedules.reducers import corrected, is_nan, two_sum
 from mlirml.pipelines.schedules.reduction_task import Reduction, parallel_rank, start
 
-BLOCK = 1024
+BLOCK = 2048
 """Elements that one set of accumulators sums up."""
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 """Rows shorter than this are read in the order of memory, in blocks of rows of this size."""

@@ -107,8 +107,12 @@ def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
     last = None
     for use in out.uses:
         user = use.owner.operation
-        if user.block != op.block or any(isinstance(r.type, mlir.MemRefType) for r in user.results):
+        if user.block != op.block:
             return None
+        if any(isinstance(r.type, mlir.MemRefType) for r in user.results):
+            if user.is_before_in_block(op):
+                return None
+            continue
         if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
             last = user
     return last if last is not None and last.name == "linalg.fill" else None
