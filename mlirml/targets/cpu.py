@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
-    "mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,mlirml-widen-bools,"
+    "mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
+    "mlirml-elide-copies,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,"
     "mlirml-outline-parallel,mlirml-split-function"
@@ -30,7 +31,8 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "fold_contract", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize", "widen_bools",
+    "fold_contract", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize", "elide_copies",
+    "widen_bools",
     "lower_contract", "lower_conv", "lower_loops", "plan_buffers", "outline_parallel", "split_function",
     "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip

@@ -17,11 +17,11 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules import cost
 from mlirml.pipelines.schedules.elementwise import innermost_dim, nested, outer_grain, outer_order
 from mlirml.pipelines.schedules.frame import Cursor, Frame
-from mlirml.pipelines.schedules.nest import Body, Nest
+from mlirml.pipelines.schedules.nest import Body, Nest, element_bytes
 from mlirml.pipelines.schedules.reducers import Reducer, is_nan, not_nan
 
 BLOCK = 1024
-"""Elements of a block."""
+"""The most elements of a block; wide ones make it as many bytes as 1024 of four bytes."""
 
 _BETTER = {
     "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
@@ -169,13 +169,14 @@ class Search:
         frame, size = self.frame, self.nest.sizes[-1]
         outs = [self.nest.out(self.plan.value), self.nest.out(self.plan.place)]
         state = [cursor.load(out) for out in outs]
-        whole = size // BLOCK * BLOCK
+        length = min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
+        whole = size // length * length
         if whole:
             state = emit.for_loop(
                 frame.index(0),
                 frame.index(whole),
-                frame.index(BLOCK),
-                lambda i, carried: self.block(cursor, i, frame.add(i, frame.index(BLOCK)), carried),
+                frame.index(length),
+                lambda i, carried: self.block(cursor, i, frame.add(i, frame.index(length)), carried),
                 state,
             )
         if whole < size:
