@@ -19,9 +19,9 @@ from mlirml.errors import CaptureError
 from tests.oracle import TARGETS, assert_same, cloned
 
 COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
-DTYPES = ["float64", "float32", "int64", "int32", "int8", "uint8", "bool", "float16"]
+DTYPES = ["float64", "float32", "int64", "int32", "int8", "uint8", "bool", "float16", "complex128", "complex64"]
 # Integers up to here, and sums of them, are exact in a float dtype.
-EXACT = {"float16": 2**10, "float32": 2**22, "float64": 2**50}
+EXACT = {"float16": 2**10, "float32": 2**22, "float64": 2**50, "complex64": 2**22, "complex128": 2**50}
 SHAPES = [(), (1,), (3,), (4,), (0,), (3, 4), (4, 3), (1, 4), (3, 1), (2, 3, 4), (2, 1, 3), (5, 17), (70,)]
 BINARY = ["{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "np.where({} > 1, {}, 2)"]
 COMPARISONS = ["{} < {}", "{} >= {}", "{} == {}", "{} != {}", "np.logical_or({}, {})", "np.logical_and({}, {} > 0)"]
@@ -53,6 +53,44 @@ STORES = [
     "{} -= {}[::-1]", "np.copyto({}, {} + 0, 'unsafe')", "np.add({}, 1, out={})", "{}[1:][0] = {}",
     "{}[-1, ..., 1:] = 0",
 ]  # fmt: skip
+REARRANGED = [
+    "np.roll({}, 1)", "np.roll({}, -2, 0)", "np.tile({}, 2)", "np.tile({}, (2, 1))", "np.repeat({}, 2, -1)",
+    "np.pad({}, 1)", "np.pad({}, 2, 'edge')", "np.pad({}, 1, 'reflect')", "np.pad({}, (1, 2), 'wrap')",
+    "np.rot90({})", "np.tril({})", "np.triu({}, 1)", "np.diag({})", "np.trace({})", "np.flipud({})",
+    "np.stack(np.meshgrid({}, {}))", "np.broadcast_arrays({}, {})[0] + 0", "np.kron({}, {})",
+]  # fmt: skip
+SCANS = [
+    "np.cumsum({})", "np.cumsum({}, 0)", "np.cumsum({}, -1)", "np.cumprod(np.sign({}), 0)", "np.diff({}, axis=0)",
+    "np.maximum.accumulate({}, -1)", "np.minimum.accumulate({})", "np.diff({}, 2)",
+]  # fmt: skip
+SORTS = [
+    "np.sort({})", "np.sort({}, 0)", "np.sort({}, None)", "np.argsort({}, kind='stable')",
+    "np.searchsorted(np.sort({}, None), {})", "np.searchsorted(np.sort({}, None), {}, 'right')", "np.median({})",
+    "np.take_along_axis({}, np.argsort({}, -1, kind='stable'), -1)",
+]  # fmt: skip
+INDEXED = [
+    "{}[[1, 0, -1]]", "{}[..., [1, 0]]", "{}[[0, 1], [1, 0]]", "{}[:, [[0, 1], [1, 1]]]", "{}[[0, 1], :, [1, 0]]",
+    "{}[np.array([0, -1]), None]", "np.take({}, [1, 0], axis=0)", "np.take({}, [[0, 1], [2, 0]], axis=-1)",
+    "{}[np.abs({}).astype(np.int64) % 2]", "{}[np.argmax({})]", "{}[..., np.argmin({}, 0)]",
+    "{}[np.array([True, False, True])]",
+    "np.take({}, {}.astype(np.int64), mode='wrap')", "np.take({}, {}.astype(np.int64), 0, mode='clip')",
+]  # fmt: skip
+SCATTERS = [
+    "{}[[0, 1]] = 2", "{}[[1, 0]] += {}", "{}[..., [0]] = {}[..., [1]]", "np.add.at({}, ([0, 0, 1],), 1)",
+    "{}[[0, 1, 0], 0] = {}", "{}[np.abs({}).astype(np.int64) % 2] = 3", "{}[np.argmax({})] = 2",
+    "np.add.at({}, np.abs({}).astype(np.int64) % 2, 1)", "{}[::-1, [1, 0]] -= 1",
+]  # fmt: skip
+CONTROL = [
+    "ml.fori_loop(0, 3, lambda i, x: x + x, {})", "ml.fori_loop(0, 3, lambda i, x: x * {}, {})",
+    "ml.cond(np.sum({}) > 2, lambda x: x + x, lambda x: x * x, {})",
+    "ml.cond(np.any({}), lambda x, y: x, lambda x, y: y, {}, {})",
+    "ml.switch(np.argmin({}), [lambda x: x, lambda x: x + x, lambda x: x * x], {})",
+    "ml.scan(lambda c, x: (c + x, c * x), {}[0], {})[0]", "ml.scan(lambda c, x: (c + x, c * x), {}[0], {})[1]",
+    "ml.scan(lambda c, x: (x, x - c), {}[-1], {}, reverse=True)[1]",
+    "ml.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + s[1]), (0, {}))[1]",
+    "ml.fori_loop(0, {}.shape[0], lambda i, x: x + {}[i], {}[0])",
+    "ml.fori_loop(0, 2, lambda i, x: ml.fori_loop(i, 3, lambda j, y: y + y, x), {})",
+]  # fmt: skip
 KNOWN = [
     "np.arange(4)",
     "np.ones((3, 4))",
@@ -61,7 +99,12 @@ KNOWN = [
     "np.arange(12.0).reshape(3, 4)",
 ]
 OF_ONE = {*UNARY, *SHAPED, "{}[{} > 0] = 1"}
-TEMPLATES = [*BINARY * 3, *COMPARISONS, *UNARY, *SHAPED * 2, *REDUCTIONS, *JOINS, *STORES * 2, *KNOWN]
+VALUES = [
+    *BINARY * 3, *COMPARISONS, *UNARY, *SHAPED * 2, *REDUCTIONS, *JOINS, *KNOWN,
+    *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2,
+]  # fmt: skip
+STATEMENTS = [*STORES, *SCATTERS]
+TEMPLATES = [*VALUES, *STATEMENTS * 2]
 
 
 @dataclass
@@ -80,7 +123,7 @@ class Program:
 
     def function(self) -> Any:
         """The compiled source."""
-        scope: dict[str, Any] = {"np": np, "__name__": "random_program"}
+        scope: dict[str, Any] = {"np": np, "ml": ml, "__name__": "random_program"}
         exec(compile(self.source(), "<random program>", "exec"), scope)
         return scope["program"]
 
@@ -105,10 +148,10 @@ def programs(draw: st.DrawFn) -> Program:
         count = template.count("{}")
         one = [draw(st.sampled_from(names))] * count
         line = template.format(*(one if template in OF_ONE else [draw(st.sampled_from(names)) for _ in one]))
-        longer = Program([*program.lines, line if template in STORES else f"v{number} = {line}"], program.inputs)
+        longer = Program([*program.lines, line if template in STATEMENTS else f"v{number} = {line}"], program.inputs)
         if longer.is_exact():
             program = longer
-            names += [] if template in STORES else [f"v{number}"]
+            names += [] if template in STATEMENTS else [f"v{number}"]
     return program
 
 
@@ -116,6 +159,8 @@ def _input(draw: st.DrawFn) -> Any:
     shape, dtype = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(DTYPES))
     values = np.random.default_rng(draw(st.integers(0, 7))).integers(-3, 4, shape)
     array = np.asarray(values % 4 if dtype == "uint8" else values).astype(dtype)
+    if array.dtype.kind == "c":
+        array = array + 1j * array.dtype.type(draw(st.integers(-2, 2)))
     layout = draw(st.sampled_from(["plain", "plain", "Fortran", "strided", "backwards", "number"]))
     if layout == "number" and shape == () and dtype in ("int64", "float64", "bool"):
         return array.item()
@@ -133,7 +178,9 @@ def _is_exact(value: Any) -> bool:
     limit = EXACT.get(array.dtype.name)
     if limit is None:
         return True
-    return bool(np.all(np.isfinite(array))) and float(np.abs(array).sum(dtype=np.float64)) <= limit
+    if not np.all(np.isfinite(array)) or np.abs(array).sum(dtype=np.float64) > limit:
+        return False
+    return bool(np.all(array * 4 == np.round(array * 4)))  # no roots: the absolute value of a complex number is one
 
 
 @settings(max_examples=COUNT or 150, derandomize=not COUNT, suppress_health_check=list(HealthCheck))

@@ -12,7 +12,7 @@ from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.dtypes import check_integer
 from mlirml.dialects.ops.registry import OpDef
 from mlirml.dialects.ops.scatter import Scatter, Update
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import ShapeError
 
 if TYPE_CHECKING:
     from mlirml.capture.array import Traced
@@ -112,33 +112,19 @@ def apply_at(trace: Trace, record: OpDef, name: str, array: Any, index: Any, val
                 f"{name}: the length that the values need would depend on the data, as the mask does",
                 help="write `x[...] = np.where(mask, x + value, x)` with a value of the shape of x",
             )
-        new = _checked(name, trace.call_function(record.reference, (part, value), {}), array.dtype)
+        new = trace.call_function(record.reference, (part, value), {})
         part._assign(trace.call_function(np.where, (mask, new.astype(array.dtype), part), {}))
         return
     parsed = parse_index(trace, array._shape, index)
     part = array._viewed(*parsed.views)
     if not parsed.arrays:
-        part._assign(_checked(name, trace.call_function(record.reference, (part, value), {}), array.dtype))
+        part._assign(trace.call_function(record.reference, (part, value), {}))
         return
     operand = trace.lift(trace.array(value) if isinstance(value, (list, tuple)) else value)
 
     def update(b: Any, old: Value, new: Operand) -> Value:
         result: Value = record.build(b, old, new)
-        _check_cast(name, result.dtype, old.dtype)
-        stored: Value = b.cast(result, old.dtype)
+        stored: Value = b.cast(result, old.dtype)  # to any dtype, as in NumPy
         return stored
 
     write(part, parsed, operand, record.name, update)
-
-
-def _checked(name: str, result: Traced, dtype: np.dtype) -> Traced:
-    _check_cast(name, result.dtype, dtype)
-    return result
-
-
-def _check_cast(name: str, given: np.dtype, dtype: np.dtype) -> None:
-    if not np.can_cast(given, dtype, "same_kind"):
-        raise DTypeError(
-            f"{name}: cannot store {given} into an array of {dtype}",
-            help=f"convert the values with `.astype(np.{dtype.name})`",
-        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.ops.positions import INT64, Positions, checked_mode, positions
-from mlirml.dialects.ops.reductions import as_value, normalized_axes
+from mlirml.dialects.ops.reductions import as_value, normalized_axes, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import DTypeError, InvalidIndexError, ShapeError
 
@@ -70,6 +70,7 @@ def take(
     if axis is None:
         base, place = b.reshape(base, (base.size,)), 0
     else:
+        base = with_axis(b, base)
         (place,) = normalized_axes("take", base.shape, axis)
     found = positions(b, values, base.shape[place], place, checked_mode("take", mode))
     return gather(b, base, [place], [found], place)

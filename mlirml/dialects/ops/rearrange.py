@@ -13,7 +13,7 @@ from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.joins import concat
-from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
+from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
@@ -141,6 +141,7 @@ def repeat(b: Builder, a: Operand, repeats: Any, axis: Any = None) -> Value:
         raise DTypeError(f"repeat: repeats must be integers, one or one for each element, got {repeats!r}")
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
+    value = with_axis(b, value)
     (place,) = normalized_axes("repeat", value.shape, axis)
     n = value.shape[place]
     if (counts < 0).any():

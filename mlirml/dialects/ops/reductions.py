@@ -49,6 +49,11 @@ def as_value(b: Builder, a: Operand) -> Value:
     return a if isinstance(a, Value) else b.filled((), a.dtype, a.value)
 
 
+def with_axis(b: Builder, value: Value) -> Value:
+    """A 0-d array as one of one element, which is how some functions of NumPy see it where an axis is given."""
+    return value if value.shape else b.reshape(value, (1,))
+
+
 def _restored(b: Builder, value: Value, shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> Value:
     if not keepdims:
         return value

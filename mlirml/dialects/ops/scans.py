@@ -17,7 +17,7 @@ import numpy as np
 from mlirml.dialects.build import LOC, Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import as_dtype, mlir_name, short_name, tensor_type
 from mlirml.dialects.ops import elementwise as ew
-from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_dtype
+from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_dtype, with_axis
 from mlirml.dialects.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_SCAN, OpDef, composed, define, operation
 from mlirml.errors import DTypeError, ShapeError
 
@@ -149,8 +149,9 @@ def _along(name: str, b: Builder, a: Operand, axis: Any) -> tuple[Value, int]:
     value = as_value(b, a)
     if axis is None:
         return b.reshape(value, (value.size,)), 0
-    if not value.shape:
+    if not value.shape and not name.startswith("cum"):
         raise ShapeError(f"{name}: a 0-d array has no axis {axis}")
+    value = with_axis(b, value)
     return value, normalized_axes(name, value.shape, axis)[0]
 
 
