@@ -28,9 +28,7 @@ def rot90(xp: Any, m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
         return m[...]
     if turns == 2:
         return xp.flip(xp.flip(m, first), second)
-    if turns == 1:
-        return xp.swapaxes(xp.flip(m, second), first, second)
-    return xp.flip(xp.swapaxes(m, first, second), second)
+    return xp.flip(xp.swapaxes(m, first, second), first if turns == 1 else second)
 
 
 @composed("view", np.flipud, dtypes=ALL)

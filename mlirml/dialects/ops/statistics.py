@@ -396,10 +396,11 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
         raise ShapeError("histogram: the edges of the bins would depend on the data", help="give `range=(low, high)`")
     dtype = np.dtype(np.uint8) if a.dtype == np.bool_ else a.dtype
     edges = np.histogram_bin_edges(np.zeros(1, dtype), bins, range)
-    ordered, places = xp.sort(a.astype(dtype)), xp.asarray(edges)
-    below = xp.searchsorted(ordered, places[:-1], side="left")
-    last = xp.searchsorted(ordered, places[-1:], side="right")
-    counts = xp.diff(xp.concatenate([below, last]))
+    values, places, last = a.astype(dtype), xp.asarray(edges), edges.size - 1
+    bin_ = xp.searchsorted(places, values, side="right") - 1
+    bin_ = xp.where(values == places[-1], last - 1, bin_)  # the last bin has both its edges
+    bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted behind the others
+    counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
     if density:
         return counts / xp.diff(places) / xp.sum(counts), places
     return counts, places
