@@ -16,17 +16,20 @@ from mlirml.dialects.ops.joins import concat
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.dialects.ops.views import integers
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, ShapeError, TracedBoolError, UnsupportedSyntaxError
 
 
 def known(name: str, what: str, value: Any) -> np.ndarray:
     """Numbers that decide a shape, as an array; an error for what is known only when the program runs."""
-    if isinstance(value, Value):
-        raise ShapeError(
-            f"{name}: {what} must be known when the function is traced, not {value}",
-            help="pass Python integers, and list the argument in `static_argnums`",
-        )
-    return np.asarray(value.value if isinstance(value, Scalar) else value)
+    try:
+        if not isinstance(value, Value):
+            return np.asarray(value.value if isinstance(value, Scalar) else value)
+    except TracedBoolError:
+        pass
+    raise ShapeError(
+        f"{name}: {what} must be known when the function is traced",
+        help="pass Python integers, and list the argument in `static_argnums`",
+    )
 
 
 def taken(b: Builder, value: Value, tables: Sequence[np.ndarray | None]) -> Value:
@@ -177,11 +180,14 @@ def pad(
         pad_width = [np.broadcast_to(pairs.get(i, 0), 2).tolist() for i in range(rank)]
     if not rank:
         return value
-    widths = [integers("pad", "widths", p) for p in _per_axis("pad_width", known("pad", "pad_width", pad_width), rank)]
+    given = known("pad", "pad_width", pad_width).tolist()
+    widths = [integers("pad", "widths", p) for p in _per_axis("pad_width", given, rank)]
     if any(w < 0 for pair in widths for w in pair):
         raise ShapeError(f"pad: widths cannot be negative, got {pad_width!r}")
     if mode not in ("constant", "empty", *_TABLES):
-        raise UnsupportedSyntaxError(f"pad: mode {mode!r} is not compiled", help=f"compiled are constant, {_TABLES}")
+        raise UnsupportedSyntaxError(
+            f"pad: mode {mode!r} is not compiled", help=f"compiled are {', '.join(('constant', *_TABLES))}"
+        )
     if reflect_type != "even":
         raise UnsupportedSyntaxError(f"pad: reflect_type {reflect_type!r} is not compiled", help="compiled is 'even'")
     shape = [n + sum(pair) for n, pair in zip(value.shape, widths)]

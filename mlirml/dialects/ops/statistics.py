@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.dialects.ops.rearrange import known
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
@@ -125,7 +126,7 @@ def quantile(
     weights: None = None,
 ) -> Any:
     """The elements below which the shares q, known when tracing, of all elements lie; NaN if there is one."""
-    shares = np.asarray(q)
+    shares = known("quantile", "q", q)
     if not ((shares >= 0) & (shares <= 1)).all():
         raise ShapeError("quantile: quantiles lie between 0 and 1")
     return _quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
@@ -145,7 +146,7 @@ def percentile(
     weights: None = None,
 ) -> Any:
     """`quantile` with shares from 0 to 100."""
-    shares = np.asarray(q)
+    shares = known("percentile", "q", q)
     if not ((shares >= 0) & (shares <= 100)).all():
         raise ShapeError("percentile: percentiles lie between 0 and 100")
     dtype = xp.asarray(a).dtype
@@ -374,7 +375,7 @@ def corrcoef(xp: Any, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any 
 @composed("statistics", np.digitize, dtypes=_BUT_BF16, gaps=NO_ORDER)
 def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
     """The number of the bin of each element; the edges are known when tracing and go up or down."""
-    x, edges = xp.asarray(x), np.asarray(bins)
+    x, edges = xp.asarray(x), known("digitize", "bins", bins)
     _refuse_bfloat16("digitize", x)
     side = "left" if right else "right"
     steps = np.diff(edges)
