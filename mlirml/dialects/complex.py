@@ -77,7 +77,7 @@ class ComplexBuilder(Builder):
                 return ComplexValue.of(re, im)
         return self.from_boundary(self.hidden_argument(array, (*array.shape, 2), part_dtype(array.dtype)))
 
-    def from_boundary(self, memory: Value) -> Value:
+    def from_boundary(self, memory: Value) -> ComplexValue:
         """A complex value that lies in memory."""
         rank = len(memory.shape) - 1
         sizes, steps = [*memory.shape[:-1], 1], [1] * (rank + 1)
@@ -85,6 +85,14 @@ class ComplexBuilder(Builder):
             super(ComplexBuilder, self).extract_slice(memory, [0] * rank + [i], sizes, steps, (rank,)) for i in (0, 1)
         )
         return replace(ComplexValue.of(re, im), memory=memory)
+
+    def with_part(self, value: ComplexValue, number: int, new: Value) -> ComplexValue:
+        """The value with other real (0) or imaginary (1) parts; what lies in memory stays there."""
+        if value.memory is None or value.size == 0:
+            return ComplexValue.of(new, value.im) if number == 0 else ComplexValue.of(value.re, new)
+        rank = len(value.shape)
+        place, sizes = [0] * rank + [number], [*value.shape, 1]
+        return self.from_boundary(super().insert_slice(new, value.memory, place, sizes, [1] * (rank + 1)))
 
     def at_boundary(self, value: Value) -> Value:
         """A result as it lies in memory."""
@@ -153,9 +161,30 @@ class ComplexBuilder(Builder):
     ) -> Value:
         if not isinstance(into, ComplexValue):
             return super().insert_slice(source, into, offsets, sizes, strides)
-        parts = zip(parts_of(self.cast(source, into.dtype)), parts_of(into), strict=True)
+        source = self.cast(source, into.dtype)
+        if into.memory is not None:
+            return self._insert_in_memory(source, into.memory, offsets, sizes, strides)
+        parts = zip(parts_of(source), parts_of(into), strict=True)
         re, im = (super(ComplexBuilder, self).insert_slice(s, t, offsets, sizes, strides) for s, t in parts)
         return ComplexValue.of(re, im)
+
+    def _insert_in_memory(
+        self,
+        source: Value,
+        memory: Value,
+        offsets: Sequence[int | str],
+        sizes: Sequence[int],
+        strides: Sequence[int],
+    ) -> Value:
+        """Store where the target lies: all of a source that lies in memory too, or one part after the other."""
+        assert isinstance(source, ComplexValue)
+        steps = [*strides, 1]
+        if source.memory is not None:
+            stored = super().insert_slice(source.memory, memory, [*offsets, 0], [*sizes, 2], steps)
+            return self.from_boundary(stored)
+        for number, part in enumerate(parts_of(source)):
+            memory = super().insert_slice(part, memory, [*offsets, number], [*sizes, 1], steps)
+        return self.from_boundary(memory)
 
     def gather(self, value: Value, shape: tuple[int, ...], index: Callable[[Body, list[str]], list[str]]) -> Value:
         if not isinstance(value, ComplexValue):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Region, Value
-from mlirml.dialects.complex import ComplexValue
+from mlirml.dialects.complex import ComplexBuilder, ComplexValue
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -204,8 +204,8 @@ class Part(ViewOp):
         return base.re if self.name == "real" else base.im
 
     def backward(self, b: Builder, base: Value, new: Value) -> Value:
-        assert isinstance(base, ComplexValue)
-        return ComplexValue.of(new, base.im) if self.name == "real" else ComplexValue.of(base.re, new)
+        assert isinstance(b, ComplexBuilder) and isinstance(base, ComplexValue)
+        return b.with_part(base, int(self.name == "imag"), new)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         part: np.ndarray = getattr(array, self.name)
