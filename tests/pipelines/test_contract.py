@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mlirml.dialects.dtypes import bfloat16, mlir_name, tensor_type
 from mlirml.ir import operations, parse
@@ -23,13 +25,14 @@ WIDTHS = {512: 32, 256: 16, 128: 16}
 
 @cache
 def pipeline(options: str) -> Pipeline:
-    """The CPU pipeline with these options for the two passes."""
+    """The CPU pipeline with these options for the two passes; a kernel is for the first of them."""
     text = str(cpu_target().pipeline)
     passes = {schedule_contract.ScheduleContractPass.name: "mlirml-bufferize"}
     passes[lower_contract.LowerContractPass.name] = "mlirml-lower-loops"
     for name, following in passes.items():
         text = re.sub(rf"{name}({{[^}}]*}})?,", "", text)
-        text = text.replace(following, f"{name}{{{options}}},{following}", 1)
+        chosen = re.sub(r" kernel=\w+", "", options) if following == "mlirml-lower-loops" else options
+        text = text.replace(following, f"{name}{{{chosen}}},{following}", 1)
     return parse_pipeline(text)
 
 
@@ -135,6 +138,39 @@ def test_register_tiles_of_every_width(kernel: str, bits: int, dtype: str) -> No
     contract("mk,kn->mn", "37 41 53", dtype, passes=options(bits), schedule=f'{{kernel = "{kernel}"}}', kernel=kernel)
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("m", [1, 11, 13, 25])
+@pytest.mark.parametrize("n", [1, 47, 49])
+def test_packed_tiles_end_anywhere(bits: int, m: int, n: int) -> None:
+    contract("mk,kn->mn", f"{m} 33 {n}", passes=options(bits), schedule='{kernel = "packed"}', kernel="packed")
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    spec=st.sampled_from(MATMULS),
+    sizes=st.tuples(st.integers(1, 80), st.integers(1, 90), st.integers(1, 120)),
+    kernel=st.sampled_from(["packed", "direct", ""]),
+    bits=st.sampled_from(list(WIDTHS)),
+    accumulate=st.booleans(),
+)
+def test_any_sizes(spec: str, sizes: tuple[int, int, int], kernel: str, bits: int, accumulate: bool) -> None:
+    passes = f"{options(bits)} kernel={kernel}" if kernel else options(bits)
+    contract(spec, " ".join(map(str, sizes)), passes=passes, accumulate=accumulate)
+
+
+def test_long_sums_are_cut_into_blocks() -> None:
+    for schedule in ('{kernel = "packed"}', '{kernel = "packed", kc = 500}', '{kernel = "packed", kc = 96, mc = 16}'):
+        contract("mk,kn->mn", "30 1700 50", schedule=schedule, kernel="packed")
+
+
+def test_negative_zeros_add_up_as_in_numpy() -> None:
+    a, b = np.full((40, 40), -0.0, np.float32), np.ones((40, 40), np.float32)
+    for kernel in ("packed", "direct"):
+        text = module_text("mk,kn->mn", a, b, a, schedule=f'{{kernel = "{kernel}"}}')
+        out = run(text, [a, b], a, options(), kernel)
+        np.testing.assert_array_equal(np.signbit(out), np.signbit(a @ b))
+
+
 @pytest.mark.parametrize("m", [1, 2, 3, 13, 64])
 @pytest.mark.parametrize("k", [1, 2, 17, 100])
 @pytest.mark.parametrize("n", [1, 2, 3, 16, 31])
@@ -187,7 +223,7 @@ def test_vectors(spec: str, sizes: str, dtype: str) -> None:
     contract(spec, sizes, dtype, accumulate=True)
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 6, 8])
 def test_few_rows_keep_sums_along_k(m: int) -> None:
     contract("mk,nk->mn", f"{m} 70 37", kernel="dot")
     contract("nk,mk->nm", f"37 70 {m}", kernel="dot")

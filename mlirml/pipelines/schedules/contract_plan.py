@@ -11,7 +11,7 @@ from mlirml.pipelines.schedules.contract import Operand, Problem
 
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
 KERNELS = ("packed", "direct", "dot", "stream", "loops")
-FEW = 4
+FEW = 8
 """The most rows or columns that the dot kernel keeps at hand."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
@@ -185,9 +185,11 @@ def plan_dot(problem: Problem, machine: Machine) -> Schedule:
     few, many = sorted((problem.m.size, problem.n.size))
     lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
     rows = max(1, min(many, (lanes if problem.k_size <= 512 else 4) // few))
-    rows = max(1, min(rows, (machine.vector_registers - few - 1) // few))
+    # Vectors of more than four few rows are read again for every round: only sums stay in registers.
+    registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
+    rows = max(1, min(rows if few <= 4 else many, registers // few))
     steps = max(1, problem.k_size // lanes)
-    unroll = max(1, min(8 // (rows * few), steps, (machine.vector_registers - few - 1) // (rows * few)))
+    unroll = max(1, min(8 // (rows * few), steps, registers // (rows * few)))
     schedule = Schedule("dot", lanes, mr=rows, unroll=unroll)
     return split(problem, machine, schedule, {"rows": many // rows})
 
