@@ -201,7 +201,7 @@ def _block_flops(length: int, width: int) -> float:
 
 def _matmul(*sizes: int) -> Workload:
     name = f"matmul{sizes[0]}" if len(set(sizes)) == 1 else f"matmul{'x'.join(map(str, sizes))}"
-    return Workload(name, matmul, _two_matrices, sizes, (33, 17, 40), "flop", _matmul_flops)
+    return Workload(name, matmul, _two_matrices, sizes, (7, 5, 9), "flop", _matmul_flops)
 
 
 _ALL = (
