@@ -87,3 +87,22 @@ def test_stores_into_a_result() -> None:
 
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     assert ml.compile(f)(x).tolist() == [[7, 3], [5, 7]]
+
+
+def test_in_a_loop_and_in_branches() -> None:
+    def layers(x: Any, p: Parameters) -> Any:
+        return ml.fori_loop(0, 3, lambda i, y: F.relu(F.conv2d(y, p["conv"], p["bias"], padding=1)) + y, x)
+
+    def pooled(deep: Any, x: Any, p: Parameters) -> Any:
+        y = layers(x, p)
+        return ml.cond(
+            deep, lambda y: F.max_pool2d(F.conv2d(y, p["conv"]), 2), lambda y: F.avg_pool2d(y[..., 2:, 2:], 2), y
+        )
+
+    x, p = np.random.default_rng(5).standard_normal((1, 8, 8, 20)), parameters({"conv": (8, 8, 3, 3), "bias": (8,)})
+    y = x
+    for _ in range(3):
+        y = F.relu(F.conv2d(y, p["conv"], p["bias"], padding=1)) + y
+    compiled = ml.compile(pooled)
+    np.testing.assert_allclose(compiled(np.True_, x, p), F.max_pool2d(F.conv2d(y, p["conv"]), 2), atol=1e-13)
+    np.testing.assert_allclose(compiled(np.False_, x, p), F.avg_pool2d(y[..., 2:, 2:], 2), atol=1e-13)

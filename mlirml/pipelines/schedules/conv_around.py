@@ -9,7 +9,6 @@ from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.conv import Problem, static_strides
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue, read_epilogue
-from mlirml.pipelines.schedules.nest import root
 
 _VIEWS = ("memref.expand_shape", "memref.collapse_shape", "memref.subview", "memref.cast", "memref.reinterpret_cast")
 
@@ -59,7 +58,7 @@ def match_start(op: mlir.Operation, problem: Problem) -> Start:
         is_copy = list(block_ops(body)[-1].operands) == [body.arguments[0]]
         maps = [attribute.value for attribute in writer.attributes["indexing_maps"]]
         fits = is_copy and isinstance(bias.type, mlir.MemRefType) and is_bias(maps, bias, op, problem)
-        if fits and not is_touched(bias, writer, op):
+        if fits and is_plain(bias) and not is_touched(bias, writer, op):
             return Start(writer, "0", bias)
     raise NoMatch("the out holds something else than a constant or a bias")
 
@@ -141,7 +140,7 @@ def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
         static_strides(source.type)
     except NoMatch:
         return None
-    if is_touched(source, copy, op):
+    if not is_plain(source) or is_touched(source, copy, op):
         return None
     return Padding(source, filler, tuple(low), (copy, views[0], fills[0], allocation))
 
@@ -154,7 +153,7 @@ def is_touched(value: mlir.Value, first: mlir.Operation, last: mlir.Operation) -
 
 def touching(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
     """The operations of a block that may touch the buffer of `value`, through any view of it."""
-    todo, seen = [root(value)], set()
+    todo, seen = [buffer_of(value)], set()
     while todo:
         current = todo.pop()
         for use in current.uses:
@@ -163,13 +162,31 @@ def touching(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
                 if isinstance(result.type, mlir.MemRefType) and result not in seen:
                     seen.add(result)
                     todo.append(result)
-            while user.block != block:
-                if user.parent is None:
-                    break
+            while user.name != "func.func" and user.block != block:
                 user = user.parent.operation
-            else:
-                if user.name not in _VIEWS:
-                    yield user
+            if user.name != "func.func" and user.name not in _VIEWS:
+                yield user
+
+
+def buffer_of(value: mlir.Value) -> mlir.Value:
+    """The buffer behind views."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in _VIEWS:
+        value = owner.operands[0]
+        owner = defining_op(value)
+    return value
+
+
+def is_plain(value: mlir.Value) -> bool:
+    """Whether all names of a buffer are views of one value: an argument of the function, an allocation, a constant.
+
+    What a loop carries, or a branch gives, may be another buffer under a second name.
+    """
+    buffer = buffer_of(value)
+    owner = defining_op(buffer)
+    if owner is None:
+        return bool(buffer.owner.owner.operation.name == "func.func")
+    return owner.name in ("memref.alloc", "memref.get_global")
 
 
 def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Value]) -> Following | None:
@@ -195,6 +212,8 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
         return None
     if target != out and (len(after) != 1 or not is_local(out) or not is_free(target, op, first)):
         return None
+    if not is_plain(target) or (target != out and not all(map(is_plain, read))):
+        return None
     numbers: dict[mlir.Value, int] = {}
     kinds: list[str] = []
     values: list[mlir.Value] = []
@@ -205,14 +224,14 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
             numbers[argument_] = 0
             continue
         kind = input_kind(value, map_, identity, op, problem, target)
-        if kind is None or value == target or root(value) == root(target) or is_touched(value, op, first):
+        if kind is None or value == target or buffer_of(value) == buffer_of(target) or is_touched(value, op, first):
             return None
-        if not is_defined_before(value, op):
+        if not is_plain(value) or not is_defined_before(value, op):
             return None
         kinds.append(kind)
         values.append(value)
         numbers[argument_] = len(values)
-    if 0 not in numbers.values() or any(root(value) == root(target) for value in read):
+    if 0 not in numbers.values() or any(buffer_of(value) == buffer_of(target) for value in read):
         return None
     try:
         if static_strides(target.type) != static_strides(out.type):
