@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -254,6 +255,15 @@ def test_a_long_loop_costs_no_memory() -> None:
     tracemalloc.stop()
     assert grown < 10_000
     assert compiled(np.ones(4), 1_000_000)[1] == 1_000_000
+
+
+def test_the_reference_target_stores_rows_in_place() -> None:
+    # Copies of all rows in each round would move 70 GB.
+    compiled = ml.compile(lambda xs: ml.scan(lambda c, x: (c + x, c), np.zeros(1000), xs), target="reference")
+    start = time.perf_counter()
+    last, rows = compiled(np.ones((3000, 1000)))
+    assert time.perf_counter() - start < 10
+    assert last[0] == 3000 and (rows[:, 5] == np.arange(3000)).all()
 
 
 def test_a_position_out_of_bounds_in_a_loop() -> None:

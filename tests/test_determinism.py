@@ -38,7 +38,17 @@ def in_place(x: Any, y: Any) -> Any:
     return x.sum(axis=0)
 
 
-PROGRAMS: tuple[Callable[..., Any], ...] = (elementwise, matmul_chain, reductions, in_place)
+def loops(x: Any, y: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        a, n = carry
+        a = ml.cond(n % 2 == 0, lambda a: np.sin(a) + row, lambda a: a * row, a)
+        a = ml.while_loop(lambda a: np.sum(a) < 1, lambda a: a + 0.5, a)
+        return (a, n + 1), {"a": a, "n": n}
+
+    return ml.scan(step, (ml.fori_loop(0, 3, lambda i, c: c @ c.T @ c / 100 + i, x)[0], 0), y)
+
+
+PROGRAMS: tuple[Callable[..., Any], ...] = (elementwise, matmul_chain, reductions, in_place, loops)
 ARGUMENTS = (np.ones((12, 8)), np.full((12, 8), 2.0))
 
 

@@ -152,7 +152,7 @@ def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
         if grown is None:
             return False
         value, op = grown, defining_op(grown)
-    return value != target
+    return bool(value != target)
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:

@@ -15,7 +15,7 @@ from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import CheckFailed
 from mlirml.ir import block_ops, mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
-from mlirml.targets.reference_tensor import insert_into
+from mlirml.targets.reference_tensor import insert_into, stores_in_place
 from mlirml.targets.reference_values import Trap, Value, integers, mixed, segments
 
 PARALLEL_CHUNKS = 4
@@ -62,15 +62,24 @@ def assert_rule(op: mlir.Operation, _: Function) -> Kernel:
     return kernel
 
 
+def _stored_into(body: mlir.Block) -> list[int]:
+    """Which of the tensors that a loop carries its rounds store into in place."""
+    inserts = [op for op in block_ops(body) if op.name in ("tensor.insert", "tensor.insert_slice")]
+    return [mlir.BlockArgument(op.operands[1]).arg_number - 1 for op in inserts if stores_in_place(op)]
+
+
 @controls("scf.for")
 def for_rule(op: mlir.Operation, function: Function) -> Step:
     """A counted loop with carried values."""
     lower, upper, step, *initial = _slots(function, op.operands)
     body = function.block(op.regions[0].blocks[0])
     results = _slots(function, op.results)
+    owned = _stored_into(op.regions[0].blocks[0])
 
     def run(environment: Environment) -> None:
         values = [environment[slot] for slot in initial]
+        for position in owned:
+            values[position] = values[position].copy()
         stride = int(environment[step])
         if stride <= 0:
             raise Trap(f"the step {stride} is not positive")

@@ -74,12 +74,31 @@ def extract_rule(op: mlir.Operation, _: Function) -> Kernel:
     return lambda array, *indices: array[checked(indices, array.shape)]
 
 
+def stores_in_place(op: mlir.Operation) -> bool:
+    """Whether a store goes into what an `scf.for` carries, which is read before it only and becomes its result.
+
+    The loop starts with a copy of its own then, and no round needs another.
+    """
+    target, result = op.operands[1], op.results[0]
+    block = op.block
+    if target.owner != block or block.owner.operation.name != "scf.for":
+        return False
+    for use in target.uses:
+        user = use.owner.operation
+        if user != op and not (user.name == "tensor.extract" and user.block == block and user.is_before_in_block(op)):
+            return False
+    final = block_ops(block)[-1]
+    passed_on = final.operands[mlir.BlockArgument(target).arg_number - 1] == result
+    return passed_on and sum(1 for _ in result.uses) == 1
+
+
 @evaluates("tensor.insert")
 def insert_rule(op: mlir.Operation, _: Function) -> Kernel:
     """A copy with one element replaced."""
+    in_place = stores_in_place(op)
 
     def kernel(value: Value, array: Array, *indices: Value) -> Array:
-        result: Array = array.copy()
+        result: Array = array if in_place else array.copy()
         result[checked(indices, array.shape)] = value
         return result
 
@@ -225,10 +244,10 @@ def insert_into(op: mlir.Operation) -> Callable[..., None]:
 @evaluates("tensor.insert_slice")
 def insert_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
     """A copy of the destination with a strided part replaced."""
-    insert = insert_into(op)
+    insert, in_place = insert_into(op), stores_in_place(op)
 
     def kernel(*operands: Value) -> Array:
-        result: Array = operands[1].copy()
+        result: Array = operands[1] if in_place else operands[1].copy()
         insert(result, *operands)
         return result
 
