@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import compiling, startup, tables
+from benchmarks import compiling, startup, tables, threads
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
 from benchmarks.workloads import WORKLOADS
 
-ONCE = ("import", "first-call", "compile", "launch")
+ONCE = ("import", "first-call", "compile", "launch", "threads")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,6 +67,9 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
             )
     if "launch" in chosen:
         times.append(startup.parallel_launch(repeats))
+    if "threads" in chosen:
+        with out.status("") as status:
+            times += threads.thread_times(pythons["mlirml"], repeats, options.quick, lambda text: status.update(text))
     if times:
         out.print(tables.once(times))
     return times

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from benchmarks import compiling
 from benchmarks.rounds import Table
 from benchmarks.startup import Times
+from benchmarks.threads import COMPUTE_BOUND, label
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,19 @@ class Target:
         return f"at {'least' if self.at_least else 'most'} {self.limit:g} {self.unit}"
 
 
-def _speed(workload: str) -> Callable[[Table, Mapping[str, Times]], float | None]:
-    """NumPy's median time over mlirml's."""
+_Figure = Callable[[Table, Mapping[str, Times]], float | None]
+
+
+def _speed(workload: str, *peers: str) -> _Figure:
+    """The best of the peers' median times over mlirml's; None unless all of them were measured."""
 
     def measured(table: Table, once: Mapping[str, Times]) -> float | None:
         row = table.get(workload, {})
-        numpy, mlirml = row.get("numpy"), row.get("mlirml")
-        if numpy is None or mlirml is None or numpy.problem or mlirml.problem:
+        figures = [row.get(name) for name in ("mlirml", *peers)]
+        if any(f is None or f.problem for f in figures):
             return None
-        return numpy.median / mlirml.median
+        own, *others = (f.median for f in figures if f is not None)
+        return min(others) / own
 
     return measured
 
@@ -46,17 +52,62 @@ def _call(table: Table, once: Mapping[str, Times]) -> float | None:
     return None if figures is None or figures.problem else 1e6 * figures.median
 
 
-def _once(name: str) -> Callable[[Table, Mapping[str, Times]], float | None]:
+def _once(name: str, factor: float = 1e3) -> _Figure:
     def measured(table: Table, once: Mapping[str, Times]) -> float | None:
-        return 1e3 * once[name].median if name in once else None
+        found = next((times for key, times in once.items() if key.startswith(name)), None)
+        return None if found is None else factor * found.median
 
     return measured
 
 
+def _ratio(first: str, second: str) -> _Figure:
+    """The median of one measurement over that of another."""
+
+    def measured(table: Table, once: Mapping[str, Times]) -> float | None:
+        return once[first].median / once[second].median if first in once and second in once else None
+
+    return measured
+
+
+def _faster(text: str, workload: str, factor: float, *peers: str) -> Target:
+    names = " and ".join(peers) if len(peers) < 3 else "the best of " + ", ".join(peers)
+    return Target(f"{text}, against {names}", factor, "of the speed", True, _speed(workload, *peers))
+
+
 TARGETS = (
-    Target("matmul f32 1024, one thread, against NumPy's OpenBLAS", 0.7, "of its speed", True, _speed("matmul1024")),
-    Target("ten-op elementwise chain on 16M f32, against NumPy", 5, "times its speed", True, _speed("chain16m")),
-    Target("a call of a compiled add of two f32[8]", 3, "us", False, _call),
+    _faster("matmul f32 256", "matmul256", 0.9, "numpy"),
+    _faster("matmul f32 1024", "matmul1024", 0.9, "numpy"),
+    _faster("matmul f32 2048", "matmul2048", 0.9, "numpy"),
+    _faster("matmul f32 1000x1013x977", "matmul1000x1013x977", 0.85, "numpy"),
+    _faster("matmul bf16 1024", "matmul_bf16_1024", 1, "jax"),
+    _faster("matrix times vector 4096", "matvec4096", 1, "numpy", "torch"),
+    _faster("ten-op elementwise chain on 16M f32", "chain16m", 1.4, "jax", "inductor", "iree"),
+    _faster("softmax 4096x2048", "softmax", 1.1, "torch"),
+    _faster("layer norm 4096x1024", "layer_norm", 1.1, "torch"),
+    _faster("sum over axis 0 of 4096x4096", "sum_axis0", 1, "numpy", "torch"),
+    _faster("sum over axis 1 of 4096x4096", "sum_axis1", 1, "numpy", "torch"),
+    _faster("argmax over axis 1", "argmax_axis1", 1, "numpy"),
+    _faster("argmax over axis 1", "argmax_axis1", 3, "torch"),
+    _faster("linear + bias + gelu 512x768x3072", "linear_gelu", 1.2, "torch"),
+    _faster("convolution 3x3, 64 to 64 channels, 56x56", "conv64", 1, "torch"),
+    _faster("convolution 3x3, 128 to 128 channels, 28x28", "conv128", 1, "torch"),
+    _faster("depthwise convolution 3x3, 64 channels, 112x112", "conv_depthwise", 2, "torch"),
+    _faster("transformer block 128x768", "block128x768", 1, "torch", "jax"),
+    Target("a call of a compiled add of two f32[8]", 1.5, "us", False, _call),
+    *(
+        Target(
+            f"{name}, two threads", 1.7, "times one thread", True, _ratio(label(name, 1), label(name, 2))
+        )
+        for name in COMPUTE_BOUND
+    ),
+    Target("launch of a parallel loop", 2, "us", False, _once("parallel loop", 1e6)),
+    *(
+        Target(
+            f"cold compile of {name}", 1.2, "times jax.jit's", False,
+            _ratio(compiling.label(name, "mlirml"), compiling.label(name, "jax")),
+        )
+        for name in ("linear_gelu", "mlp512", "block128x768")
+    ),
     Target("import mlirml, over import numpy", 30, "ms", False, _once("import mlirml, over NumPy")),
     Target("cold compile of the digits forward pass", 500, "ms", False, _once("first call of digits, cold")),
     Target(

@@ -84,6 +84,16 @@ def sum_rows(x: np.ndarray) -> np.ndarray:
     return np.sum(x, axis=1)
 
 
+def argmax_columns(x: np.ndarray) -> np.ndarray:
+    """Where the largest element of each column is, as floats."""
+    return np.argmax(x, axis=0).astype(x.dtype)
+
+
+def argmax_rows(x: np.ndarray) -> np.ndarray:
+    """Where the largest element of each row is, as floats."""
+    return np.argmax(x, axis=1).astype(x.dtype)
+
+
 def gelu(x: np.ndarray) -> np.ndarray:
     """The Gaussian error linear unit, in its tanh form."""
     return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
@@ -241,6 +251,8 @@ _ALL = (
     ),
     Workload("sum_axis0", sum_columns, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
     Workload("sum_axis1", sum_rows, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload("argmax_axis0", argmax_columns, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload("argmax_axis1", argmax_rows, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
     Workload("linear_gelu", linear_gelu, _linear, (512, 768, 3072), (9, 24, 31), "flop", _matmul_flops),
     Workload(
         "mlp512", mlp, _mlp, (512, 784, 128, 10), (8, 20, 16, 10), "flop", lambda b, i, h, o: 2.0 * b * h * (i + o)

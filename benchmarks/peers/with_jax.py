@@ -59,6 +59,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "layer_norm": _layer_norm,
     "sum_axis0": lambda x: jnp.sum(x, axis=0),
     "sum_axis1": lambda x: jnp.sum(x, axis=1),
+    "argmax_axis0": lambda x: jnp.argmax(x, axis=0).astype(x.dtype),
+    "argmax_axis1": lambda x: jnp.argmax(x, axis=1).astype(x.dtype),
     "linear_gelu": lambda x, w, b: jax.nn.gelu(x @ w + b, approximate=True),
     "mlp": lambda x, w1, b1, w2, b2: jax.nn.softmax(jax.nn.relu(x @ w1 + b1) @ w2 + b2, axis=-1),
     "block": _block,

@@ -59,6 +59,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "layer_norm": _layer_norm,
     "sum_axis0": lambda x: x.sum(0),
     "sum_axis1": lambda x: x.sum(1),
+    "argmax_axis0": lambda x: x.argmax(0).to(x.dtype),
+    "argmax_axis1": lambda x: x.argmax(1).to(x.dtype),
     "linear_gelu": _linear_gelu,
     "mlp": _mlp,
     "block": _block,

@@ -141,14 +141,27 @@ def figures(seconds: float) -> Measured:
 
 
 def test_the_targets_compare_medians() -> None:
-    table = {"matmul1024": {"numpy": figures(0.02), "mlirml": figures(0.04)}, "call": {"mlirml": figures(2e-6)}}
-    once = {"import mlirml, over NumPy": Times("import mlirml, over NumPy", (0.02, 0.04, 0.05))}
-    measured = {target.text: target.measured(table, once) for target in TARGETS}
-    values = list(measured.values())
-    assert values[0] == 0.5 and not TARGETS[0].met(0.5) and TARGETS[0].met(0.7)
-    assert values[1] is None
-    assert values[2] == pytest.approx(2) and TARGETS[2].met(2) and not TARGETS[2].met(3.1)
-    assert values[3] == pytest.approx(40) and not TARGETS[3].met(40)
+    table = {
+        "matmul1024": {"numpy": figures(0.02), "mlirml": figures(0.04)},
+        "matvec4096": {"numpy": figures(0.03), "torch": figures(0.02), "mlirml": figures(0.01)},
+        "softmax": {"numpy": figures(0.03), "mlirml": figures(0.01)},
+        "call": {"mlirml": figures(2e-6)},
+    }
+    times = [
+        Times("import mlirml, over NumPy", (0.02, 0.04, 0.05)),
+        Times("matmul1024, 1 thread", (0.3,)), Times("matmul1024, 2 threads", (0.2,)),
+    ]  # fmt: skip
+    values = {t.text: (t.measured(table, {x.name: x for x in times}), t) for t in TARGETS}
+    value, target = values["matmul f32 1024, against numpy"]
+    assert value == 0.5 and not target.met(0.5) and target.met(0.9)
+    value, target = values["matrix times vector 4096, against numpy and torch"]
+    assert value == pytest.approx(2), "against the faster one"
+    assert values["softmax 4096x2048, against torch"][0] is None, "torch was not measured"
+    value, target = values["a call of a compiled add of two f32[8]"]
+    assert value == pytest.approx(2) and not target.met(2) and target.met(1.4)
+    assert values["import mlirml, over import numpy"][0] == pytest.approx(40)
+    assert values["matmul1024, two threads"][0] == pytest.approx(1.5)
+    assert values["linear_gelu, two threads"][0] is None
 
 
 def test_times_are_written_with_three_digits() -> None:
