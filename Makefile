@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint bench fuzz develop constraints clean
+.PHONY: demo test lint bench accuracy fuzz develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
@@ -22,6 +22,9 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
+
+accuracy: $(VENV)/bench
+	$(BIN)/python -m benchmarks.accuracy
 
 fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest tests/test_programs.py

@@ -176,6 +176,13 @@ FITS |= {
     # sinh(r) = r + r z P(z), cosh(r) = 1 + z P(z)
     "sinh_f32": Fit(lambda z: odd(mp.sinh, z), "0", "0.12012", tuple(range(2)), lambda z: z, "f32"),
     "cosh_f32": Fit(lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z, "0", "0.12012", tuple(range(3)), lambda z: z, "f32"),
+    # asinh(x) = x + x z P(z), atanh alike, x <= 1/2; acosh(1 + t) = sqrt(2 t) P(t), t <= 1/2
+    "asinh_f32": Fit(lambda z: odd(mp.asinh, z), "0", "0.25", tuple(range(4)), lambda z: z, "f32"),
+    "atanh_f32": Fit(lambda z: odd(mp.atanh, z), "0", "0.25", tuple(range(5)), lambda z: z, "f32"),
+    "acosh_f32": Fit(
+        lambda t: mp.acosh(1 + t) / mp.sqrt(2 * t), "0", "0.5", tuple(range(5)),
+        lambda t: mp.sqrt(2 * t) / mp.acosh(1 + t), "f32",
+    ),
     # 2 atanh(s)/(s ln 2) = P(z); the same less its first term, over z
     "log2_f32": Fit(
         lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.ln(2), "0", "0.029438", tuple(range(4)),

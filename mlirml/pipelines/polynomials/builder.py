@@ -194,18 +194,28 @@ class Builder:
         return self.emit(f"vector.reduction <and>, {flat} : vector<{lanes}xi1> into i1", "i1")
 
     def guarded(self, valid: Value, value: Value, op: str, operands: Sequence[Value]) -> Value:
-        """`value` where `valid`; where a lane is not, `op` is called for all lanes and fills in."""
-        condition = self.all(valid)
-        kind = self.type(value.kind)
-        head, yield_value = f"scf.if {condition.name} -> ({kind}) {{", f"scf.yield %other : {kind}"
+        """`value` where `valid`; where a lane is not, `op` is called for every lane, in a loop, and fills in."""
+        condition, kind, element = self.all(valid), self.type(value.kind), value.kind
+        other = [f"%other = {op} {', '.join(x.name for x in operands)} : {kind}", f"scf.yield %other : {kind}"]
         if self.shape:
-            select = f"%some = arith.select {valid.name}, {value.name}, %other : {self.type('i1')}, {kind}"
-            yield_value = f"{select}\n    scf.yield %some : {kind}"
-        return self.emit(
-            f"{head}\n    scf.yield {value.name} : {kind}\n  }} else {{\n"
-            f"    %other = {op} {', '.join(x.name for x in operands)} : {kind}\n    {yield_value}\n  }}",
-            value.kind,
-        )
+            other[1:] = [
+                f"%some = arith.select {valid.name}, {value.name}, %other : {self.type('i1')}, {kind}",
+                f"scf.yield %some : {kind}",
+            ]
+        if self.shape.count("x") == 1:
+            lanes = [f"%e{i} = vector.extract {x.name}[%i] : {element} from {kind}" for i, x in enumerate(operands)]
+            other[:1] = [
+                *(f"%{name} = arith.constant {n} : index" for name, n in (("c", 0), ("s", 1), ("n", self.shape[:-1]))),
+                f"%other = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({kind}) {{",
+                *lanes,
+                f"%r = {op} {', '.join(f'%e{i}' for i in range(len(operands)))} : {element}",
+                f"%w = vector.insert %r, %v[%i] : {element} into {kind}",
+                f"scf.yield %w : {kind}",
+                "}",
+            ]
+        head = f"scf.if {condition.name} -> ({kind}) {{"
+        lines = [head, f"  scf.yield {value.name} : {kind}", "} else {", *(f"  {line}" for line in other), "}"]
+        return self.emit("\n  ".join(lines), value.kind)
 
     def cast(self, name: str, value: Value, kind: str) -> Value:
         """A conversion op such as `arith.extf`, `arith.sitofp`, `arith.bitcast`."""

@@ -1,4 +1,5 @@
-"""sinh, cosh, asinh, acosh, atanh: f64 sinh and cosh by way of expm1, the inverse functions by log1p, as in fdlibm.
+"""sinh, cosh, asinh, acosh, atanh: f64 sinh and cosh by way of expm1, the inverse functions by log1p, as in fdlibm; in
+f32 by polynomials near 0.
 
 In f32 sinh and cosh of x = n ln 2 + r come from those of r: sinh x = cosh r (2^n - 2^-n)/2 + sinh r (2^n + 2^-n)/2.
 Coefficients: `python docs/minimax.py`.
@@ -6,9 +7,11 @@ Coefficients: `python docs/minimax.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlirml.pipelines.polynomials.builder import MANTISSA, Builder, Value
 from mlirml.pipelines.polynomials.exponential import expm1_parts, split_exponent
-from mlirml.pipelines.polynomials.logarithm import NAN, log1p
+from mlirml.pipelines.polynomials.logarithm import INFINITY, NAN, log1p, log_of, split_normal
 from mlirml.pipelines.polynomials.registry import expansion
 
 SINH_F32 = (  # 2^-26.2
@@ -19,6 +22,27 @@ COSH_F32 = (  # 2^-33.2
     0.0013935420429334044,
     0.041666459292173386,
     0.5,
+)
+
+ASINH_F32 = (  # 2^-25.1
+    0.020134206861257553,
+    -0.04270520061254501,
+    0.07484843581914902,
+    -0.16666291654109955,
+)
+ACOSH_F32 = (  # 2^-25.0
+    0.0012573606800287962,
+    -0.005337175913155079,
+    0.01871183142066002,
+    -0.08333143591880798,
+    1.0,
+)
+ATANH_F32 = (  # 2^-25.3
+    0.1822127103805542,
+    0.08214971423149109,
+    0.14675156772136688,
+    0.19977721571922302,
+    0.3333374261856079,
 )
 
 LN_TWO = 0.6931471805599453
@@ -66,6 +90,14 @@ def cosh(b: Builder, x: Value) -> Value:
     return e + 0.25 / e
 
 
+def log_above_one(b: Builder, u: Value, large: Value | None = None) -> Value:
+    """log(u) for u > 1, and log(2 u) where `large`; infinite and NaN at inf and NaN."""
+    m = split_normal(b, u)
+    if large is not None:
+        m = replace(m, exponent=m.exponent + b.select(large, b.constant(1.0, u.kind), 0.0))
+    return b.select(u < INFINITY, log_of(b, m), u)
+
+
 def log1p_of_either(b: Builder, large: Value, a: Value, argument: Value) -> Value:
     """log(1 + argument), or log(2 a) where `large`."""
     result = log1p(b, b.select(large, a - 1.0, argument))
@@ -74,25 +106,44 @@ def log1p_of_either(b: Builder, large: Value, a: Value, argument: Value) -> Valu
 
 @expansion("asinh", "f32", "f64")
 def asinh(b: Builder, x: Value) -> Value:
-    """log1p(a + a^2/(1 + sqrt(1 + a^2))); log(a) + ln 2 where a^2 may overflow."""
+    """log1p(a + a^2/(1 + sqrt(1 + a^2))); log(2 a) where a^2 may overflow. In f32 log(a + sqrt(1 + a^2)) above 1/2."""
     a = b.abs(x)
     square = a * a
-    argument = a + square / (b.sqrt(square + 1.0) + 1.0)
-    return b.copysign(log1p_of_either(b, a > 1 / TINY[x.kind], a, argument), x)
+    large = a > 1 / TINY[x.kind]
+    root = b.sqrt(square + 1.0)
+    if x.kind == "f32":
+        near = b.fma(a * square, b.horner(square, ASINH_F32), a)
+        far = log_above_one(b, b.select(large, a, a + root), large)
+        result = b.select(a < 0.5, near, far)
+    else:
+        result = log1p_of_either(b, large, a, a + square / (root + 1.0))
+    return b.copysign(result, x)
 
 
 @expansion("acosh", "f32", "f64")
 def acosh(b: Builder, x: Value) -> Value:
-    """log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log(x) + ln 2 where t^2 may overflow."""
+    """log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log(2 x) where t^2 may overflow. In f32 sqrt(2 t) P(t) below 3/2."""
     t = x - 1.0
+    large = x > 1 / TINY[x.kind]
+    if x.kind == "f32":
+        below = t < 0.5
+        root = b.sqrt(b.fma(b.select(below, b.constant(0.0, "f32"), t), t, t + t))  # NaN where x < 1
+        far = log_above_one(b, b.select(large, x, x + root), large)
+        return b.select(below, root * b.horner(t, ACOSH_F32), far)
     argument = t + b.sqrt(b.fma(t, t, t + t))
-    return b.select(x < 1.0, NAN, log1p_of_either(b, x > 1 / TINY[x.kind], x, argument))
+    return b.select(x < 1.0, NAN, log1p_of_either(b, large, x, argument))
 
 
 @expansion("atanh", "f32", "f64")
 def atanh(b: Builder, x: Value) -> Value:
-    """log1p(2 a + 2 a^2/(1 - a))/2."""
+    """log1p(2 a + 2 a^2/(1 - a))/2. In f32 log((1 + a)/(1 - a))/2 above 1/2."""
     a = b.abs(x)
-    twice = a + a
-    result = log1p(b, b.fma(twice, a / (1.0 - a), twice)) * 0.5
+    if x.kind == "f32":
+        square = a * a
+        near = b.fma(a * square, b.horner(square, ATANH_F32), a)
+        far = log_above_one(b, (a + 1.0) / (1.0 - a)) * 0.5
+        result = b.select(a < 0.5, near, far)
+    else:
+        twice = a + a
+        result = log1p(b, b.fma(twice, a / (1.0 - a), twice)) * 0.5
     return b.copysign(b.select(a > 1.0, NAN, result), x)
