@@ -235,6 +235,9 @@ def _with_function_attributes(text: str, options: CodegenOptions) -> str:
     """Every defined function gets `nounwind` (so no unwind tables), the vector width and the right linkage."""
     width = options.vector_width or options.machine.vector_bits
     attributes = f' nounwind "prefer-vector-width"="{width}"'
+    if _VARIANTS.search(text):
+        # Vectors are spilled around calls of vector functions, and LLVM does not align their places by itself.
+        attributes += ' "stackrealign"'
     definitions = list(_DEFINE.finditer(text))
     hide = any(match["name"] in options.exports for match in definitions)
     pieces, position = [], 0

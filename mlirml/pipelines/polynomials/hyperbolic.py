@@ -1,8 +1,8 @@
-"""sinh, cosh, asinh, acosh, atanh: f64 sinh and cosh by way of expm1, the inverse functions by log1p, as in fdlibm; in
-f32 by polynomials near 0.
+"""sinh, cosh, asinh, acosh, atanh.
 
-In f32 sinh and cosh of x = n ln 2 + r come from those of r: sinh x = cosh r (2^n - 2^-n)/2 + sinh r (2^n + 2^-n)/2.
-Coefficients: `python docs/minimax.py`.
+f64: sinh and cosh by way of expm1, the inverse functions by log1p, as in fdlibm. f32: sinh and cosh of x = n ln 2 + r
+come from those of r, as sinh x = cosh r (2^n - 2^-n)/2 + sinh r (2^n + 2^-n)/2; the inverse functions are polynomials
+near 0. Coefficients: `python docs/minimax.py`.
 """
 
 from __future__ import annotations
