@@ -80,6 +80,12 @@ def at(x: Any, /) -> At:
     """`at(x)[index].set(values)`, also `add`, `subtract`, `multiply`, `min`, `max`, `get`: `x` with elements changed.
 
     For real arrays too; a traced array has it as `x.at`.
+
+    >>> import numpy as np, mlirml as ml
+    >>> from mlirml.numpy import at
+    >>> count = ml.compile(lambda i: at(np.zeros(3))[i].add(1))
+    >>> count(np.array([0, 2, 2]))
+    array([1., 0., 2.])
     """
     return At(x)
 
