@@ -20,6 +20,7 @@ KINDS = {
     "join": "Joins",
     "indexing": "Indexing",
     "rearrangement": "Rearrangements",
+    "creation": "Creation",
     "scan": "Scans",
     "sorting": "Sorting and searching",
     "statistics": "Statistics",

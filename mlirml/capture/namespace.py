@@ -59,7 +59,8 @@ class Namespace:
 
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
         with at_user_line():
-            return self._trace.known(function(*args, **kwargs))
+            result = function(*args, **kwargs)
+            return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
 
     def zeros(
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None

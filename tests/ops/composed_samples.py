@@ -245,3 +245,38 @@ def _columns(draw: Draw) -> Iterator[Arguments]:
     yield ([draw.array(3), draw.array(3)],), {}
     if draw.thorough:
         yield ([draw.array(3, 2), draw.array(3, 2)],), {}
+
+
+@sampler("linspace")
+def _linspace(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3), draw.array(3), 5), {}
+    if draw.thorough:
+        yield (0, draw.array(2, 1), 4), {"endpoint": False, "axis": -1}
+        yield (draw.array(), 7, 5), {"dtype": np.int64}
+        yield (draw.array(2), draw.array(2), 1), {}
+        yield (draw.array(2), draw.array(2), 0), {}
+
+
+@sampler("logspace")
+def _logspace(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3), draw.array(3), 5), {}
+    if draw.thorough:
+        yield (0, draw.array(), 4), {"endpoint": False, "base": 2.0}
+
+
+@sampler("block")
+def _block(draw: Draw) -> Iterator[Arguments]:
+    yield ([[draw.array(2, 2), draw.array(2, 1)], [draw.array(1, 3)]],), {}
+    if draw.thorough:
+        yield ([draw.array(3), draw.array(2)],), {}
+        yield ([[draw.array(3)], [draw.array(3)]],), {}
+        yield (draw.array(2, 2),), {}
+
+
+@sampler("sliding_window_view")
+def _windows(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(7), 3), {}
+    if draw.thorough:
+        yield (draw.array(4, 5), (2, 3)), {}
+        yield (draw.array(4, 5), 2, 0), {}
+        yield (draw.array(5), (2, 2), (0, 0)), {}

@@ -67,3 +67,9 @@ def test_names_of_linear_algebra() -> None:
     check(lambda a: (np.linalg.matmul(a, a), np.linalg.trace(a), np.linalg.diagonal(a, offset=1)), a)
     check(lambda a: (np.linalg.cross(a, a[::-1]), np.linalg.outer(a[0, 0], a[0, 1]), np.matrix_transpose(a)), a)
     check(lambda a: (np.linalg.tensordot(a, a, axes=3), np.array_equiv(a, a[:1]), np.astype(a, np.float32)), a)
+
+
+def test_ranges_between_values_known_at_run_time() -> None:
+    check(lambda s: (np.linspace(0, s, 5), np.linspace(s, -s, 4, endpoint=False)), np.float64(2.5), rtol=1e-15)
+    check(lambda s: np.linspace(s, 2 * s, 3, retstep=True), np.float32(2.5), rtol=1e-6)
+    check(lambda n: np.linspace(0.0, 1.0, 4) * n + np.arange(4), np.float64(3.0))

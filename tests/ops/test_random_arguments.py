@@ -42,7 +42,7 @@ def subscripts(draw: st.DrawFn) -> tuple[str, list[tuple[int, ...]]]:
     return text, shapes
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(subscripts(), st.integers(0, 1 << 30))
 def test_einsum(drawn: tuple[str, list[tuple[int, ...]]], seed: int) -> None:
     text, shapes = drawn
@@ -54,14 +54,14 @@ def test_einsum(drawn: tuple[str, list[tuple[int, ...]]], seed: int) -> None:
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data(), SHAPES, st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap"]))
 def test_pad(data: st.DataObject, shape: tuple[int, ...], mode: Any) -> None:
     widths = [data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9))) for _ in shape]
     agrees(lambda x: np.pad(x, widths, mode), np.arange(np.prod(shape)).reshape(shape))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.data(), SHAPES)
 def test_roll_and_tile(data: st.DataObject, shape: tuple[int, ...]) -> None:
     axes = data.draw(st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1, max_size=3))

@@ -3,6 +3,7 @@
 from mlirml.dialects.ops import complex as complex_numbers
 from mlirml.dialects.ops import (
     contractions,
+    creation,
     elementwise,
     float_parts,
     gather,
@@ -27,6 +28,7 @@ __all__ = [
     "OpDef",
     "complex_numbers",
     "contractions",
+    "creation",
     "elementwise",
     "float_parts",
     "gather",
