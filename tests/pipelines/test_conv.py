@@ -167,9 +167,7 @@ def test_equal_convolutions_share_a_kernel() -> None:
     leaves, tree = flatten(((x, w), {}))
 
     def function(x: Any, w: Any) -> Any:
-        for _ in range(3):
-            x = F.conv2d(x, w, padding=1)
-        return x
+        return F.conv2d(x, w) - F.conv2d(x + 1, w - 1)
 
     module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
     pipeline(512).run(module, stop_after="schedule")
@@ -227,3 +225,20 @@ def test_a_result_that_takes_the_place_of_the_input() -> None:
     for size in ((1, 16, 9, 40), (1, 3, 9, 40)):
         x, w = random(size, (size[1], size[1], 3, 3))
         check(function, x, w, kernel="conv_")
+
+
+CHAINS: dict[str, Any] = {
+    "into the padding of the next": lambda x, w: F.conv2d(F.conv2d(x, w, padding=1), w, padding=1),
+    "with relu": lambda x, w: F.conv2d(F.relu(F.conv2d(x, w, padding=1)), w, padding=1),
+    "into a pooling": lambda x, w: F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 3, 2, 1),
+    "pooling first": lambda x, w: F.conv2d(F.max_pool2d(x, 3, 1, 1), w, padding=1),
+    "depthwise": lambda x, w: F.conv2d(F.relu6(F.conv2d(x, w[:, :1], padding=1, groups=16)), w[:, 1:2], groups=16),
+    "into a slice": lambda x, w: np.concatenate([F.conv2d(x, w, padding=1), F.relu(F.conv2d(x, w, padding=1))], 1),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains(name: str) -> None:
+    x, w = random((2, 16, 12, 30), (16, 16, 3, 3))
+    check(CHAINS[name], x, w, kernel="conv_")
+    assert fused(CHAINS[name], x, w) <= 1, "nothing but the fill of a padded buffer is left"

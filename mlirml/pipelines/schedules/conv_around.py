@@ -45,7 +45,7 @@ class Following:
 def match_start(op: mlir.Operation, problem: Problem) -> Start:
     """The operation right before that fills the out; `NoMatch` when the out holds anything else."""
     out = op.operands[2]
-    writer = last_user(op, out)
+    writer = last_writer(op, out)
     if writer is None:
         raise NoMatch("it is not known what the out holds")
     if writer.name == "linalg.fill":
@@ -90,28 +90,15 @@ def literal(value: mlir.Value) -> str | None:
     return str(owner.attributes["value"]).partition(" : ")[0]
 
 
-def last_user(op: mlir.Operation, value: mlir.Value) -> mlir.Operation | None:
-    """The last operation of the block before `op` that touches `value`; None where other names of it may be used."""
-    owner = defining_op(value)
-    if owner is not None and owner.name in ("memref.expand_shape", "memref.collapse_shape"):
-        source = owner.operands[0]
-        if sum(1 for _ in source.uses) != 1:
-            return None
-        above = defining_op(source)
-        if above is not None and above.name != "memref.alloc":
-            return None
-    elif owner is not None and owner.name != "memref.alloc":
+def last_writer(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
+    """The last operation of the block before `op` that touches the buffer of `out`, if it writes `out` itself."""
+    if not is_plain(out):
         return None
     last = None
-    for use in value.uses:
-        user = use.owner.operation
-        if user.block != op.block:
-            return None
-        if any(isinstance(r.type, mlir.MemRefType) for r in user.results) and user.is_before_in_block(op):
-            return None
+    for user in touching(out, op.block):
         if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
             last = user
-    return last
+    return last if last is not None and len(last.operands) and last.operands[-1] == out else None
 
 
 def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
