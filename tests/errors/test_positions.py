@@ -34,7 +34,7 @@ def compressed(x: Any) -> Any:
 
 
 def counted(x: Any, i: Any) -> Any:
-    np.add.at(x, i, 0.5)
+    np.add.at(x, i, np.ones(5))
     return x
 
 
@@ -119,16 +119,16 @@ def test_compress_by_a_traced_condition() -> None:
     )
 
 
-def test_adding_floats_to_integers() -> None:
+def test_adding_too_many_values() -> None:
     check_error(
         lambda: ml.compile(counted)(np.zeros(3, int), np.array([0, 1])),
         """
-        mlirml.DTypeError: np.add.at: cannot store float64 into an array of int64
+        mlirml.ShapeError: assignment: f64[5] does not broadcast to the elements at the index, of shape [2]
           --> test_positions.py:37:5 (counted)
             |
-         37 |     np.add.at(x, i, 0.5)
-            |     ^^^^^^^^^^^^^^^^^^^^
-           = help: convert the values with `.astype(np.int64)`
+         37 |     np.add.at(x, i, np.ones(5))
+            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`
         """,
     )
 
