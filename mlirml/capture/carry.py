@@ -135,3 +135,11 @@ def check_structure(name: str, what: str, tree: TreeDef, wanted: TreeDef, path: 
 def _leaves(tree: TreeDef, path: str) -> str:
     paths = tree.paths(path)
     return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else f"an empty {path}"
+
+
+def several(name: str, what: str, kind: Kind) -> ShapeError:
+    """The error for a condition of more than one element."""
+    return ShapeError(
+        f"{name}: {what} must be one number, got {kind}",
+        help="join the elements with `np.all` or `np.any`; to select element by element use `np.where`",
+    )

@@ -7,12 +7,14 @@ can be tried uncompiled.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.capture.frames import at_user_line
 from mlirml.tree import TreeDef, flatten
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         from mlirml.capture.regions import trace_cond
 
         return trace_cond(trace, pred, true_fn, false_fn, operands)
-    return _fresh((true_fn if pred else false_fn)(*_read_only(operands)))
+    return _fresh((true_fn if _is_true(pred, "cond", "`pred`") else false_fn)(*_read_only(operands)))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -61,7 +63,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         from mlirml.capture.regions import trace_switch
 
         return trace_switch(trace, index, branches, operands)
-    return _fresh(branches[min(max(int(index.__index__()), 0), len(branches) - 1)](*_read_only(operands)))
+    number = int(index) if isinstance(index, np.bool_) else operator.index(index)
+    return _fresh(branches[min(max(number, 0), len(branches) - 1)](*_read_only(operands)))
 
 
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
@@ -83,7 +86,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
         return trace_while_loop(trace, cond_fn, body_fn, init)
     carry = _Carry("while_loop", init, body_fn)
-    while cond_fn(_read_only(carry.tree)):
+    while _is_true(cond_fn(_read_only(carry.tree)), "while_loop", "the condition"):
         carry.replace(body_fn(carry.tree))
     return carry.tree
 
@@ -107,7 +110,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
 
         return trace_fori_loop(trace, lower, upper, body_fn, init)
     carry = _Carry("fori_loop", init, body_fn)
-    for i in range(lower.__index__(), upper.__index__()):
+    for i in range(operator.index(lower), operator.index(upper)):
         carry.replace(body_fn(i, carry.tree))
     return carry.tree
 
@@ -140,7 +143,8 @@ def scan(
         return regions.trace_scan(trace, f, init, xs, length, reverse)
     leaves, tree = flatten(xs)
     leaves = [np.asarray(leaf) for leaf in leaves]
-    count = regions.scan_length(tree.paths("xs"), [leaf.shape for leaf in leaves], length)
+    with at_user_line():
+        count = regions.scan_length(tree.paths("xs"), [leaf.shape for leaf in leaves], length)
     if count == 0:
         return _no_rounds(f, init, xs)
     carry = _Carry("scan", init, f)
@@ -156,6 +160,16 @@ def scan(
         rows[i] = [_own(y) for y in ys]
     assert structure is not None
     return carry.tree, structure.unflatten([_stacked(column) for column in zip(*rows)])
+
+
+def _is_true(x: Any, name: str, what: str) -> bool:
+    """The truth of a condition of an uncompiled loop or branch."""
+    if np.ndim(x):
+        from mlirml.capture.carry import kind_of, several
+
+        with at_user_line():
+            raise several(name, what, kind_of(x, what))
+    return bool(x)
 
 
 def _trace() -> Trace | None:

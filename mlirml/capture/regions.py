@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture.array import Cell, Traced
-from mlirml.capture.carry import Kind, check_branches, check_carry, check_structure, kind_of
+from mlirml.capture.carry import Kind, check_branches, check_carry, check_structure, kind_of, several
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.namespace import retarget
 from mlirml.capture.trace import Trace, at_function, value_of
@@ -205,10 +205,7 @@ def _truth(trace: Trace, name: str, what: str, x: Any) -> Value:
     """A condition as a bool without dimensions."""
     kind = kind_of(x, f"{name}: {what}")
     if kind.shape:
-        raise ShapeError(
-            f"{name}: {what} must be one number, got {kind}",
-            help="join the elements with `np.all` or `np.any`; to select element by element use `np.where`",
-        )
+        raise several(name, what, kind)
     operand = trace.lift(x)
     if isinstance(operand, Scalar):
         return trace.builder.filled((), _BOOL, bool(operand.value))
