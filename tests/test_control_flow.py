@@ -271,3 +271,18 @@ def test_a_position_out_of_bounds_in_a_loop() -> None:
     assert sums(np.arange(4.0), 4) == 6
     with pytest.raises(IndexError, match="out of bounds for axis 0 with size 4"):
         sums(np.arange(4.0), 5)
+
+
+def test_what_is_the_same_in_each_round_is_computed_once() -> None:
+    def f(x: Any, w: Any, m: Any) -> Any:
+        def body(c: Any, row: Any) -> Any:
+            scale = np.exp(w * 2) + np.sum(m @ m.T, axis=0)
+            return np.tanh(c * scale + row), scale * row
+
+        return ml.scan(body, x, m)
+
+    m = np.linspace(-1, 1, 9).reshape(3, 3)
+    check(f, m[0], m[1], m)
+    before, inside = str(ml.compile(f).ir("optimize", m[0], m[1], m)).split("scf.for")
+    assert "math.exp" in before and "linalg.contract" in before
+    assert "math.exp" not in inside and "linalg.contract" not in inside and "math.tanh" in inside
