@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.capture import control
 from mlirml.tree import flatten
 
 TARGETS = ("cpu", "reference")
@@ -286,3 +288,8 @@ def test_what_is_the_same_in_each_round_is_computed_once() -> None:
     before, inside = str(ml.compile(f).ir("optimize", m[0], m[1], m)).split("scf.for")
     assert "math.exp" in before and "linalg.contract" in before
     assert "math.exp" not in inside and "linalg.contract" not in inside and "math.tanh" in inside
+
+
+def test_the_examples_of_the_docstrings() -> None:
+    done = doctest.testmod(control)
+    assert done.attempted >= 15 and done.failed == 0
