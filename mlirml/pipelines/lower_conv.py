@@ -16,13 +16,14 @@ that no kernel fits, is left to mlirml-lower-loops.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.conv import Problem, match_convolution
-from mlirml.pipelines.schedules.conv_around import Start, match_following, match_padding, match_start
+from mlirml.pipelines.schedules.conv import Problem, match_convolution, match_form, static_strides
+from mlirml.pipelines.schedules.conv_around import Start, last_writer, match_following, match_padding, match_start
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.conv_filters import FilterKernel
 from mlirml.pipelines.schedules.conv_frame import Argument, Kernel
@@ -44,11 +45,45 @@ class LowerConvPass(Pass):
         library = Library(module)
         for op in [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]:
             try:
+                match_form(op)
+                check_place(op)
+                with op.location:
+                    straighten(op)
                 match = match_call(op, self.vector_bits)
             except NoMatch:
                 continue
             with op.location:
                 build_call(op, match, library)
+
+
+def straighten(op: mlir.Operation) -> None:
+    """Copy operands whose layout no kernel takes: those at dynamic places, and outs whose rows are not in one piece."""
+    out = op.operands[2]
+    writer = last_writer(op, out)
+    if writer is None or writer.name not in ("linalg.fill", "linalg.generic"):
+        raise NoMatch("it is not known what the out holds")
+    for position, value in enumerate(list(op.operands)):
+        kind = value.type
+        if is_straight(kind, rows=position == 2):
+            continue
+        (copy,) = allocate(writer, [mlir.MemRefType.get(kind.shape, kind.element_type)])
+        op.operands[position] = copy
+        if position == 2:
+            writer.operands[len(writer.operands) - 1] = copy
+            with mlir.InsertionPoint.after(op):
+                emit.create("memref.copy", [copy, value])
+        else:
+            with mlir.InsertionPoint(op):
+                emit.create("memref.copy", [value, copy])
+
+
+def is_straight(kind: mlir.MemRefType, rows: bool) -> bool:
+    """Whether a layout is static and, if `rows` is set, the last dimension in one piece."""
+    try:
+        strides = static_strides(kind)
+    except NoMatch:
+        return False
+    return not rows or strides[-1] == 1
 
 
 @dataclass(frozen=True)
@@ -62,6 +97,7 @@ class CallMatch:
     filler: str
     dead: tuple[mlir.Operation, ...]
     epilogue: Epilogue | None
+    place: mlir.Operation
 
 
 def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
@@ -86,7 +122,8 @@ def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
     if following is not None:
         operands += [(f"input{number}", value) for number, value in enumerate(following.inputs)]
         epilogue = following.epilogue
-    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue)
+    place = following.op if following is not None and following.late else op
+    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue, place)
 
 
 def check_place(op: mlir.Operation) -> None:
@@ -152,9 +189,9 @@ def argument(value: mlir.Value) -> Argument:
 def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
     """Replace `op` by a call of its kernel."""
     name, buffers = library.kernel(match, op.location)
-    with mlir.InsertionPoint(op):
+    scratch = allocate(op, [mlir.Type.parse(kind) for kind in buffers])
+    with mlir.InsertionPoint(match.place):
         operands = [value for _, value in match.operands]
-        scratch = allocate(op, buffers)
         emit.create("func.call", [*operands, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
     op.erase()
     match.start.op.erase()
@@ -162,11 +199,11 @@ def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
         dead.erase()
 
 
-def allocate(op: mlir.Operation, kinds: tuple[str, ...]) -> list[mlir.Value]:
+def allocate(op: mlir.Operation, kinds: Sequence[mlir.Type]) -> list[mlir.Value]:
     """Scratch buffers at the top level of the function, for mlirml-plan-buffers."""
     place = op
     while place.parent.operation.name != "func.func":
         place = place.parent.operation
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
     with mlir.InsertionPoint(place):
-        return [emit.value("memref.alloc", (), mlir.Type.parse(kind), **attributes) for kind in kinds]
+        return [emit.value("memref.alloc", (), kind, **attributes) for kind in kinds]

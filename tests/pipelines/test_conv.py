@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlirml as ml
 from mlirml.capture.spec import TensorSpec
 from mlirml.capture.trace import trace
 from mlirml.ir import operations, parse
@@ -235,6 +236,35 @@ CHAINS: dict[str, Any] = {
     "depthwise": lambda x, w: F.conv2d(F.relu6(F.conv2d(x, w[:, :1], padding=1, groups=16)), w[:, 1:2], groups=16),
     "into a slice": lambda x, w: np.concatenate([F.conv2d(x, w, padding=1), F.relu(F.conv2d(x, w, padding=1))], 1),
 }
+
+
+def test_what_follows_may_read_what_is_computed_after() -> None:
+    def function(x: Any, w: Any, s: Any) -> Any:
+        return F.relu(F.batch_norm(F.conv2d(x, w, padding=1), s, s * s + 1, s, s))
+
+    x, w, s = random((2, 16, 12, 30), (16, 16, 3, 3), (16,))
+    check(function, x, w, s, kernel="conv_filters")
+    assert fused(function, x, w, s) == 1, "the scale of each channel is left"
+
+
+def test_an_out_whose_rows_are_not_in_one_piece() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return F.conv_transpose2d(F.conv2d(x, w, padding=1), w, stride=2)
+
+    x, w = random((1, 16, 7, 9), (16, 16, 3, 3))
+    check(function, x, w, kernel="conv_filters")
+
+
+def test_a_slice_at_a_dynamic_place() -> None:
+    def function(x: Any, w: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            return y + F.conv2d(x[i : i + 1] if isinstance(i, int) else np.take(x, [i], 0), w, padding=1)
+
+        return ml.fori_loop(0, len(x), step, np.zeros_like(x[:1]))
+
+    x, w = random((3, 16, 7, 20), (16, 16, 3, 3))
+    expected = sum(F.conv2d(x[i : i + 1].astype(np.float64), w, padding=1) for i in range(3))
+    np.testing.assert_allclose(ml.compile(function)(x, w), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -78,11 +78,8 @@ class Problem:
         return math.prod(a.size for a in self.planes) * self.filters.size * self.channels.size * places * self.taps
 
 
-def match_convolution(op: mlir.Operation, inner: mlir.Value | None = None, low: Sequence[int] = ()) -> Problem:
-    """Read a structured operation on memrefs of static layout; `NoMatch` for anything else than a sliding window.
-
-    With `inner`, only that part of the first input is in memory, from `low` on in each dimension.
-    """
+def match_form(op: mlir.Operation) -> tuple[list[mlir.AffineMap], str, bool]:
+    """The maps, the combiner and whether weights are multiplied; `NoMatch` for anything else than a sliding window."""
     if not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results):
         raise NoMatch("it does not have two inputs and an out")
     found = linalg.get_indexing_maps(op)
@@ -98,9 +95,20 @@ def match_convolution(op: mlir.Operation, inner: mlir.Value | None = None, low: 
     elements = {str(kind.element_type) for kind in (kinds if product else kinds[::2])}
     if len(elements) != 1 or not elements <= set(_ELEMENTS):
         raise NoMatch("the elements differ, or are none that the kernels compute in")
+    return maps, combiner, product
+
+
+def match_convolution(op: mlir.Operation, inner: mlir.Value | None = None, low: Sequence[int] = ()) -> Problem:
+    """Read a structured operation on memrefs of static layout; `NoMatch` for anything else than a sliding window.
+
+    With `inner`, only that part of the first input is in memory, from `low` on in each dimension.
+    """
+    maps, combiner, product = match_form(op)
+    kinds = [value.type for value in op.operands]
+    element = str(kinds[2].element_type)
     shapes = [list(kind.shape) for kind in kinds]
     strides = [static_strides(kind) for kind in (kinds if inner is None else [inner.type, *kinds[1:]])]
-    problem = build_problem(maps, shapes, strides, elements.pop(), combiner, product)
+    problem = build_problem(maps, shapes, strides, element, combiner, product)
     return problem if inner is None else without_padding(problem, maps[0], shapes[0], list(inner.type.shape), low)
 
 

@@ -34,12 +34,16 @@ class Padding:
 
 @dataclass(frozen=True)
 class Following:
-    """The elementwise operation behind a convolution: what it computes, its further inputs, and where it stores."""
+    """The elementwise operation behind a convolution: what it computes, its further inputs, and where it stores.
+
+    `late` says that the kernel must stand in the place of this operation, not of the convolution.
+    """
 
     op: mlir.Operation
     epilogue: Epilogue
     inputs: tuple[mlir.Value, ...]
     out: mlir.Value
+    late: bool
 
 
 def match_start(op: mlir.Operation, problem: Problem) -> Start:
@@ -197,7 +201,7 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
     body = first.regions[0].blocks[0]
     if len(block_ops(body)[-1].operands) != 1 or target.type.element_type != out.type.element_type:
         return None
-    if target != out and (len(after) != 1 or not is_local(out) or not is_free(target, op, first)):
+    if target != out and (len(after) != 1 or not is_local(out)):
         return None
     if not is_plain(target) or (target != out and not all(map(is_plain, read))):
         return None
@@ -211,14 +215,16 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
             numbers[argument_] = 0
             continue
         kind = input_kind(value, map_, identity, op, problem, target)
-        if kind is None or value == target or buffer_of(value) == buffer_of(target) or is_touched(value, op, first):
-            return None
-        if not is_plain(value) or not is_defined_before(value, op):
+        if kind is None or buffer_of(value) == buffer_of(target) or not is_plain(value):
             return None
         kinds.append(kind)
         values.append(value)
         numbers[argument_] = len(values)
     if 0 not in numbers.values() or any(buffer_of(value) == buffer_of(target) for value in read):
+        return None
+    moved = [*values, *([target] if target != out else [])]
+    late = any(not is_free(value, op, first) for value in moved)
+    if late and any(not is_plain(value) or is_touched(value, op, first) for value in read):
         return None
     try:
         if static_strides(target.type) != static_strides(out.type):
@@ -226,7 +232,7 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
         epilogue = read_epilogue(first, numbers, tuple(kinds))
     except NoMatch:
         return None
-    return Following(first, epilogue, tuple(values), target)
+    return Following(first, epilogue, tuple(values), target, late)
 
 
 def input_kind(
@@ -258,9 +264,9 @@ def is_local(value: mlir.Value) -> bool:
     )
 
 
-def is_free(target: mlir.Value, op: mlir.Operation, following: mlir.Operation) -> bool:
-    """Whether nothing looks at the target of a following operation between `op` and it."""
-    return is_defined_before(target, op) and not is_touched(target, op, following)
+def is_free(value: mlir.Value, op: mlir.Operation, following: mlir.Operation) -> bool:
+    """Whether a buffer is the same at `op` as at a following operation."""
+    return is_defined_before(value, op) and not is_touched(value, op, following)
 
 
 def is_defined_before(value: mlir.Value, op: mlir.Operation) -> bool:
