@@ -207,3 +207,23 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
     ins(%d, %e : memref<96x128xf32>, memref<128x64xf32>) outs(%f : memref<96x64xf32>)
   return
 }
+
+// -----
+
+// Pairs of bf16 are packed side by side and multiplied by one instruction.
+// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-pairs=true" --split-input-file | filecheck %s --check-prefix=PAIRS
+// CHECK-LABEL: func.func @main
+// PAIRS-LABEL: func.func @main
+// PAIRS: call @contract_packed_f32_64x128x64_1(
+// PAIRS: func.func private @contract_packed_f32_64x128x64_1(
+// PAIRS: call @contract_pack_squares_bf16_pairs_
+// PAIRS: call @contract_pack_rows_bf16_pairs_
+// PAIRS: func.func private @contract_tile_f32_{{.*}}_bf16_pairs(
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
+// PAIRS: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
+func.func private @contract_packed_f32_64x128x64()
+func.func @main(%a: memref<64x64xbf16>, %b: memref<64x128xbf16>, %c: memref<64x128xf32>) {
+  linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : memref<64x64xbf16>, memref<64x128xbf16>) outs(%c : memref<64x128xf32>)
+  return
+}

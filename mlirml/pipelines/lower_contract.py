@@ -28,6 +28,7 @@ from typing import TypeVar
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.report import remark
 from mlirml.pipelines.schedules.contract import (
     CONTRACTIONS,
     Contraction,
@@ -74,13 +75,16 @@ class LowerContractPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         machine = Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
         library = Library(module)
+        matches: list[tuple[mlir.Operation, CallMatch]] = []
+        taken: list[mlir.Operation] = []
+        # All are looked at before one is changed: a consumer may stand behind several contractions.
         for op in [op for op in operations(module) if op.name in CONTRACTIONS]:
             try:
-                match = match_call(op, machine)
+                matches.append((op, match_call(op, machine, taken)))
             except NoMatch:
                 if NAME in op.attributes:
                     del op.attributes[NAME]
-                continue
+        for op, match in matches:
             with op.location:
                 build_call(op, match, library)
         library.finish()
@@ -99,8 +103,11 @@ class CallMatch:
     gone: tuple[mlir.Operation, ...]
 
 
-def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
-    """Look at a contraction; raises `NoMatch` when it is to be lowered to loops."""
+def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]) -> CallMatch:
+    """Look at a contraction; raises `NoMatch` when it is to be lowered to loops.
+
+    `taken` are consumers that other contractions compute; it learns that of this one.
+    """
     if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
         raise NoMatch("an operand is no memref")
     given = read_fields(op)
@@ -122,7 +129,11 @@ def match_call(op: mlir.Operation, machine: Machine) -> CallMatch:
     ]
     fill = _zero_fill(op)
     try:
-        return _with_consumer(op, contraction, schedule, layouts, arguments, fill)
+        match = _with_consumer(op, contraction, schedule, layouts, arguments, fill)
+        if match.at in taken:
+            raise NoMatch("the consumer is computed by another kernel")
+        taken.append(match.at)
+        return match
     except NoMatch:
         job = Job(problem, schedule, _ordered(problem, arguments), fill is None)
         gone = (fill,) if fill is not None else ()
@@ -242,9 +253,20 @@ class Library:
             self.block.append(function)
 
 
+def told(job: Job, name: str) -> str:
+    """What a kernel does, in words."""
+    chosen = job.schedule
+    text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}"
+    if chosen.kernel == "packed":
+        text += f", packs {' and '.join(chosen.pack)} in blocks of {chosen.kc} along k"
+    text += f", splits its {chosen.parallel} among threads" if chosen.parallel != "none" else ""
+    return text + (", and its elementwise consumer runs on the tile" if job.epilogue else "")
+
+
 def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
     """Replace `op` by a call of its kernel."""
     name, buffers = library.kernel(match.job, op.location)
+    remark(op, told(match.job, name))
     pairs = [(v, a) for v, a in zip(match.operands, match.job.arguments, strict=True) if a is not None]
     with mlir.InsertionPoint(match.at):
         bases, offsets = _pass_operands(pairs)

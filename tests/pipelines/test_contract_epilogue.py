@@ -132,6 +132,18 @@ def test_narrow_floats_are_rounded_before_the_epilogue() -> None:
     assert (np.abs(got.astype(np.float64) - want) <= 2 * np.abs(np.spacing(product).astype(np.float64)) + 1e-3).all()
 
 
+def test_products_that_share_consumers_or_stand_between() -> None:
+    x, v, w, b = normal((40, 50), (50, 30), (50, 30), (30,))
+
+    def function(x: Array, v: Array, w: Array, b: Array) -> tuple[Array, ...]:
+        p, q = x @ v, x @ w
+        return p + q, np.maximum(p, 0) * b, np.tanh(q) + b
+
+    check(function, x, v, w, b)
+    check(lambda x, v, w, b: (x @ v) * (x @ w) + b, x, v, w, b)
+    check(lambda x, v, w, b: (np.tanh(x @ v + b), np.maximum(x @ w + b, 0)), x, v, w, b)
+
+
 def test_a_result_in_the_place_of_an_operand_is_not_fused() -> None:
     x, w = normal((64, 64), (64, 64))
 
