@@ -228,6 +228,10 @@ def test_a_product_large_enough_for_the_tiled_kernel() -> None:
     check(lambda x, y: x @ y.conj().T, draw(70, 65), draw(33, 65), rtol=1e-5)
 
 
+def test_sums_over_either_axis() -> None:
+    check(lambda x: [x.sum(0), x.sum(1), x.mean(), (x * x).sum(0), x.T.sum(0)], draw(67, 130), rtol=1e-4)
+
+
 def test_norms_are_real() -> None:
     check(lambda x: [np.linalg.norm(x), np.linalg.norm(x, axis=0), np.vdot(x, x), np.abs(x).max()], Z, rtol=1e-6)
 

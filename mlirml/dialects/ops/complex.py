@@ -214,7 +214,6 @@ def _by_parts(record: OpDef, *, numbers: Sequence[str] = ()) -> None:
         return ComplexValue.of(*both)
 
 
-_by_parts(red.sum_, numbers=("initial",))
 _by_parts(red.mean)
 _by_parts(scans.cumsum)
 _by_parts(OPS["add_accumulate"])
@@ -315,6 +314,51 @@ class _Fold:
 _PRODUCT = _Fold(lambda total, x: total * x, 1, ew.multiply)
 _MAX = _Fold(_extremum("ole", nan_wins=True), complex(-np.inf, -np.inf), ew.maximum)
 _MIN = _Fold(_least(nan_wins=True), complex(np.inf, np.inf), ew.minimum)
+
+
+_SUM = _Fold(lambda total, x: total + x, 0, ew.add)
+
+
+@complex_form(red.sum_)
+def _sum(
+    b: ComplexBuilder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = 0,
+    where: Any = True,
+) -> Value:
+    if dtype is not None and not is_complex(as_dtype(dtype)):
+        value = b.cast(red.as_value(b, a), as_dtype(dtype))
+        return red.sum_.build(b, value, axis, None, None, keepdims, initial, where)  # type: ignore[no-any-return]
+    pair = _pair(b, "sum", a, dtype)
+    total = _fold(b, "sum", pair, axis, initial, where, _SUM)
+    return red._restored(b, total, pair.shape, red._reduced_axes("sum", pair.shape, axis), keepdims)
+
+
+_mean_of_parts = red.mean.forms["complex"]
+
+
+@complex_form(red.mean)
+def _mean(
+    b: ComplexBuilder,
+    a: Operand,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Value:
+    if where is not True or (dtype is not None and not is_complex(as_dtype(dtype))):
+        return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)  # type: ignore[no-any-return]
+    value = _pair(b, "mean", a, dtype)
+    count = Scalar(float(red._count(value.shape, red.normalized_axes("mean", value.shape, axis))))
+    total = _sum(b, value, axis, None, None, keepdims)
+    assert isinstance(total, ComplexValue)
+    return total.map(lambda part: ew.divide.build(b, part, count))
 
 
 @complex_form(red.prod)

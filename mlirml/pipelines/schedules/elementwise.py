@@ -12,6 +12,7 @@ from mlirml.pipelines.schedules.frame import Cursor, Frame
 from mlirml.pipelines.schedules.nest import Body, Nest
 
 _SCATTER, _GATHER = 8, 4
+_PAIRS = 2  # the stride of the parts of complex numbers, which are loaded and stored in pairs
 
 
 def stride_penalty(nest: Nest, d: int) -> int:
@@ -19,7 +20,9 @@ def stride_penalty(nest: Nest, d: int) -> int:
     first_out = len(nest.accesses) - nest.outs
     penalty = 0
     for position, access in enumerate(nest.accesses):
-        if access is not None and abs(access.strides[d]) > 1:
+        if access is not None and abs(access.strides[d]) == _PAIRS:
+            penalty += 1
+        elif access is not None and abs(access.strides[d]) > 1:
             penalty += _SCATTER if position >= first_out else _GATHER
         elif access is not None and position >= first_out and access.strides[d] == 0:
             penalty += 1
