@@ -14,3 +14,15 @@ func.func @parallel_for_captures_values_of_any_type(%a: memref<8xf32>, %s: f32, 
 func.func private @body(%lo: index, %hi: index, %a: memref<8xf32>, %s: f32) {
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @sorts_of_rows
+// CHECK: "mlirml.sort"(%{{.*}}, %{{.*}}) {descending = false, kind = "f32"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: "mlirml.argsort"(%{{.*}}, %{{.*}}) {descending = true, kind = "u8"} : (memref<4x8xi8>, memref<4x3xi64>) -> ()
+func.func @sorts_of_rows(%x: tensor<4x8xf32>, %y: memref<4x8xi8>, %order: memref<4x3xi64>) -> tensor<4x8xf32> {
+  %out = tensor.empty() : tensor<4x8xf32>
+  %r = "mlirml.sort"(%x, %out) {descending = false, kind = "f32"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  "mlirml.argsort"(%y, %order) {descending = true, kind = "u8"} : (memref<4x8xi8>, memref<4x3xi64>) -> ()
+  return %r : tensor<4x8xf32>
+}

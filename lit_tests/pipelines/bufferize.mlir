@@ -203,3 +203,30 @@ func.func @main(%x: tensor<8x2xf32>) -> tensor<8x2xf32> {
   %both = tensor.insert_slice %z#1 into %first[0, 1] [8, 1] [1, 1] : tensor<8xf32> into tensor<8x2xf32>
   return %both : tensor<8x2xf32>
 }
+
+// -----
+
+// Sorts read their operand where it lies, and write straight into a result; nothing is copied.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<4x8xf32>, %[[Y:.*]]: memref<4x8xf32>, %[[ORDER:.*]]: memref<4x3xi64>, %[[OUT:.*]]: memref<4x8xf32>)
+// CHECK: "mlirml.argsort"(%[[X]], %[[ORDER]]) {descending = true, kind = "f32"} : (memref<4x8xf32>, memref<4x3xi64>) -> ()
+// CHECK: %[[T:.*]] = memref.alloc()
+// CHECK: "mlirml.sort"(%[[Y]], %[[T]]) {descending = false, kind = "f32"} : (memref<4x8xf32>, memref<4x8xf32>) -> ()
+// CHECK: linalg.generic {{.*}} ins(%[[T]] : memref<4x8xf32>) outs(%[[OUT]] : memref<4x8xf32>)
+// CHECK-NOT: memref.copy
+// CHECK: return
+#m = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x3xi64>, tensor<4x8xf32>) {
+  %e = tensor.empty() : tensor<4x3xi64>
+  %r = "mlirml.argsort"(%x, %e) {descending = true, kind = "f32"} : (tensor<4x8xf32>, tensor<4x3xi64>) -> tensor<4x3xi64>
+  %f = tensor.empty() : tensor<4x8xf32>
+  %s = "mlirml.sort"(%y, %f) {descending = false, kind = "f32"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %g = tensor.empty() : tensor<4x8xf32>
+  %n = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<4x8xf32>) outs(%g : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %negated = arith.negf %a : f32
+    linalg.yield %negated : f32
+  } -> tensor<4x8xf32>
+  return %r, %n : tensor<4x3xi64>, tensor<4x8xf32>
+}
