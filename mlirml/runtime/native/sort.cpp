@@ -13,8 +13,15 @@
 
 #include "pool.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")  // vectorise the conversions between elements and keys
+#endif
+
 namespace mlirml {
 namespace {
+
+template <class Element>
+constexpr Element kLargest = static_cast<Element>((uint64_t{1} << (8 * sizeof(Element) - 1)) - 1);
 
 namespace baseline {
 constexpr int64_t kBytes = 16;
@@ -41,9 +48,9 @@ constexpr int64_t kBytes = 64;
 
 struct Network {
   int64_t bytes;
-  void (*narrow)(int32_t *rows, int64_t stride, int32_t *columns, int64_t n);
-  void (*wide)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n);
-  void (*places)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n);
+  void (*narrow)(int32_t *rows, int64_t stride, int32_t *columns, int64_t n, int64_t padded);
+  void (*wide)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n, int64_t padded);
+  void (*places)(int64_t *rows, int64_t stride, int64_t *columns, int64_t n, int64_t padded);
 };
 
 const Network &network() {
@@ -174,7 +181,7 @@ class Sorter {
     const int64_t lanes = network().bytes / static_cast<int64_t>(sizeof(Key));
     const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
     for_rows(rows, n_, short_rows ? lanes : 1, [&](int64_t first, int64_t last) {
-      Scratch scratch = allocate((short_rows ? 2 * lanes * stride(lanes) : 2 * n_) * static_cast<int64_t>(sizeof(Key)));
+      Scratch scratch = allocate((short_rows ? lanes * (stride(lanes) + height(lanes)) : 2 * n_) * static_cast<int64_t>(sizeof(Key)));
       int64_t row = first;
       if (scratch && short_rows)
         for (; row + lanes <= last; row += lanes)
@@ -192,7 +199,7 @@ class Sorter {
     const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
     constexpr int64_t kWord = sizeof(Key) == 4 ? 8 : 16;  // a key with its position
     for_rows(rows, n_, short_rows ? lanes : 1, [&](int64_t first, int64_t last) {
-      Scratch scratch = allocate(short_rows ? 3 * lanes * stride(lanes) * 8 : 2 * n_ * kWord);
+      Scratch scratch = allocate(short_rows ? lanes * (stride(lanes) + 2 * height(lanes)) * 8 : 2 * n_ * kWord);
       int64_t row = first;
       if (scratch && short_rows)
         for (; row + lanes <= last; row += lanes)
@@ -210,14 +217,22 @@ class Sorter {
   // Rows of the scratch memory are whole vectors.
   int64_t stride(int64_t lanes) const { return (n_ + lanes - 1) / lanes * lanes; }
 
+  // How long the columns are for the bitonic network; 0 where too much of them would be padding.
+  int64_t padded() const {
+    int64_t size = 16;
+    while (size < n_) size *= 2;
+    return 4 * n_ >= 3 * size ? size : 0;
+  }
+  int64_t height(int64_t lanes) const { return std::max(padded(), stride(lanes)); }
+
   void network_values(Element *out, int64_t row, int64_t lanes, Key *keys) const {
     const int64_t step = stride(lanes);
     for (int64_t lane = 0; lane < lanes; ++lane)
       for (int64_t i = 0; i < n_; ++i) keys[lane * step + i] = key(row + lane, i);
     if constexpr (sizeof(Key) == 4)
-      network().narrow(keys, step, keys + lanes * step, n_);
+      network().narrow(keys, step, keys + lanes * step, n_, padded());
     else
-      network().wide(keys, step, keys + lanes * step, n_);
+      network().wide(keys, step, keys + lanes * step, n_, padded());
     for (int64_t lane = 0; lane < lanes; ++lane)
       for (int64_t i = 0; i < n_; ++i) out[(row + lane) * n_ + i] = element(keys[lane * step + i]);
   }
@@ -265,7 +280,7 @@ class Sorter {
         const int64_t k = key(row + lane, i);
         keys[lane * step + i] = sizeof(Key) == 4 ? k * (int64_t{1} << 32) | i : k;
       }
-    (sizeof(Key) == 4 ? network().wide : network().places)(keys, step, keys + lanes * step, n_);
+    (sizeof(Key) == 4 ? network().wide : network().places)(keys, step, keys + lanes * step, n_, padded());
     for (int64_t lane = 0; lane < lanes; ++lane)
       for (int64_t i = 0; i < count; ++i)
         out[(row + lane) * count + i] = keys[lane * step + i] & (sizeof(Key) == 4 ? 0xffffffff : ~int64_t{0});
