@@ -11,6 +11,9 @@ import pytest
 
 import mlirml as ml
 from mlirml.dialects.dtypes import bfloat16
+from mlirml.ir import parse
+from mlirml.runtime.executable import load_artifact
+from mlirml.targets.cpu import codegen, cpu_target
 
 Array = npt.NDArray[Any]
 
@@ -187,6 +190,24 @@ def test_products_of_bfloat16_are_summed_in_f32(turn: str, shape: tuple[int, int
     scale = function(np.abs(x.astype(np.float64)), np.abs(w.astype(np.float64)))
     assert got.dtype == np.float32  # NumPy has no loop for it and takes the next wider type
     assert (np.abs(got - want) <= 2.0**-20 * scale).all()
+
+
+@pytest.mark.parametrize("schedule", ["{pairs = 2, nr = 40}", "{pairs = 2, kc = 33}", "{nr = 40}"])
+def test_pairs_that_do_not_fit_are_left(schedule: str) -> None:
+    text = f"""
+    func.func @main(%a: tensor<64x64xbf16>, %b: tensor<64x64xbf16>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {{
+      %r = linalg.matmul {{mlirml.schedule = {schedule}}}
+        ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %r : tensor<64x64xf32>
+    }}"""
+    module = parse(text)
+    cpu_target().pipeline.run(module)
+    x, w = normal((64, 64), (64, 64), dtype=np.dtype(bfloat16()))
+    start = np.ones((64, 64), np.float32)
+    inputs = [x, w, start]
+    program = load_artifact(codegen(module), [(a.dtype, a.shape) for a in inputs], [(start.dtype, start.shape)])
+    (got,) = program(inputs)
+    np.testing.assert_allclose(got, x.astype(np.float64) @ w.astype(np.float64) + 1, rtol=0, atol=1e-4)
 
 
 def test_converted_operands_are_read_as_they_are() -> None:

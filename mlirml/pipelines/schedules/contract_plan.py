@@ -113,6 +113,9 @@ def check(problem: Problem, schedule: Schedule) -> None:
     one_k = len(problem.k) == 1
     if schedule.pairs == 2 and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
         raise NoMatch("its operands are no pairs of bf16")
+    odd_blocks = schedule.kc % 2 == 1 and several_k(problem, schedule)
+    if schedule.pairs == 2 and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
+        raise NoMatch("pairs of bf16 come in vectors of 16, and blocks of k end with a pair")
     tiles = -(-problem.m.size // schedule.mr), -(-problem.n.size // schedule.nr)
     several_blocks = problem.outer_m or schedule.mc // schedule.mr < tiles[0] or schedule.nc // schedule.nr < tiles[1]
     if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
@@ -129,6 +132,11 @@ def check(problem: Problem, schedule: Schedule) -> None:
         contiguous = problem.n.b == problem.n.c == 1
         if not one_k or not contiguous or problem.c.element != problem.compute:
             raise NoMatch("b cannot pass by: it or out is not contiguous, or out is narrower than its sums")
+
+
+def several_k(problem: Problem, schedule: Schedule) -> bool:
+    """Whether k is cut into blocks."""
+    return schedule.kc < problem.k_size
 
 
 def required_packing(problem: Problem) -> str:
