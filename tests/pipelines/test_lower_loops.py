@@ -267,3 +267,14 @@ def test_bools_are_bytes() -> None:
     np.testing.assert_array_equal(chosen, [1, 0, -3, 4, 0])
     loads = [op for op in operations(module) if op.name == "memref.load"]
     assert loads and all("i1>" not in str(op.operands[0].type) for op in loads)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (8, 5), (19, 40), (3, 9, 4)])
+def test_rows_that_are_added_together_know_their_numbers(shape: tuple[int, ...]) -> None:
+    def f(x: Any) -> Any:
+        flipped = np.flip(x, -2)
+        return flipped, x + flipped, x.min(axis=-2), (x * flipped).sum(-2)
+
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    for result, expected in zip(ml.compile(f)(x), f(x)):
+        np.testing.assert_array_equal(result, expected)

@@ -154,13 +154,16 @@ class Cursor:
         return Cursor(self.frame, self.nest, self.keys, tuple(offsets), variables)
 
     def shifted(self, d: int, steps: int) -> Cursor:
-        """`steps` iterations of loop `d` further on. The body may not read that loop's variable."""
+        """`steps` iterations of loop `d`, which is entered already, further on."""
         offsets = list(self.offsets)
         for position, (_, _, strides) in enumerate(self.keys):
             if steps * strides[d]:
                 step, before = self.frame.index(steps * strides[d]), offsets[position]
                 offsets[position] = step if before is None else self.frame.add(before, step)
-        return Cursor(self.frame, self.nest, self.keys, tuple(offsets), self.variables)
+        origin, variables = self.nest.origin[d], self.variables
+        if origin in self.nest.pinned:
+            variables = (*variables, (origin, self.frame.add(self.variable(origin), self.frame.index(steps))))
+        return Cursor(self.frame, self.nest, self.keys, tuple(offsets), variables)
 
     def address(self, access: Access) -> mlir.Value:
         """The flat index of an access."""
