@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mlirml as ml
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools

@@ -40,11 +40,9 @@ def linspace(
     delta = xp.subtract(stop, start)
     steps = xp.arange(count, dtype=between).reshape((count,) + (1,) * delta.ndim)
     step = delta / parts if parts > 0 else xp.full((), np.nan, dtype=between)
-    if parts > 0:  # where the step vanishes, the shares are scaled instead
-        line = xp.where(step == 0, (steps / parts) * delta, steps * step) + start
-    else:
-        line = steps * delta + start
-    line = xp.broadcast_to(line, (count, *delta.shape))
+    # Where the step vanishes, the shares are scaled instead.
+    grown = xp.where(step == 0, (steps / parts) * delta, steps * step) if parts > 0 else steps * delta
+    line = xp.broadcast_to(grown + start, (count, *delta.shape))
     if endpoint and count > 1:
         last = xp.broadcast_to(stop.astype(line.dtype), delta.shape)
         line = xp.concatenate([line[:-1], last[None]], axis=0)
