@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import compiling, startup, tables, threads
+from benchmarks import compiling, scaling, startup, tables, threads
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
 from benchmarks.workloads import WORKLOADS
 
-ONCE = ("import", "first-call", "compile", "launch", "threads")
+ONCE = ("import", "first-call", "compile", "compile-scaling", "launch", "threads")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +65,9 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
             times += compiling.cold_compiles(
                 options.peers, pythons, repeats, options.quick, lambda text: status.update(text)
             )
+    if "compile-scaling" in chosen:
+        with out.status("") as status:
+            times += scaling.compile_scaling(options.quick, lambda text: status.update(text))
     if "launch" in chosen:
         times.append(startup.parallel_launch(repeats))
     if "threads" in chosen:

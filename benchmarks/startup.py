@@ -39,7 +39,7 @@ class Times:
         return min(self.samples)
 
 
-def _run(python: str, *arguments: str, **variables: str) -> str:
+def run_fresh(python: str, *arguments: str, **variables: str) -> str:
     """The output of a fresh process."""
     every = {**environment(len(os.sched_getaffinity(0))), **variables}
     return subprocess.run(
@@ -59,7 +59,7 @@ def import_times(peers: Iterable[str], pythons: Mapping[str, str], repeats: int)
     samples: dict[str, list[float]] = {module: [] for module in modules}
     for _ in range(repeats + 1):
         for module in modules:
-            samples[module].append(float(_run(pythons[module], "-c", _IMPORT.format(module=module))))
+            samples[module].append(float(run_fresh(pythons[module], "-c", _IMPORT.format(module=module))))
     # The first one may have written .pyc files.
     return [Times(f"import {module}, over NumPy", tuple(times[1:])) for module, times in samples.items()]
 
@@ -70,7 +70,7 @@ def first_calls(repeats: int) -> list[Times]:
     for number in range(repeats + 1):
         with tempfile.TemporaryDirectory(prefix="mlirml-bench-") as folder:
             for times in (cold, warm):
-                text = _run(
+                text = run_fresh(
                     sys.executable, "examples/digits.py", "--first-call", MLIRML_CACHE="1", MLIRML_CACHE_DIR=folder
                 )
                 found = json.loads(text)

@@ -15,7 +15,7 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-hoist,mlirml-fuse,canonicalize,cse"
+OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
     "mlirml-elide-copies,mlirml-widen-bools,"
@@ -31,10 +31,9 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize", "elide_copies",
-    "widen_bools",
-    "lower_contract", "lower_conv", "lower_loops", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "hoist", "fold_contract", "move_reshapes", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize",
+    "elide_copies", "widen_bools", "lower_contract", "lower_conv", "lower_loops", "plan_buffers", "outline_parallel",
+    "split_function", "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 

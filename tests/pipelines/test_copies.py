@@ -17,14 +17,15 @@ from mlirml.pipelines import (
     elide_copies,
     fold_contract,
     fuse,
+    move_reshapes,
     scalarize,
     schedule_contract,
 )
 
 Array = np.ndarray
-PASSES = (fuse, fold_contract, schedule_contract, scalarize, buffer_stores, bufferize, elide_copies)
+PASSES = (fuse, fold_contract, move_reshapes, schedule_contract, scalarize, buffer_stores, bufferize, elide_copies)
 PIPELINE = (
-    "canonicalize,cse,mlirml-fold-contract,mlirml-fuse,canonicalize,cse,mlirml-schedule-contract,mlirml-scalarize,"
+    "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-fuse,canonicalize,cse,mlirml-schedule-contract,mlirml-scalarize,"
     "mlirml-buffer-stores,mlirml-bufferize,mlirml-elide-copies"
 )
 
@@ -75,6 +76,26 @@ def mean_and_variance(x: Array) -> tuple[Array, Array]:
     return x.mean(1), x.var(1)
 
 
+def reshapes(x: Array) -> Array:
+    return np.tanh((x * 2).reshape(8, 8, 8) + 1).reshape(64, 8) * 3
+
+
+def split_heads(x: Array) -> Array:
+    return (x * 2).reshape(8, 4, 4).transpose(1, 0, 2) + 1
+
+
+def merge_heads(x: Array) -> Array:
+    return (x.transpose(1, 0, 2) + 1).reshape(8, 16) * 2
+
+
+def bias_of_rows(x: Array, b: Array, c: Array) -> Array:
+    return np.exp((x * b + c[:, None]).reshape(4, 2, 8) - 1)
+
+
+def slice_of_a_chain(x: Array, b: Array) -> Array:
+    return np.exp(np.tanh(x + b)[2:5, ::2])
+
+
 PROGRAMS: list[tuple[Callable[..., Any], list[tuple[int, ...]], int]] = [
     (stencil, [(20,)], 0),
     (five_points, [(8, 8)], 0),
@@ -87,6 +108,11 @@ PROGRAMS: list[tuple[Callable[..., Any], list[tuple[int, ...]], int]] = [
     (gated, [(4, 8)], 0),
     (flipped, [(8, 8)], 0),
     (mean_and_variance, [(8, 8)], 0),
+    (reshapes, [(512,)], 0),
+    (split_heads, [(8, 16)], 0),
+    (merge_heads, [(4, 8, 4)], 0),
+    (bias_of_rows, [(8, 8), (8,), (8,)], 0),
+    (slice_of_a_chain, [(8, 8), (8,)], 0),
 ]
 
 
