@@ -580,7 +580,8 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
         return True
     while op is not None and op.name not in ("tensor.empty", ALLOC):
         grown = grows_from(op, result)
-        if grown is None:
+        # A result that comes later may be that very value: the destination would be written over before it is copied.
+        if grown is None or is_returned(grown):
             return False
         result = grown
         op = defining_op(result)
@@ -595,6 +596,17 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
         to_tensor.move_after(made)
     result.replace_all_uses_with(to_tensor.results[0])
     return True
+
+
+def is_returned(value: mlir.Value) -> bool:
+    """Whether a value or a view of it is a result of @main."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in ("func.return", "bufferization.materialize_in_destination"):
+            return True
+        if user.name in _VIEWS and is_returned(user.results[0]):
+            return True
+    return False
 
 
 def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:

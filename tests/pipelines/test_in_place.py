@@ -133,11 +133,19 @@ def row_of_sums(x: Array) -> None:
     x /= np.abs(x).max()
 
 
+def before_and_after(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    after, before = x + y, x + y
+    np.add.at(after, ([0, 0, 1],), 1)
+    middle = after.copy()
+    after[0] = 3
+    return after, before, middle.T
+
+
 WITHOUT_COPIES = [scale_rows, replace_all, store_row, from_another, gradient_step, store_a_stretch]
 WITH_COPIES = [
     store_a_row_elsewhere, step_and_sum, return_the_old, swap, rotate, store_between, store_between_the_other_way,
     neighbours, move_down, backwards, transposed, to_and_fro, in_turns, copies_go_apart, old_slice,
-    one_value_for_two, row_of_sums,
+    one_value_for_two, row_of_sums, before_and_after,
 ]  # fmt: skip
 
 
