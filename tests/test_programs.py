@@ -105,7 +105,12 @@ VALUES = [
     *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2,
 ]  # fmt: skip
 STATEMENTS = [*STORES, *SCATTERS]
-REFUSED = ("NumPy may or may not have made a copy", "not compiled for complex numbers", "the branches differ in type")
+REFUSED = (
+    "NumPy may or may not have made a copy",
+    "not compiled for complex numbers",
+    "the branches differ in type",
+    "read-only",
+)
 TEMPLATES = [*VALUES, *STATEMENTS * 2]
 
 

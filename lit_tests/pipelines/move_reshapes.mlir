@@ -79,3 +79,32 @@ func.func @slice(%x: tensor<32xf32>) -> tensor<5xf32> {
   %b = tensor.extract_slice %a[2] [5] [3] : tensor<32xf32> to tensor<5xf32>
   return %b : tensor<5xf32>
 }
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+#s = affine_map<() -> ()>
+
+// A number has no loop that could become one of the vector's.
+// CHECK-LABEL: func.func @number
+// CHECK: %[[A:.*]] = linalg.generic
+// CHECK: %[[N:.*]] = tensor.collapse_shape %[[A]] [] : tensor<1xf32> into tensor<f32>
+// CHECK: linalg.generic {{.*}} ins(%[[N]] : tensor<f32>)
+func.func @number(%x: tensor<1xf32>) -> tensor<f32> {
+  %e = tensor.empty() : tensor<1xf32>
+  %a = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%x : tensor<1xf32>) outs(%e : tensor<1xf32>) {
+  ^bb0(%s: f32, %o: f32):
+    %0 = math.exp %s : f32
+    linalg.yield %0 : f32
+  } -> tensor<1xf32>
+  %n = tensor.collapse_shape %a [] : tensor<1xf32> into tensor<f32>
+  %f = tensor.empty() : tensor<f32>
+  %b = linalg.generic {indexing_maps = [#s, #s], iterator_types = []}
+      ins(%n : tensor<f32>) outs(%f : tensor<f32>) {
+  ^bb0(%s: f32, %o: f32):
+    %0 = arith.negf %s : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %b : tensor<f32>
+}

@@ -91,6 +91,8 @@ def move_collapse_behind(op: mlir.Operation) -> None:
         owner = defining_op(operand)
         if owner is None or owner.name != "tensor.collapse_shape" or not has_one_use(operand):
             continue
+        if not operand.type.rank:  # no loop of the operation becomes those of the source
+            continue
         source = defining_op(owner.operands[0])
         if source is None or not is_elementwise(source) or not has_one_use(owner.operands[0]):
             continue
