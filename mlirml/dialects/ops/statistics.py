@@ -308,7 +308,7 @@ def nanstd(
     return xp.sqrt(spread)
 
 
-@composed("statistics", np.nanmedian, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+@composed("statistics", np.nanmedian, dtypes=_BUT_BF16, gaps=NO_ORDER)
 def nanmedian(
     xp: Any, a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
