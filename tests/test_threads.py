@@ -175,3 +175,19 @@ def test_calls_after_a_fork() -> None:
     environment = {**os.environ, "MLIRML_THREADS": "4", "PYTHONWARNINGS": "ignore::DeprecationWarning"}
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, env=environment, timeout=60)
     assert (done.stderr, done.stdout) == ("", "all right\n")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", ["ab", "atb", "abt"])
+def test_threads_that_pack_side_by_side_do_not_meet(form: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (1024, 1024)).astype(dtype) for _ in range(2))
+    product = ml.compile({"ab": lambda a, b: a @ b, "atb": lambda a, b: a.T @ b, "abt": lambda a, b: a @ b.T}[form])
+    expected = {"ab": a @ b, "atb": a.T @ b, "abt": a @ b.T}[form]
+    before = ml.config.threads
+    try:
+        ml.config.threads = 2
+        for _ in range(5):
+            np.testing.assert_array_equal(product(a, b), expected)  # small integers: every order of sums is exact
+    finally:
+        ml.config.threads = before

@@ -78,7 +78,7 @@ class PanelKernel(TileKernel):
         """Pack a; several threads do it where it is big."""
         rows = self.rows.count
         if self.schedule.parallel == "columns" and self.size_a * 4 >= 4 * PACK_BYTES:
-            grain = max(1, PACK_BYTES // (self.rows.width * self.panel_k * 4))
+            grain = max(1, PACK_BYTES // (self.panel_a * 4))
             with self.frame.inside(self.e.parallel(rows, grain)) as tile:
                 self._pack_tile_of_rows(work, tile, tile)
         else:
@@ -91,7 +91,7 @@ class PanelKernel(TileKernel):
 
     def _pack_tile_of_rows(self, work: Work, u: Index, tile: Index) -> None:
         assert self.room_a is not None
-        at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
+        at = work.slot_a * self.size_a + u * self.panel_a
         self._pack("a", work, self.rows, tile, (self.room_a, at, self.rows.width))
 
     def _b_at(self, work: Work, t: Index) -> Index:
@@ -148,7 +148,7 @@ class PanelKernel(TileKernel):
         a, b = (bare(e, room.name, room.type, element) for room in (self.room_a, self.room_b))
         types = [f"memref<{element}>", "index"] * 2 + ["index", tile.type]
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
-            a_at = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
+            a_at = work.slot_a * self.size_a + u * self.panel_a
             b_at = self._b_at(work, t)
             with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
                 e.store(e.zeros(self._write_lanes, compute), tile, at, self._write_lanes)

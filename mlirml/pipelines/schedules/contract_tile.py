@@ -107,7 +107,10 @@ class TileKernel:
         k = min(schedule.kc, problem.k_size) if one else problem.k_size
         # Transposed squares write whole groups of k; inner loops that are no multiple of a group write past the last.
         self.panel_k = -(-k // schedule.lanes) * schedule.lanes + (0 if one else schedule.lanes)
-        self.size_a = self.block_rows * schedule.mr * self.panel_k + schedule.lanes
+        # The last vector of a panel may reach past its end, where another thread has packed the next one.
+        spare = schedule.lanes if padded(schedule.mr, schedule.lanes) > schedule.mr else 0
+        self.panel_a = self.rows.width * self.panel_k + spare
+        self.size_a = self.block_rows * self.panel_a + schedule.lanes
         self.size_b = self.block_columns * self.panel_width * self.panel_k
         slots = schedule.chunks if schedule.parallel == "outer" else 1
         self.pack_grain = max(1, PACK_BYTES // (self.panel_width * self.panel_k * 4))
@@ -194,7 +197,7 @@ class TileKernel:
             with self.e.loop(low, high, 1, "u") as u:
                 row = (first + u) * self.rows.width
                 panel = Panel(self.frame.a, work.place.a + row * axis.a, axis.a, width, self.problem.a.casts)
-                room = Room(self.room_a, base + u * (self.rows.width * self.panel_k), self.rows.width)
+                room = Room(self.room_a, base + u * self.panel_a, self.rows.width)
                 pack_panel(self.e, panel, axes, room, self.schedule.lanes)
 
     def _pack_b(self, work: Work) -> None:
@@ -234,7 +237,7 @@ class TileKernel:
         a = Source(self.frame.a, place.a, self.problem.k[-1].a, self.problem.m.a, self.problem.a.casts)
         b = Source(self.frame.b, place.b, self.problem.k[-1].b, 1, self.problem.b.casts)
         if self.room_a:
-            panel = work.slot_a * self.size_a + u * (self.rows.width * self.panel_k)
+            panel = work.slot_a * self.size_a + u * self.panel_a
             a = Source(self.room_a, panel, self.rows.width, 1)
         if self.room_b:
             panel = work.slot_b * self.size_b + t * (self.panel_width * self.panel_k)
