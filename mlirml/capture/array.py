@@ -314,7 +314,8 @@ class Traced:
             )
         for view in self._views:
             if not view.writable:
-                raise ShapeError("assignment destination is read-only: a broadcast view", help="take a `.copy()` first")
+                kind = "broadcast view" if isinstance(view, Broadcast) else "diagonal"
+                raise ShapeError(f"assignment destination is read-only: a {kind}", help="take a `.copy()` first")
         cell, builder = self._cell, self._trace.builder
         here = all(view.known for view in self._views)
         if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray) and here:

@@ -25,6 +25,7 @@ from mlirml.dialects.build import Check, Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
+from mlirml.dialects.ops.rearrange import diagonal_view
 from mlirml.dialects.ops.registry import COMPLEX, refuse_complex
 from mlirml.dialects.ops.views import ViewOp
 from mlirml.errors import (
@@ -181,6 +182,8 @@ class Trace:
     def call_method(self, name: str, array: Traced, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A method of an array that has an op record."""
         with at_user_line():
+            if name in ("conj", "conjugate") and array.dtype.kind != "c" and not args and not kwargs:
+                return array  # no copy, as in NumPy
             return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
 
     def _record(self, function: Any, name: str) -> OpDef:
@@ -199,6 +202,8 @@ class Trace:
             result = self._view(record, args, kwargs)
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
+        elif record.name in ("diagonal", "diag") and (view := self._diagonal(args, kwargs)) is not None:
+            result = view
         elif record.composed:
             from mlirml.capture.namespace import Namespace
 
@@ -208,6 +213,8 @@ class Trace:
                 result = record.build(Namespace(self), *args, **kwargs)
             except np.exceptions.DTypePromotionError as error:
                 raise DTypeError(f"{record.name}: {error}") from None
+            if record.name == "sliding_window_view" and isinstance(args[0], Traced):
+                args[0]._cell.frozen = "a store into an array of which `sliding_window_view` made a view"
         else:
             lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
             options = {k: self._lift_option(record, k, v) for k, v in kwargs.items()}
@@ -257,6 +264,15 @@ class Trace:
         if name in record.array_options and not isinstance(x, (bool, int, float, type(None))):
             return self.lift(x)
         return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
+
+    def _diagonal(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The view that a diagonal is; None where `np.diag` makes a matrix, or the arguments are wrong."""
+        source = args[0]
+        if not isinstance(source, Traced) or any(isinstance(x, Traced) for x in [*args[1:], *kwargs.values()]):
+            return None
+        named = {"offset" if name == "k" else name: value for name, value in kwargs.items()}
+        view = diagonal_view(source.shape, *args[1:], **named)
+        return None if view is None else source._viewed(view)
 
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]

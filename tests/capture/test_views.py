@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.tree import flatten
 from tests.oracle import check
 
 X = np.arange(24.0).reshape(2, 3, 4)
@@ -237,3 +238,43 @@ def test_conversions() -> None:
     check(lambda x: [x.astype(k) for k in kinds], np.array([True, False]))
     check(lambda x: [x.astype(k) for k in ("f2", "f4", "f8")], np.array([np.nan, np.inf, -np.inf, -0.0, 1e-300, 1e300]))
     check(lambda x: x.astype("f8"), np.arange(-1000, 1000, 7).astype(np.float16) / 3)
+
+
+def test_diagonals_see_later_stores_and_take_none() -> None:
+    def f(x: Any) -> Any:
+        views = np.diag(x), np.diag(x, k=-1), np.diagonal(x, axis1=1, axis2=0), x.diagonal(1), np.linalg.diagonal(x)
+        x[...] = x * 2 + 1
+        return views, np.diag(x[0])
+
+    x = np.arange(9.0).reshape(3, 3)
+    for target in ("cpu", "reference"):
+        for result, expected in zip(flatten(ml.compile(f, target)(x.copy()))[0], flatten(f(x.copy()))[0]):
+            np.testing.assert_array_equal(result, expected)
+
+    def store(x: Any) -> Any:
+        np.diag(x)[0] = 1
+        return x
+
+    with pytest.raises(ml.ShapeError, match="read-only: a diagonal"):
+        ml.compile(store)(x.copy())
+
+
+def test_the_conjugate_of_a_real_array_is_the_array() -> None:
+    def f(x: Any) -> Any:
+        same, copy = x.conj(), np.conj(x)
+        x += 1
+        return same, copy
+
+    x = np.arange(3.0)
+    for result, expected in zip(ml.compile(f)(x.copy()), f(x.copy())):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_an_array_with_windows_takes_no_more_stores() -> None:
+    def f(x: Any) -> Any:
+        windows = np.lib.stride_tricks.sliding_window_view(x, 2)
+        x += 1
+        return windows
+
+    with pytest.raises(ml.CaptureError, match="sliding_window_view"):
+        ml.compile(f)(np.arange(5.0))

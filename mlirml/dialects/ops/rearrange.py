@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.joins import concat
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
-from mlirml.dialects.ops.views import integers
+from mlirml.dialects.ops.views import ViewOp, integers
 from mlirml.errors import DTypeError, ShapeError, TracedBoolError, UnsupportedSyntaxError
 
 
@@ -281,6 +282,38 @@ def diagonal(b: Builder, a: Operand, offset: Any = 0, axis1: int = 0, axis2: int
         return [place[i] for i in range(len(value.shape))]
 
     return b.gather(value, shape, index)
+
+
+@dataclass(frozen=True)
+class Diagonal(ViewOp):
+    """A diagonal as NumPy has it: a view that sees later stores, and cannot be stored into."""
+
+    offset: int
+    axis1: int
+    axis2: int
+
+    def forward(self, b: Builder, base: Value) -> Value:
+        result: Value = diagonal.build(b, base, self.offset, self.axis1, self.axis2)
+        return result
+
+    def backward(self, b: Builder, base: Value, new: Value) -> Value:
+        raise ShapeError("assignment destination is read-only: a diagonal", help="take a `.copy()` first")
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        return np.diagonal(array, self.offset, self.axis1, self.axis2)
+
+    @property
+    def writable(self) -> bool:
+        return False
+
+
+def diagonal_view(shape: tuple[int, ...], offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Diagonal | None:
+    """The view for an array of this shape; None where NumPy refuses the arguments, or `np.diag` makes a matrix."""
+    try:
+        size = np.diagonal(np.broadcast_to(np.int8(0), shape), offset, axis1, axis2).shape
+        return Diagonal(size, int(offset), int(axis1), int(axis2))
+    except (ValueError, TypeError):
+        return None
 
 
 @operation("rearrangement", np.diag, dtypes=ALL)
