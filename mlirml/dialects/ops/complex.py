@@ -374,7 +374,7 @@ def _prod(
 ) -> Value:
     if dtype is not None and not is_complex(as_dtype(dtype)):
         real: Value = red.prod.build(
-            b, b.cast(red.as_value(b, a), as_dtype(dtype)), axis, None, None, keepdims, initial
+            b, b.cast(red.as_value(b, a), as_dtype(dtype)), axis, None, None, keepdims, initial, where
         )
         return real
     value = _pair(b, "prod", a, dtype)
