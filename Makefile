@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -48,6 +48,7 @@ HEAVY = (
     "rich",
     "networkx",
     "opt_einsum",
+    "islpy",
     "triton",
     "cuda",
     "wgpu",
