@@ -293,3 +293,11 @@ def test_what_is_the_same_in_each_round_is_computed_once() -> None:
 def test_the_examples_of_the_docstrings() -> None:
     done = doctest.testmod(control)
     assert done.attempted >= 15 and done.failed == 0
+
+
+def test_a_loop_that_never_runs_does_not_trace_its_body() -> None:
+    def empty(x: Any, start: Any) -> Any:
+        return ml.fori_loop(0, x.shape[0], lambda i, s: s + x[i, 7].astype(complex), start), start
+
+    check(empty, np.zeros(0), np.float32(2))
+    check(empty, np.zeros(0), 3)

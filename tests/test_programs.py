@@ -81,11 +81,12 @@ SCATTERS = [
     "{}[[0, 1, 0], 0] = {}", "{}[np.abs({}).astype(np.int64) % 2] = 3", "{}[np.argmax({})] = 2",
     "np.add.at({}, np.abs({}).astype(np.int64) % 2, 1)", "{}[::-1, [1, 0]] -= 1",
 ]  # fmt: skip
+# A Python number has one dtype in both branches of compiled code, whichever runs: these take arrays.
 CONTROL = [
     "ml.fori_loop(0, 3, lambda i, x: x + x, {})", "ml.fori_loop(0, 3, lambda i, x: x * {}, {})",
-    "ml.cond(np.sum({}) > 2, lambda x: x + x, lambda x: x * x, {})",
-    "ml.cond(np.any({}), lambda x, y: x, lambda x, y: y, {}, {})",
-    "ml.switch(np.argmin({}), [lambda x: x, lambda x: x + x, lambda x: x * x], {})",
+    "ml.cond(np.sum({}) > 2, lambda x: x + x, lambda x: x * x, np.asarray({}))",
+    "ml.cond(np.any({}), lambda x, y: x, lambda x, y: y, np.asarray({}), np.asarray({}))",
+    "ml.switch(np.argmin({}), [lambda x: x, lambda x: x + x, lambda x: x * x], np.asarray({}))",
     "ml.scan(lambda c, x: (c + x, c * x), {}[0], {})[0]", "ml.scan(lambda c, x: (c + x, c * x), {}[0], {})[1]",
     "ml.scan(lambda c, x: (x, x - c), {}[-1], {}, reverse=True)[1]",
     "ml.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + s[1]), (0, {}))[1]",

@@ -139,6 +139,9 @@ def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., An
             _bound(trace, "fori_loop", what, x) for what, x in (("lower", lower), ("upper", upper))
         )
         carry = _Tree(init, "carry", trace)
+        if greatest <= least:  # no round whatever runs: the body never does, as in Python
+            starts = [carry.start(n, kind) for n, kind in enumerate(carry.kinds)]
+            return carry.treedef.unflatten(wrapped(trace, starts, carry.kinds, carry.scalars))
 
         def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
             starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
