@@ -30,7 +30,7 @@ SMALL = {
     cost: {"PARALLEL_NS": 0, "GRAIN_NS": 0, "CACHE_BYTES": 0},
     position: {"BLOCK": 3},
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
-    reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32},
+    reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32, "STREAMS": 2, "STREAM_BYTES": 8, "APART_BYTES": 100},
     reduction: {"CHUNK": 4, "FEW": 1000},
     rows: {"FEWEST_ROWS": 1, "SHORTEST_ROW": 1},
     transpose: {"ROWS": 4, "COLUMNS": 3},

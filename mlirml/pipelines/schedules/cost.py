@@ -30,10 +30,18 @@ def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
     for op in ops:
         if op.name not in _FREE:
             cycles += _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
-    traffic = sum(traffic_bytes(nest, access) for access in nest.memory)
-    footprint = sum(extent(nest, access) for access in nest.memory)
-    byte_ns = 0.05 if footprint > CACHE_BYTES else 0.015
-    return max(cycles * widest / 64 / _GHZ, traffic * byte_ns)
+    return max(cycles * widest / 64 / _GHZ, traffic_ns(nest))
+
+
+def traffic_ns(nest: Nest) -> float:
+    """Nanoseconds that moving the memory of one point takes, on average."""
+    byte_ns = 0.05 if footprint(nest) > CACHE_BYTES else 0.015
+    return sum(traffic_bytes(nest, access) for access in nest.memory) * byte_ns
+
+
+def footprint(nest: Nest) -> int:
+    """Bytes that the whole nest touches."""
+    return sum(extent(nest, access) for access in nest.memory)
 
 
 def traffic_bytes(nest: Nest, access: Access) -> float:

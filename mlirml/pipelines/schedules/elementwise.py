@@ -49,18 +49,20 @@ def ordered(nest: Nest) -> Nest:
     return nest.permuted([*outer_order(nest, [d for d in range(nest.rank) if d != inner]), inner]).collapsed()
 
 
-def loop(frame: Frame, size: int, body: Callable[[mlir.Value], None], *, step: int = 1, grain: int = 0) -> None:
-    """`for i in range(0, size, step)`, in parallel when `grain` is not 0."""
-    lower, upper, stride = frame.index(0), frame.index(size), frame.index(step)
+def loop(
+    frame: Frame, size: int, body: Callable[[mlir.Value], None], *, lower: int = 0, step: int = 1, grain: int = 0
+) -> None:
+    """`for i in range(lower, size, step)`, in parallel when `grain` is not 0."""
+    first, upper, stride = frame.index(lower), frame.index(size), frame.index(step)
     if grain:
-        parallel = emit.parallel_loop(lower, upper, stride, body)
+        parallel = emit.parallel_loop(first, upper, stride, body)
         parallel.attributes["mlirml.grain"] = emit.i64(grain)
         return
 
     def without_arguments(i: mlir.Value, _: list[mlir.Value]) -> None:
         body(i)
 
-    emit.for_loop(lower, upper, stride, without_arguments)
+    emit.for_loop(first, upper, stride, without_arguments)
 
 
 def outer_grain(nest: Nest, each_ns: float) -> int:

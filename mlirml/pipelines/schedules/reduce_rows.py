@@ -1,19 +1,22 @@
 """Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
 
 LLVM makes vectors of them. Float sums go in blocks, whose sums are added with compensation: the error does not grow
-with the length.
+with the length. Rows that come from memory are reduced several at a time: prefetchers stop at the end of a page, and
+several pages are read faster than one after the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.pipelines.schedules import cost
 from mlirml.pipelines.schedules.elementwise import loop, nested
 from mlirml.pipelines.schedules.frame import Cursor
+from mlirml.pipelines.schedules.nest import Access, Nest
 from mlirml.pipelines.schedules.reducers import corrected, is_nan, two_sum
 from mlirml.pipelines.schedules.reduction_task import Reduction, parallel_rank, start
 
@@ -21,6 +24,9 @@ BLOCK = 2048
 """Elements that one set of accumulators sums up."""
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 """Rows shorter than this are read in the order of memory, in blocks of rows of this size."""
+STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
+"""How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own, and
+of at least so many bytes."""
 
 
 def reduce_rows(task: Reduction) -> None:
@@ -29,11 +35,78 @@ def reduce_rows(task: Reduction) -> None:
     if jumps_between_rows(task, rank):
         reduce_row_blocks(task, rank)
         return
-    inside = task.each_ns * math.prod(task.nest.sizes[rank:])
-    outer = math.prod(task.nest.sizes[1:rank])
-    grain = cost.grain(task.nest.sizes[0], inside * outer) if rank else 0
+    rows = task.nest.sizes[rank - 1] if rank else 1
+    together, apart = rows_together(task, rank), 1
+    if together > 1:
+        apart = min(max(1, APART_BYTES // row_bytes(task.nest)), rows // together)
+    block = together * apart
+    whole = rows // block * block
+    reduce_rows_of(several(task, rank - 1, together, apart) if together > 1 else task, rank, 0, whole, block, apart)
+    if whole < rows:
+        reduce_rows_of(task, rank, whole, rows, 1, 1)
 
-    nested(start(task), 0, rank, lambda cursor: finish_row(task, cursor, rank, task.inits), grain=grain)
+
+def reduce_rows_of(task: Reduction, rank: int, lower: int, upper: int, step: int, first: int) -> None:
+    """Rows `lower` to `upper` of the innermost of the `rank` parallel loops, the `first` ones of each `step` rows."""
+    inside = task.each_ns * math.prod(task.nest.sizes[rank:]) * step
+    count = (upper - lower) // step
+    frame, last = task.frame, rank - 1
+
+    def row(cursor: Cursor) -> None:
+        finish_row(task, cursor, rank, task.inits)
+
+    def rows(cursor: Cursor, i: mlir.Value) -> None:
+        if first == 1:
+            row(cursor.enter(last, i))
+        else:
+            loop(frame, first, lambda j: row(cursor.enter(last, frame.add(i, j))))
+
+    def blocks(cursor: Cursor) -> None:
+        grain = cost.grain(count, inside) if rank == 1 else 0
+        loop(frame, upper, lambda i: rows(cursor, i), lower=lower, step=step, grain=grain)
+
+    if rank:
+        outer = cost.grain(task.nest.sizes[0], inside * count * math.prod(task.nest.sizes[1:last])) if last else 0
+        nested(start(task), 0, last, blocks, grain=outer)
+    else:
+        row(start(task))
+
+
+def row_bytes(nest: Nest) -> int:
+    """The length in memory of the longest row."""
+    return max(access.bytes * abs(access.strides[-1]) * nest.sizes[-1] for access in nest.memory)
+
+
+def rows_together(task: Reduction, rank: int) -> int:
+    """How many rows are worth reading at the same time."""
+    nest = task.nest
+    streams = [access for access in nest.memory if access.strides[-1]]
+    if not rank or rank != nest.rank - 1 or not streams or task.each_ns > cost.traffic_ns(nest):
+        return 1
+    if task.frame.inside or row_bytes(nest) < STREAM_BYTES or cost.footprint(nest) <= cost.CACHE_BYTES:
+        return 1
+    # A NaN-aware maximum has two accumulators.
+    each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
+    return max(1, min(STREAMS // (len(streams) * each), nest.sizes[rank - 1]))
+
+
+def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
+    """`count` rows that are `apart` along the parallel loop `d` as one reduction with that many times the outs."""
+    steps = range(0, count * apart, apart)
+
+    def moved(step: int) -> list[Access]:
+        return [replace(out, offset=out.offset + step * out.strides[d]) for out in task.outs]
+
+    def values(cursor: Cursor) -> list[mlir.Value]:
+        return [v for step in steps for v in task.values(cursor.shifted(d, step) if step else cursor)]
+
+    return replace(
+        task,
+        reducers=task.reducers * count,
+        outs=tuple(out for step in steps for out in moved(step)),
+        inits=tuple(task.inits) * count,
+        values=values,
+    )
 
 
 def finish_row(task: Reduction, cursor: Cursor, first: int, inits: Sequence[mlir.Value | None]) -> None:
