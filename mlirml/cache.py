@@ -8,11 +8,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from mlirml.config import config
+from mlirml.dataclass import dataclass
 from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact
 

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from mlirml.dataclass import dataclass
 
 NATIVE_MODULE = "mlirml.runtime._native"
 

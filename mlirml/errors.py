@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
 from typing import Any
+
+from mlirml.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import MlirmlError, ParseError, PipelineError, TargetError
 from mlirml.opt_flags import Options, help_text, read_arguments
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import PipelineError
 
 EMIT_CHOICES = ("mlir", "llvm", "asm", "ptx", "spirv")

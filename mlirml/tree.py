@@ -7,8 +7,9 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from mlirml.dataclass import dataclass
 
 _NONE, _LEAF = "none", "leaf"
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mlirml"
 
 TIERS = [
+    {"dataclass"},
     {"errors", "config", "tree"},
     {"runtime"},
     {"ir", "location"},
@@ -34,7 +35,7 @@ TIERS = [
 SIBLINGS = {"raising", "autodiff", "offload", "pipelines"}
 """Parts that do not import each other."""
 
-ONLY = {"runtime": {"runtime", "errors", "config"}}
+ONLY = {"runtime": {"runtime", "errors", "config", "dataclass"}}
 """Parts that may import nothing but these."""
 
 EXCEPTIONS = {("ir", "dialects")}
@@ -121,6 +122,11 @@ def test_every_part_has_its_place() -> None:
 def test_only_ir_imports_the_bindings() -> None:
     importers = [module_of(f) for f in python_files() if any(n.split(".")[0] == "torch_mlir" for n in imports_of(f))]
     assert importers == ["mlirml.ir"]
+
+
+def test_dataclasses_are_made_by_the_quick_decorator() -> None:
+    slow = [f for f in python_files() if f.stem != "dataclass" and "dataclasses.dataclass" in imports_of(f)]
+    assert slow == [], "write `from mlirml.dataclass import dataclass`"
 
 
 def test_importing_is_light() -> None:

@@ -8,10 +8,11 @@ import linecache
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import SourceLocation
 
 STATIC = "make the argument static (`static_argnums`)"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.spec import has_own_arithmetic
+from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import describe, is_supported
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.tree import TreeDef

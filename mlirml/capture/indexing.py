@@ -8,12 +8,13 @@ tracing are arrays of positions. Integers known only at run time are views that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.capture import advice
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Builder, Check, Value
 from mlirml.dialects.ops.gather import broadcast_indices, gather
 from mlirml.dialects.ops.positions import Positions, out_of_bounds, positions, scalar_position

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.capture.indexing import Index, mask_does_not_fit, parse_index
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.dtypes import check_integer
 from mlirml.dialects.ops.registry import OpDef

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlirml.capture.advice import STATIC
+from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import describe, is_supported, tensor_type
 from mlirml.errors import ArgumentError, DTypeError
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Check, Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported

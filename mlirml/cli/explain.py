@@ -6,13 +6,14 @@ import struct
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mlirml import cache
 from mlirml.api import Compiled
 from mlirml.cli.console import console, size, table
 from mlirml.cli.function import Call
+from mlirml.dataclass import dataclass
 from mlirml.dialects.mlirml import parallel_grain
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir, operations, parse, to_text

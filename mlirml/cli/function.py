@@ -10,13 +10,13 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from mlirml.api import Compiled
 from mlirml.capture.spec import TensorSpec
+from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import from_short_name
 from mlirml.errors import ArgumentError, MlirmlError, SourceLocation
 

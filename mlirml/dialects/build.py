@@ -7,10 +7,11 @@ bindings), and a program whose text is already known need not be parsed at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import describe, is_float, mlir_name, short_name, tensor_type
 from mlirml.errors import DTypeError, SourceLocation
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import SMALL_CONSTANT_BYTES, Body, Builder, Operand, Scalar, Value, is_uniform
 from mlirml.dialects.complex_math import Complex, Real, Truth
 from mlirml.dialects.dtypes import is_complex, part_dtype

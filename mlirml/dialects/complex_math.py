@@ -7,10 +7,10 @@ operation. The functions of complex numbers in `dialects/ops/complex_functions.p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body
 from mlirml.dialects.dtypes import mlir_name
 

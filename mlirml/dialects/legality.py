@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import LoweringError, MlirmlError
 from mlirml.ir import mlir, operations
 from mlirml.location import is_unknown, source_location

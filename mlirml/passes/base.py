@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir
 from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
@@ -17,12 +17,12 @@ class NoMatch(Exception):
     """A pattern or matcher does not apply here; the text is the reason, shown as a remark."""
 
 
-@dataclass(frozen=True)
 class Pass:
     """A pass over a module. Subclasses are frozen dataclasses; their fields are the options, `max_ops` -> `max-ops`.
 
-    `name` is the flag: `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and stands in `fuse.py`. An option is a
-    `bool`, `int`, `float`, `str`, or a `tuple` of one of them. `str(pass)` is pipeline text without the defaults.
+    This class is none, so that a pass may be made by the standard library's decorator as well. `name` is the flag:
+    `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and stands in `fuse.py`. An option is a `bool`, `int`, `float`,
+    `str`, or a `tuple` of one of them. `str(pass)` is pipeline text without the defaults.
     """
 
     name: ClassVar[str]
@@ -115,7 +115,7 @@ def pass_options(cls: type[Pass]) -> dict[str, PassOption]:
     """The options of a pass by flag, in the order of its fields."""
     hints = typing.get_type_hints(cls)
     options = {}
-    for field in dataclasses.fields(cls):
+    for field in dataclasses.fields(cast(Any, cls)):
         many = typing.get_origin(hints[field.name]) is tuple
         kind = typing.get_args(hints[field.name])[0] if many else hints[field.name]
         if kind not in _READ:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import mlir, rewrite
 from mlirml.passes.base import NoMatch
 from mlirml.passes.report import remark

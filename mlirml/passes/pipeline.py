@@ -8,10 +8,10 @@ holds stage `optimize`, which ends with its `mlirml-verify-stage`, and one upstr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import PipelineError
 from mlirml.ir import make_context, mlir
 from mlirml.passes.base import REGISTRY, Pass, PassOption, Step, Upstream, pass_options

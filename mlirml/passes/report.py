@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import SourceLocation
 from mlirml.ir import mlir, to_text
 from mlirml.location import source_location

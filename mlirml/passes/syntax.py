@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import PipelineError
 
 _NAME = re.compile(r"[\w.\-]+")

@@ -9,9 +9,8 @@ fails with "`func.func` is not legal after stage lower"; the same module passes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mlirml.config import config
+from mlirml.dataclass import dataclass
 from mlirml.dialects.legality import STAGES, verify_stage
 from mlirml.errors import PipelineError
 from mlirml.ir import mlir

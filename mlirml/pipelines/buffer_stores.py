@@ -24,8 +24,8 @@ may lie where it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir
 from mlirml.passes import Pass, register

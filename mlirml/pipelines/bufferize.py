@@ -23,8 +23,8 @@ out-parameter holds that argument when the program starts, and what is read of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type

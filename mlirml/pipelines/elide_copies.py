@@ -17,8 +17,8 @@ between the first use of the buffer and the copy, except for other parts of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir, operations
 from mlirml.passes import Pass, register
 

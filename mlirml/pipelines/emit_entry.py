@@ -18,8 +18,7 @@ inputs, which may be the same array twice, are only read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, main_function, mlir, named_function
 from mlirml.passes import Pass, register

@@ -24,9 +24,10 @@ They stay calls until LLVM vectorises the loop, when it takes the vector functio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register

@@ -17,8 +17,8 @@ stays where that would leave its contiguous dim to a batch, and where something 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import NoMatch, Pass, register

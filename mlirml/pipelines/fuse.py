@@ -20,8 +20,7 @@ few additions) with another iteration space, and constants, are computed again w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.fusion.clusters import Graph

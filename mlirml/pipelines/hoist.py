@@ -20,8 +20,7 @@ Cheap elementwise operations stay where they fuse with what reads them. A loop t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
 

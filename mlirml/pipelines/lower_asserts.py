@@ -37,8 +37,7 @@ the program, so that no check may stand in a loop that other threads run. A chec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import InternalError

@@ -17,8 +17,8 @@ that no kernel fits, is left to mlirml-lower-loops.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register

@@ -24,8 +24,7 @@ rows share the loop over the rows (`schedules/rows.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, mlir, operations

@@ -22,8 +22,8 @@ The outlined function is not inlined, so that the `llvm.noalias` of its argument
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import PARALLEL_FOR
 from mlirml.ir import mlir, named_function, operations

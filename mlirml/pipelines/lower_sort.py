@@ -13,8 +13,7 @@ The kind of the elements is NumPy's letter with the size in bytes above it, as `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.dtypes import from_short_name
 from mlirml.dialects.mlirml import SORTS

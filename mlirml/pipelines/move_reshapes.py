@@ -19,8 +19,8 @@ not computed at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import Pass, register

@@ -24,8 +24,7 @@ inside of parallel loops become `scf.for`, and stack buffers move out of the loo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import parallel_for
 from mlirml.errors import InternalError

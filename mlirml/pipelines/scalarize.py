@@ -19,8 +19,7 @@ as they are: they are computed where the results are stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import Pass, register

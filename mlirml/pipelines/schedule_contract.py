@@ -14,9 +14,10 @@ every contraction that has such a kernel and does not say otherwise itself. What
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import LoweringError
 from mlirml.ir import mlir, operations
 from mlirml.location import source_location

@@ -23,8 +23,8 @@ where only buffers and constants are needed further on; views of them are built 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, main_function, mlir, operations
 from mlirml.passes import Pass, register

@@ -21,8 +21,8 @@ LLVM stores an i1 as a byte but cannot vectorise loads and stores of it. A reduc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.passes import Pass, register

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+
+from mlirml.dataclass import dataclass
 
 _MAGIC = b"mlirml-artifact-2\n"
 _ITEM_BITS = {"bool": 8}

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 import llvmlite.binding as llvmlite
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir
 from mlirml.targets.llvm_literals import rewrite_float_literals

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.targets.reference_affine import Linear, expression, linear
 from mlirml.targets.reference_program import Code, Environment, Function, Kernel, Step, controls, evaluates, unsupported

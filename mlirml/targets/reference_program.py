@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mlirml.dataclass import dataclass
 from mlirml.errors import CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
 from mlirml.ir import block_ops, mlir
 from mlirml.location import source_location

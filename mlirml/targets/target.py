@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mlirml.dataclass import dataclass
 from mlirml.runtime.artifact import Artifact
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
 from mlirml.dialects.complex import NOT_COMPILED, ComplexBuilder, ComplexValue
 from mlirml.dialects.complex_math import Complex, Real, Truth

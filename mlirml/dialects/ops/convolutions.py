@@ -8,11 +8,11 @@ single point is written as the contraction that it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import describe, is_float, mlir_name
 from mlirml.dialects.ops import elementwise as ew

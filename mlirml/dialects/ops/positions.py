@@ -6,11 +6,11 @@ check until it returns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Check, Value
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.errors import IndexOutOfBoundsError, UnsupportedSyntaxError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.dialects.ops import elementwise as ew

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.complex import NOT_COMPILED, has_complex
 from mlirml.errors import DTypeError
 

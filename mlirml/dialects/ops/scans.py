@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import LOC, Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import as_dtype, mlir_name, short_name, tensor_type
 from mlirml.dialects.ops import elementwise as ew

@@ -15,10 +15,11 @@ The attribute of the outermost loop says what is done with elements that are met
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Builder, Operand, Value
 from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.ops.gather import broadcast_indices

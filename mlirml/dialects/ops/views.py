@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Region, Value
 from mlirml.dialects.complex import ComplexBuilder, ComplexValue
 from mlirml.dialects.ops.reductions import normalized_axes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects.build import LOC, Body, Builder, Value
 from mlirml.dialects.dtypes import mlir_name, tensor_type
 from mlirml.errors import ShapeError

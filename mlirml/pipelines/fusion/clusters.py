@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.fusion.nodes import (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
+
+from mlirml.dataclass import dataclass
 
 WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 MANTISSA = {"f32": 23, "f64": 52}

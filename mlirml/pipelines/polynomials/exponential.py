@@ -6,8 +6,7 @@ x = n ln 2 + r with |r| <= ln(2)/2, ln 2 in two parts (Cody and Waite, Software 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.polynomials.builder import Builder, Value
 from mlirml.pipelines.polynomials.registry import expansion
 

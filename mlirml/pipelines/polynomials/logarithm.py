@@ -7,8 +7,7 @@ Coefficients: `python docs/minimax.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.polynomials.builder import MANTISSA, WIDTHS, Builder, Value
 from mlirml.pipelines.polynomials.registry import expansion
 

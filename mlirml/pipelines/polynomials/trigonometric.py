@@ -6,8 +6,7 @@ x = n pi/2 + r with |r| <= pi/4, pi/2 in three parts (Cody and Waite, Software M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.polynomials.builder import WIDTHS, Builder, Value
 from mlirml.pipelines.polynomials.exponential import CONSTANTS, integer_of
 from mlirml.pipelines.polynomials.registry import guarded

@@ -8,8 +8,8 @@ no operand of the contraction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract_kernel import Epilogue

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Operand, Problem
 from mlirml.pipelines.schedules.contract_kernel import (
     Frame,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Cast, Operand, Problem
 from mlirml.pipelines.schedules.contract_plan import Schedule
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Cast
 from mlirml.pipelines.schedules.contract_kernel import convert
 from mlirml.pipelines.schedules.contract_plan import Piece, pieces

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mlirml.dataclass import dataclass
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract import Operand, Problem
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import (
     Frame,

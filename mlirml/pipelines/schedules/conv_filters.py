@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract_kernel import fused_multiply_add
 from mlirml.pipelines.schedules.contract_pack import transpose
 from mlirml.pipelines.schedules.conv import Axis, Problem

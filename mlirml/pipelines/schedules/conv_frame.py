@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.conv import Axis, Problem, Slide
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.conv import Problem
 

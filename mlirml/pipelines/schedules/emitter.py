@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from mlirml.dataclass import dataclass
 
 
 @dataclass(frozen=True)

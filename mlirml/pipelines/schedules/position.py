@@ -9,8 +9,8 @@ For each block of a row:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch

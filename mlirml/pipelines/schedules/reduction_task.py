@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import mlir
 from mlirml.pipelines.schedules.elementwise import nested
 from mlirml.pipelines.schedules.frame import Cursor, Frame

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
