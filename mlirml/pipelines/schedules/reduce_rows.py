@@ -25,8 +25,8 @@ BLOCK = 2048
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 """Rows shorter than this are read in the order of memory, in blocks of rows of this size."""
 STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
-"""How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own, and
-of at least so many bytes."""
+"""How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own,
+and of at least so many bytes."""
 
 
 def reduce_rows(task: Reduction) -> None:
