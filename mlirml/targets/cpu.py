@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
+    "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
     "mlirml-elide-copies,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
@@ -31,9 +32,10 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "move_reshapes", "fuse", "schedule_contract", "scalarize", "buffer_stores", "bufferize",
-    "elide_copies", "widen_bools", "lower_contract", "lower_conv", "lower_loops", "plan_buffers", "outline_parallel",
-    "split_function", "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "hoist", "fold_contract", "move_reshapes", "fuse", "double_buffer", "rotate_buffers", "schedule_contract",
+    "scalarize", "buffer_stores", "bufferize", "elide_copies", "widen_bools", "lower_contract", "lower_conv",
+    "lower_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
+    "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 

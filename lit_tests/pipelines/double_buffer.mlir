@@ -1,0 +1,98 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-double-buffer | filecheck %s
+
+#v = affine_map<(i) -> (i)>
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:.*]]: tensor<8xf32>
+// CHECK: scf.for {{.*}} iter_args(%[[U:.*]] = %[[X]], %[[OTHER:.*]] = %[[X]])
+// CHECK: %[[F:.*]] = linalg.generic
+// CHECK: %[[NEW:.*]] = tensor.insert_slice %[[F]] into %[[OTHER]][1] [6] [1]
+// CHECK: scf.yield %[[NEW]], %[[U]]
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r = scf.for %t = %c0 to %c9 step %c1 iter_args(%u = %x) -> (tensor<8xf32>) {
+    %west = tensor.extract_slice %u[0] [6] [1] : tensor<8xf32> to tensor<6xf32>
+    %east = tensor.extract_slice %u[2] [6] [1] : tensor<8xf32> to tensor<6xf32>
+    %e = tensor.empty() : tensor<6xf32>
+    %f = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+        ins(%west, %east : tensor<6xf32>, tensor<6xf32>) outs(%e : tensor<6xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %s = arith.addf %p, %q : f32
+      linalg.yield %s : f32
+    } -> tensor<6xf32>
+    %new = tensor.insert_slice %f into %u[1] [6] [1] : tensor<6xf32> into tensor<8xf32>
+    scf.yield %new : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// The second array is stored once, behind the loop.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:.*]]: tensor<8xf32>, %[[Y:.*]]: tensor<8xf32>
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[U:.*]] = %[[X]], %[[OTHER:.*]] = %[[X]])
+// CHECK: tensor.insert_slice {{.*}} into %[[OTHER]][1] [6] [1]
+// CHECK-NOT: tensor.insert_slice
+// CHECK: scf.yield
+// CHECK: %[[LAST:.*]] = tensor.extract_slice %[[R]]#0[1] [6] [1]
+// CHECK: %[[W:.*]] = tensor.insert_slice %[[LAST]] into %[[Y]][2] [6] [1]
+// CHECK: return %[[R]]#0, %[[W]]
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r:2 = scf.for %t = %c0 to %c9 step %c1 iter_args(%u = %x, %w = %y) -> (tensor<8xf32>, tensor<8xf32>) {
+    %east = tensor.extract_slice %u[2] [6] [1] : tensor<8xf32> to tensor<6xf32>
+    %e = tensor.empty() : tensor<6xf32>
+    %f = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+        ins(%east : tensor<6xf32>) outs(%e : tensor<6xf32>) {
+    ^bb0(%p: f32, %o: f32):
+      %s = arith.negf %p : f32
+      linalg.yield %s : f32
+    } -> tensor<6xf32>
+    %new = tensor.insert_slice %f into %u[1] [6] [1] : tensor<6xf32> into tensor<8xf32>
+    %same = tensor.insert_slice %f into %w[2] [6] [1] : tensor<6xf32> into tensor<8xf32>
+    scf.yield %new, %same : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// What reads only the element that it computes works in place; so does what is stored at another place each round.
+// CHECK-LABEL: func.func @main
+// CHECK: iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<8xf32>, tensor<8xf32>)
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %r:2 = scf.for %t = %c0 to %c6 step %c1 iter_args(%u = %x, %w = %y) -> (tensor<8xf32>, tensor<8xf32>) {
+    %middle = tensor.extract_slice %u[1] [6] [1] : tensor<8xf32> to tensor<6xf32>
+    %two = tensor.extract_slice %w[3] [2] [1] : tensor<8xf32> to tensor<2xf32>
+    %e = tensor.empty() : tensor<6xf32>
+    %f = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+        ins(%middle : tensor<6xf32>) outs(%e : tensor<6xf32>) {
+    ^bb0(%p: f32, %o: f32):
+      %s = arith.negf %p : f32
+      linalg.yield %s : f32
+    } -> tensor<6xf32>
+    %e2 = tensor.empty() : tensor<2xf32>
+    %g = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+        ins(%two : tensor<2xf32>) outs(%e2 : tensor<2xf32>) {
+    ^bb0(%p: f32, %o: f32):
+      %s = arith.negf %p : f32
+      linalg.yield %s : f32
+    } -> tensor<2xf32>
+    %new = tensor.insert_slice %f into %u[1] [6] [1] : tensor<6xf32> into tensor<8xf32>
+    %moved = tensor.insert_slice %g into %w[%t] [2] [1] : tensor<2xf32> into tensor<8xf32>
+    scf.yield %new, %moved : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}
