@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
 from mlirml.errors import TargetError
+from mlirml.raising import PASSES as RAISING_PASSES
+from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.target import Target
 
@@ -58,7 +60,7 @@ def target_with(math: str) -> Target:
     return Target(
         name="cpu",
         stages=(
-            ("raise", ""),
+            ("raise", RAISE),
             ("transform", ""),
             ("optimize", OPTIMIZE),
             ("offload", ""),
@@ -73,6 +75,8 @@ def target_with(math: str) -> Target:
 
 def load_passes() -> None:
     """Import the passes of the pipeline."""
+    for name in RAISING_PASSES:
+        importlib.import_module(f"mlirml.raising.{name}")
     for name in PASSES:
         importlib.import_module(f"mlirml.pipelines.{name}")
 

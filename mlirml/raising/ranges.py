@@ -1,0 +1,179 @@
+"""Between which numbers indices and integers lie, from the bounds of the loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.ir import defining_op, mlir
+
+Range = tuple[int, int]
+"""The least and the greatest number, both included."""
+
+
+class Ranges:
+    """The ranges of the integers of a function, each found once; the whole range of the type where nothing is known."""
+
+    def __init__(self) -> None:
+        self._known: dict[mlir.Value, Range] = {}
+
+    def of(self, value: mlir.Value) -> Range:
+        """The range of an index or a signed integer."""
+        if value not in self._known:
+            whole = _whole(value.type)
+            self._known[value] = whole  # for what depends on itself, a number that a loop carries
+            low, high = self._find(value) or whole
+            # Beyond the type's range the arithmetic has wrapped.
+            self._known[value] = (low, high) if whole[0] <= low and high <= whole[1] else whole
+        return self._known[value]
+
+    def within(self, value: mlir.Value, low: int, high: int) -> bool:
+        """Whether a value is known to lie from `low` to `high`, both included."""
+        least, greatest = self.of(value)
+        return low <= least and greatest <= high
+
+    def _find(self, value: mlir.Value) -> Range | None:
+        op = defining_op(value)
+        if op is None:
+            return self._of_argument(value)
+        if op.name == "arith.constant":
+            number = op.attributes["value"]
+            return (number.value, number.value) if isinstance(number, mlir.IntegerAttr) else None
+        if op.name in ("affine.apply", "affine.min", "affine.max"):
+            return self._of_map(op)
+        if op.name == "tensor.dim":
+            return 0, _whole(value.type)[1]
+        rule = _RULES.get(op.name)
+        if rule is None or isinstance(value.type, mlir.ShapedType):
+            return None
+        operands = list(op.operands)[1:] if op.name == "arith.select" else op.operands
+        return rule(*map(self.of, operands))
+
+    def _of_argument(self, value: mlir.Value) -> Range | None:
+        block = value.owner
+        loop = block.owner.operation if isinstance(block, mlir.Block) else None
+        if loop is None or loop.name != "scf.for" or value != block.arguments[0] or "unsignedCmp" in loop.attributes:
+            return None
+        return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
+
+    def _of_map(self, op: mlir.Operation) -> Range | None:
+        affine = mlir.AffineMapAttr(op.attributes["map"]).value
+        operands = [self.of(v) for v in op.operands]
+        ranges = [_of_expression(e, operands, affine.n_dims) for e in affine.results]
+        if None in ranges:
+            return None
+        if op.name == "affine.max":
+            return _maximum(*filter(None, ranges))
+        return _minimum(*filter(None, ranges))
+
+
+def _whole(kind: mlir.Type) -> Range:
+    width = kind.width if isinstance(kind, mlir.IntegerType) else 64
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1
+
+
+def _of_expression(e: mlir.AffineExpr, operands: Sequence[Range], dims: int) -> Range | None:
+    place: int
+    if mlir.AffineConstantExpr.isinstance(e):
+        return (number := mlir.AffineConstantExpr(e).value), number
+    if mlir.AffineDimExpr.isinstance(e):
+        place = mlir.AffineDimExpr(e).position
+        return operands[place]
+    if mlir.AffineSymbolExpr.isinstance(e):
+        place = dims + mlir.AffineSymbolExpr(e).position
+        return operands[place]
+    for kind, rule in (
+        (mlir.AffineAddExpr, _add),
+        (mlir.AffineMulExpr, _multiply),
+        (mlir.AffineFloorDivExpr, _floor_divide),
+        (mlir.AffineCeilDivExpr, _ceil_divide),
+        (mlir.AffineModExpr, _modulo),
+    ):
+        if kind.isinstance(e):
+            both = kind(e)
+            a, b = (_of_expression(side, operands, dims) for side in (both.lhs, both.rhs))
+            return None if a is None or b is None else rule(a, b)
+    return None
+
+
+def _add(a: Range, b: Range) -> Range:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _subtract(a: Range, b: Range) -> Range:
+    return a[0] - b[1], a[1] - b[0]
+
+
+def _multiply(a: Range, b: Range) -> Range:
+    products = [x * y for x in a for y in b]
+    return min(products), max(products)
+
+
+def _floor_divide(a: Range, b: Range) -> Range | None:
+    """By a positive number only."""
+    if b[0] <= 0:
+        return None
+    quotients = [x // y for x in a for y in b]
+    return min(quotients), max(quotients)
+
+
+def _ceil_divide(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    quotients = [-(-x // y) for x in a for y in b]
+    return min(quotients), max(quotients)
+
+
+def _divide(a: Range, b: Range) -> Range | None:
+    """Towards zero, which is down for what is not negative."""
+    return _floor_divide(a, b) if a[0] >= 0 else None
+
+
+def _modulo(a: Range, b: Range) -> Range | None:
+    """With the sign of a positive divisor."""
+    if b[0] <= 0:
+        return None
+    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
+
+
+def _remainder(a: Range, b: Range) -> Range | None:
+    """With the sign of the dividend."""
+    return _modulo(a, b) if a[0] >= 0 else None
+
+
+def _maximum(*ranges: Range) -> Range:
+    return max(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _minimum(*ranges: Range) -> Range:
+    return min(low for low, _ in ranges), min(high for _, high in ranges)
+
+
+def _either(a: Range, b: Range) -> Range:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _same(a: Range) -> Range:
+    return a
+
+
+def _unsigned(a: Range) -> Range | None:
+    """A cast that takes the bits for an unsigned number."""
+    return a if a[0] >= 0 else None
+
+
+_RULES: dict[str, Callable[..., Range | None]] = {
+    "arith.addi": _add,
+    "arith.subi": _subtract,
+    "arith.muli": _multiply,
+    "arith.floordivsi": _floor_divide,
+    "arith.ceildivsi": _ceil_divide,
+    "arith.divsi": _divide,
+    "arith.remsi": _remainder,
+    "arith.maxsi": _maximum,
+    "arith.minsi": _minimum,
+    "arith.select": _either,
+    "arith.index_cast": _same,
+    "arith.index_castui": _unsigned,
+    "arith.extsi": _same,
+    "arith.extui": _unsigned,
+}

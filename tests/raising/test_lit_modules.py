@@ -1,0 +1,27 @@
+"""Every module of the lit tests of raising gives the same numbers before and after its passes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.raising.before_and_after import assert_same
+
+LIT = Path(__file__).parent.parent.parent / "lit_tests" / "raising"
+RUN = re.compile(r"^// RUN: mlirml-opt %s (?P<flags>[^|>]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(LIT.glob("*.mlir")), ids=lambda path: path.stem)
+def test_modules_compute_what_they_did(path: Path) -> None:
+    text = path.read_text()
+    run = RUN.search(text)
+    assert run is not None, f"{path.name} has no RUN line"
+    pipeline = ",".join(flag.removeprefix("--") for flag in run["flags"].split() if flag not in TOOL_FLAGS)
+    for part in text.split("// -----\n"):
+        if "func.func @main" in part:
+            assert_same(part, pipeline)
+
+
+TOOL_FLAGS = ("--split-input-file", "--verify-diagnostics", "--remarks")
