@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from mlirml.dataclass import dataclass
@@ -22,16 +22,20 @@ Severity = Literal["error", "warning", "remark", "note"]
 
 @dataclass(frozen=True)
 class Remark:
-    """Something a pass has to say about one op; `severity` is `remark` except for upstream diagnostics."""
+    """Something a pass has to say about one op; `severity` is `remark` except for upstream diagnostics.
+
+    `kind` is set by what users ask for by name: "raised" or "not raised" for `compile(explain="raise")`.
+    """
 
     text: str
     location: SourceLocation | None = None
     op: str = ""
     pass_name: str = ""
     severity: Severity = "remark"
+    kind: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.location}: " if self.location else ""
+        place = f"{replace(self.location, function='')}: " if self.location else ""
         origin = f" [{self.pass_name}]" if self.pass_name else ""
         return f"{place}{self.severity}: {self.op + ': ' if self.op else ''}{self.text}{origin}"
 
@@ -135,9 +139,13 @@ def active(instrumentation: Instrumentation) -> Iterator[None]:
 
 def remark(op: Any, text: str) -> None:
     """Say something about `op` at the user's line, for `mlirml-opt --remarks`; dropped outside a pipeline."""
-    instrumentation = _ACTIVE.get()
-    if instrumentation is None:
-        return
     operation = getattr(op, "operation", op)
-    place = source_location(operation.location)
-    instrumentation.add_remark(Remark(text, place, operation.name, instrumentation.current_pass))
+    add_remark(operation.location, text, op=operation.name)
+
+
+def add_remark(location: mlir.Location, text: str, *, op: str = "", kind: str = "") -> None:
+    """Say something about a place; dropped outside a pipeline."""
+    instrumentation = _ACTIVE.get()
+    if instrumentation is not None:
+        place = source_location(location)
+        instrumentation.add_remark(Remark(text, place, op, instrumentation.current_pass, kind=kind))
