@@ -27,8 +27,8 @@ gets them behind the loop. `mlirml-rotate-buffers` makes the swap cost nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
@@ -144,7 +144,7 @@ def is_same_place(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | N
     op = defining_op(value)
     if op is None or op.name != "tensor.extract_slice" or op.operands[0] != old or len(op.operands) > 1:
         return False
-    return value.type == insert.operands[0].type and all(
+    return bool(value.type == insert.operands[0].type) and all(
         op.attributes[name] == insert.attributes[name] for name in _PLACE
     )
 
