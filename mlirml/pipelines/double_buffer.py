@@ -140,7 +140,7 @@ def comes_from(value: mlir.Value, old: mlir.Value) -> bool:
 def is_same_place(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
     """Whether a value is the slice of `old` that is stored."""
     if insert is None:
-        return value == old
+        return bool(value == old)
     op = defining_op(value)
     if op is None or op.name != "tensor.extract_slice" or op.operands[0] != old or len(op.operands) > 1:
         return False
