@@ -1,0 +1,83 @@
+"""Recognise: generics that compute a named operation become that operation, exactly.
+
+Before:
+    %r = linalg.generic {maps = [(i, j, k) -> (i, k), (i, j, k) -> (k, j), (i, j, k) -> (i, j)]}
+        ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>) {
+    ^bb0(%x: f32, %y: f32, %out: f32):
+      %0 = arith.mulf %x, %y : f32
+      %1 = arith.addf %out, %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<4x6xf32>
+After:
+    %r = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>)
+
+Each family of operations has a file in `recognition/`. A body that only looks like one stays as it is. (Upstream's
+`linalg-specialize-generic-ops` and `linalg-morph-ops` lose a negation around an accumulation: llvm-project #197178.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import mlir, operations
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.report import remark
+from mlirml.raising.recognition.contract import build_contraction, match_contraction
+from mlirml.raising.recognition.fills import build_fill, match_fill
+from mlirml.raising.recognition.nest import Nest, read_nest
+
+Built = tuple[list[mlir.Value], str]
+Family = Callable[[Nest], Callable[[], Built]]
+"""Looks at a generic and gives what builds its replacement; raises `NoMatch`."""
+
+
+@register
+@dataclass(frozen=True)
+class RecognisePass(Pass):
+    """Name the operations that generics compute."""
+
+    name = "mlirml-recognise"
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in [op for op in operations(module) if op.name == "linalg.generic"]:
+            recognise(op)
+
+
+def recognise(op: mlir.Operation) -> None:
+    """Replace a generic by what it is, or leave it."""
+    try:
+        nest = read_nest(op)
+    except NoMatch:
+        return
+    for family in _FAMILIES:
+        try:
+            build = family(nest)
+        except NoMatch:
+            continue
+        with op.location, mlir.InsertionPoint(op):
+            values, what = build()
+        if what:
+            remark(op, f"raised to {what}")
+        for old, new in zip(op.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+        return
+
+
+def _fill(nest: Nest) -> Callable[[], Built]:
+    scalar = match_fill(nest)
+    return lambda: ([build_fill(nest, scalar)], "")
+
+
+def _contraction(nest: Nest) -> Callable[[], Built]:
+    found = match_contraction(nest)
+
+    def build() -> Built:
+        value, name = build_contraction(nest, found)
+        return [value], name
+
+    return build
+
+
+_FAMILIES: tuple[Family, ...] = (_fill, _contraction)

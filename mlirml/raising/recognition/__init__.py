@@ -1,0 +1,1 @@
+"""The families of operations that mlirml-recognise names, one file each."""

@@ -1,0 +1,240 @@
+"""Contractions: sums of products of two operands become `linalg.matmul` and its relatives, or `linalg.contract`.
+
+Before:
+    %r = linalg.generic {maps = [(i, j, k) -> (i, k), (i, j, k) -> (k, j), (i, j, k) -> (i, j)]}
+        ins(%a, %b) outs(%c) { %0 = arith.mulf %x, %y  %1 = arith.addf %out, %0 }
+After:
+    %r = linalg.matmul ins(%a, %b) outs(%c)
+
+Every factor of a term goes to one of two operands, by the loops that it depends on. What is more than an element of an
+operand (scale factors, signs, conditions, functions of elements) is computed in front, if that is little work beside
+the product: scale factors and signs on the smaller operand, so that `C -= alpha * A @ B` is one contraction. Products
+are thereby multiplied in another order than written. Several terms are several contractions, one behind the other.
+Three operands are contracted pair by pair where that is less work than all at once.
+
+A condition on the loops of the result chooses between the old value and the sum. Any other one zeroes an operand, by
+select, so that what the loops do not read does not count even if it is NaN; but where the *other* operand is not
+finite, zero times it is NaN. Conditions with straight edges are cut into blocks (`triangle.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, map_of, places, restricted
+from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
+
+_NAMED = {
+    ("i", "i", ""): "linalg.dot",
+    ("ij", "j", "i"): "linalg.matvec",
+    ("i", "ij", "j"): "linalg.vecmat",
+    ("ij", "jk", "ik"): "linalg.matmul",
+    ("hij", "hjk", "hik"): "linalg.batch_matmul",
+}
+_CHEAP = 2
+"""How many times the work of computing an operand in front must fit into that of the product."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One contraction: its operands, and the conditions on the loops of the result."""
+
+    x: Operand
+    y: Operand
+    masks: tuple[Mask, ...]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A generic as products that are added to its out; `out` are the loops of the result in order."""
+
+    products: tuple[Product, ...]
+    out: tuple[int, ...]
+
+
+def match_contraction(nest: Nest) -> Contraction:
+    """Raises `NoMatch`."""
+    terms = read_terms(nest)
+    if not terms:
+        raise NoMatch("nothing is added")
+    out = places(nest.maps[-1])
+    return Contraction(tuple(match_product(nest, term, out) for term in terms), out)
+
+
+def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
+    """The two operands of a term. Raises `NoMatch`."""
+    operands, scalars = gather(nest, term.factors)
+    if len(operands) != 2:
+        raise NoMatch(f"a product of {len(operands)} operands")
+    check_kind(nest, operands, out)
+    # What is first in the body stays first: a and b of `a * b`.
+    masks = []
+    for mask in term.masks:
+        loops = nest.loops(mask.condition)
+        if loops <= set(out):
+            masks.append(mask)
+        else:
+            operands = put_mask(nest, operands, mask, loops)
+    operands = put_scalars(nest, operands, scalars, term.negative)
+    for operand in operands:
+        check_cheap(nest, operand, used(operands) | set(out))
+    return Product(operands[0], operands[1], tuple(masks))
+
+
+def check_kind(nest: Nest, operands: list[Operand], out: tuple[int, ...]) -> None:
+    """Refuse what is elementwise, or has loops that index one operand only."""
+    x, y, c = (operands[0].loops, operands[1].loops, frozenset(out))
+    if x | y | c != frozenset(range(nest.rank)):
+        raise NoMatch("a loop indexes nothing")
+    if any(nest.sizes[d] != 1 and sum(d in part for part in (x, y, c)) < 2 for d in range(nest.rank)):
+        raise NoMatch("a loop indexes one operand only")
+    m, n, k = (x & c) - y, (y & c) - x, (x & y) - c
+    if not k:
+        raise NoMatch("nothing is summed: an elementwise operation is as fast")
+    if not m and not n:
+        directs = [match_direct(nest, operand) for operand in operands]
+        if any(direct is None for direct in directs):
+            raise NoMatch("a sum of computed values along rows")
+        first, second = (nest.inputs[direct.number] for direct in directs if direct is not None)
+        if first == second:
+            raise NoMatch("a sum of squares")
+
+
+def put_mask(nest: Nest, operands: list[Operand], mask: Mask, loops: Loops) -> list[Operand]:
+    """Zero an operand where the mask does not agree: the smaller one of those that have its loops."""
+    fits = [o for o in operands if loops <= o.loops]
+    if not fits:
+        raise NoMatch("a condition on loops of both operands")
+    host = min(fits, key=lambda o: nest.volume(o.loops))
+    return [replace(o, masks=(*o.masks, mask)) if o is host else o for o in operands]
+
+
+def put_scalars(nest: Nest, operands: list[Operand], scalars: list[Factor], negative: bool) -> list[Operand]:
+    """Scale and negate one operand: one that must be computed anyway, or else the smaller one."""
+    if not scalars and not negative:
+        return operands
+    sizes = [nest.volume(o.loops) for o in operands]
+    computed = [match_direct(nest, o) is None for o in operands]
+    # The order of the body is kept unless the other operand is much smaller.
+    host = min((0, 1), key=lambda n: (sizes[n] >= 4 * sizes[1 - n], not computed[n], sizes[n]))
+    scaled = replace(operands[host], factors=(*scalars, *operands[host].factors), negative=negative)
+    return [scaled if number == host else operand for number, operand in enumerate(operands)]
+
+
+def check_cheap(nest: Nest, operand: Operand, loops: Loops) -> None:
+    """Refuse an operand whose computation in front is not little work beside the product."""
+    if match_direct(nest, operand) is not None:
+        return
+    if not nest.is_static(operand.loops):
+        raise NoMatch("an operand of unknown size would be computed in front")
+    if _CHEAP * nest.volume(operand.loops) > nest.volume(loops):
+        raise NoMatch("an operand would be computed in front for little use")
+
+
+def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
+    """The new value of the out, and the name of what computes it."""
+    total = nest.outs[0]
+    groups: dict[tuple[Mask, ...], list[Product]] = {}
+    for product in contraction.products:
+        groups.setdefault(product.masks, []).append(product)
+    names = []
+    for masks, products in groups.items():
+        start = total if not masks else zeros(total.type)
+        for product in products:
+            start, name = build_product(nest, product, contraction.out, start)
+            names.append(name)
+        total = start if not masks else merge(nest, masks, contraction.out, start, total)
+    return total, " and ".join(dict.fromkeys(names))
+
+
+def zeros(kind: mlir.Type) -> mlir.Value:
+    return emit.fill(emit.zero(kind.element_type), emit.empty(kind)).results[0]
+
+
+def merge(nest: Nest, masks: tuple[Mask, ...], out: tuple[int, ...], added: mlir.Value, old: mlir.Value) -> mlir.Value:
+    """`old + added` where all masks agree, else `old`."""
+    kind = old.type.element_type
+    numbers = list(dict.fromkeys(number for mask in masks for number in nest.leaves(mask.condition)))
+    identity = map_of(len(out), range(len(out)))
+    maps = [restricted(nest.maps[number], out) for number in numbers]
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        *values, extra, before = arguments
+        rebuild = Rebuild(nest, out, dict(zip(numbers, values)))
+        name = "arith.addf" if isinstance(kind, mlir.FloatType) else "arith.addi"
+        value = emit.same_type(name, before, extra)
+        for mask in masks:
+            branches = [value, before] if mask.wanted else [before, value]
+            value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
+        return [value]
+
+    operands = [*(nest.op.operands[number] for number in numbers), added]
+    return emit.generic(operands, [old], [*maps, identity, identity], ["parallel"] * len(out), body).results[0]
+
+
+def build_product(nest: Nest, product: Product, out: tuple[int, ...], start: mlir.Value) -> tuple[mlir.Value, str]:
+    """`start` plus the product, and the name of the operation."""
+    kind = start.type.element_type
+    values, orders, casts = [], [], []
+    for operand in (product.x, product.y):
+        direct = match_direct(nest, operand)
+        if direct is not None:
+            values.append(nest.inputs[direct.number])
+            orders.append(direct.order)
+            casts.append(direct.cast)
+        else:
+            values.append(build_operand(nest, operand, kind))
+            orders.append(operand.order)
+            casts.append(None)
+    return emit_contraction(values, [*orders, out], casts, start)
+
+
+def emit_contraction(
+    values: Sequence[mlir.Value],
+    orders: Sequence[Sequence[int]],
+    casts: Sequence[mlir.Operation | None],
+    start: mlir.Value,
+) -> tuple[mlir.Value, str]:
+    """`start` plus a contraction of two values; `orders` names the loops of their dims and of those of `start`."""
+    values, casts = list(values), list(casts)
+    x, y, out = map(tuple, orders)
+    if named(x, y, out) is None and named(y, x, out) is not None:
+        values, casts = values[::-1], casts[::-1]
+        x, y = y, x
+    name = named(x, y, out)
+    attributes: dict[str, mlir.Attribute] = {"operandSegmentSizes": emit.segments(2, 1)}
+    if name is None:
+        name = "linalg.contract"
+        loops = sorted({*x, *y, *out})
+        maps = [map_of(len(loops), [loops.index(d) for d in order]) for order in (x, y, out)]
+        attributes["indexing_maps"] = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps])
+    op = emit.create(name, [*values, start], [start.type], attributes, regions=1)
+    block = emit.block(op, [value.type.element_type for value in (*values, start)])
+    letter = "f" if isinstance(start.type.element_type, mlir.FloatType) else "i"
+    with mlir.InsertionPoint(block):
+        a, b, total = block.arguments
+        inputs = [
+            value if cast is None else emit.value(cast.name, [value], total.type)
+            for value, cast in zip((a, b), casts, strict=True)
+        ]
+        product = emit.same_type(f"arith.mul{letter}", *inputs)
+        emit.create("linalg.yield", [emit.same_type(f"arith.add{letter}", total, product)])
+    return op.results[0], name
+
+
+def named(x: Sequence[int], y: Sequence[int], out: Sequence[int]) -> str | None:
+    """The named operation whose operands are indexed like this."""
+    batch = set(x) & set(y) & set(out)
+    letters = dict(zip(batch, "hgf" if len(batch) == 1 else "???"))
+    names = iter("ijklmnopq")
+    for d in (*x, *y, *out):
+        if d not in letters:
+            letters[d] = next(names, "?")
+    first, second, third = ("".join(letters[d] for d in order) for order in (x, y, out))
+    return _NAMED.get((first, second, third))

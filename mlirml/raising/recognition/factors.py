@@ -1,0 +1,155 @@
+"""Operands of products: factors gathered by the loops that they depend on.
+
+Where an operand is more than the elements of one tensor, it is built as a tensor in front of the product.
+
+Before, in the body of a contraction over i, j, k:
+    %0 = arith.mulf %alpha, %a        // %a = A[i, k]
+    %1 = arith.mulf %0, %b            // %b = B[k, j]
+    %2 = arith.addf %out, %1
+After, an operand of the contraction:
+    %s = linalg.generic ["parallel", "parallel"] ins(%alpha, %A) outs(%empty) { arith.mulf }
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loops_of, map_of, places, restricted, union
+from mlirml.raising.recognition.terms import Factor, Mask
+
+_CASTS = ("arith.extf", "arith.extsi")
+"""Conversions that named contractions do themselves."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A product of factors, zero where a mask does not agree; `order` are the loops that it depends on."""
+
+    order: tuple[int, ...]
+    factors: tuple[Factor, ...]
+    masks: tuple[Mask, ...] = ()
+    negative: bool = False
+
+    @property
+    def loops(self) -> Loops:
+        return frozenset(self.order)
+
+    def times(self, other: Operand) -> Operand:
+        """With the factors of an operand that depends on no other loops."""
+        return replace(self, factors=(*self.factors, *other.factors), masks=(*self.masks, *other.masks))
+
+
+@dataclass(frozen=True)
+class Direct:
+    """An operand that is an operand of the nest as it stands: its number, its loops, and how it is widened."""
+
+    number: int
+    order: tuple[int, ...]
+    cast: mlir.Operation | None
+
+
+def operand_of(nest: Nest, factor: Factor) -> Operand:
+    """The operand of one factor. Raises `NoMatch` where a window slides: such a factor would be copied many times."""
+    leaves = nest.leaves(factor.value)
+    for number in leaves:
+        for expression in nest.maps[number].results:
+            if len(loops_of(expression)) > 1:
+                raise NoMatch("a window slides")
+    loops = nest.loops(factor.value)
+    order: list[int] = []
+    for number in leaves:  # as the largest operand lies in memory
+        dims = [d for e in nest.maps[number].results for d in sorted(loops_of(e))]
+        if len(set(dims)) > len(set(order)):
+            order = list(dict.fromkeys(dims))
+    order += sorted(loops - set(order))
+    return Operand(tuple(d for d in order if d in loops), (factor,))
+
+
+def match_direct(nest: Nest, operand: Operand) -> Direct | None:
+    """The operand of the nest that this operand is, if it is one."""
+    if operand.masks or operand.negative or len(operand.factors) != 1 or operand.factors[0].divides:
+        return None
+    (factor,) = operand.factors
+    value, casts = factor.value, list(factor.casts)
+    op = nest.inner(value)
+    if op is not None and op.name in _CASTS:
+        value, casts = op.operands[0], [op, *casts]
+    number = nest.number(value)
+    if number is None or number >= len(nest.inputs) or len(casts) > 1:
+        return None
+    try:
+        return Direct(number, places(nest.maps[number]), casts[0] if casts else None)
+    except NoMatch:
+        return None
+
+
+def build_operand(nest: Nest, operand: Operand, kind: mlir.Type) -> mlir.Value:
+    """The operand as a tensor of `kind`, its dims in the order of `operand.order`."""
+    values = [*(factor.value for factor in operand.factors), *(mask.condition for mask in operand.masks)]
+    numbers = list(dict.fromkeys(number for value in values for number in nest.leaves(value)))
+    rank = len(operand.order)
+    maps = [restricted(nest.maps[number], operand.order) for number in numbers]
+    out = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in operand.order], kind))
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        rebuild = Rebuild(nest, operand.order, dict(zip(numbers, arguments)))
+        value = build_product(rebuild, operand, kind)
+        if operand.masks:
+            zero = emit.zero(kind)
+            for mask in operand.masks:
+                branches = [value, zero] if mask.wanted else [zero, value]
+                value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
+        return [value]
+
+    operands = [nest.op.operands[number] for number in numbers]
+    op = emit.generic(operands, [out], [*maps, map_of(rank, range(rank))], ["parallel"] * rank, body)
+    return op.results[0]
+
+
+def build_product(rebuild: Rebuild, operand: Operand, kind: mlir.Type) -> mlir.Value:
+    """The factors of an operand multiplied, in their order; what divides comes after what multiplies."""
+    letter = "f" if isinstance(kind, mlir.FloatType) else "i"
+    total: mlir.Value | None = None
+    for factor in sorted(operand.factors, key=lambda factor: factor.divides):
+        value = rebuild(factor.value)
+        for cast in factor.casts:
+            value = emit.value(cast.name, [value], cast.results[0].type)
+        if total is None:
+            total = emit.same_type("arith.divf", emit.number(kind, 1), value) if factor.divides else value
+        else:
+            total = emit.same_type("arith.divf" if factor.divides else f"arith.mul{letter}", total, value)
+    if total is None:
+        total = emit.number(kind, 1)
+    if operand.negative:
+        zero = [] if letter == "f" else [emit.zero(kind)]
+        total = emit.same_type("arith.negf" if letter == "f" else "arith.subi", *zero, total)
+    return total
+
+
+def gather(nest: Nest, factors: tuple[Factor, ...]) -> tuple[list[Operand], list[Factor]]:
+    """Factors by the loops that they depend on, each operand with all that depends on some of its loops; and scalars.
+
+    What fits several operands goes to the smallest.
+    """
+    scalars = [factor for factor in factors if not nest.loops(factor.value)]
+    operands = [operand_of(nest, factor) for factor in factors if nest.loops(factor.value)]
+    merged = True
+    while merged and len(operands) > 2:
+        merged = False
+        for small in sorted(operands, key=lambda o: nest.volume(o.loops)):
+            others = [o for o in operands if o is not small and small.loops <= o.loops]
+            if others:
+                host = min(others, key=lambda o: nest.volume(o.loops))
+                joined = host.times(small)
+                operands = [joined if o is host else o for o in operands if o is not small]
+                merged = True
+                break
+    return operands, scalars
+
+
+def used(operands: list[Operand]) -> Loops:
+    return union(operand.loops for operand in operands)

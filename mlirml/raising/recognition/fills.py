@@ -1,0 +1,35 @@
+"""Fills: a generic that gives one scalar everywhere is `linalg.fill`, which kernels start their sums from.
+
+Before:
+    %z = linalg.generic {maps = [(i, j) -> (i, j)]} outs(%c : tensor<4x6xf32>) { linalg.yield %zero : f32 }
+After:
+    %z = linalg.fill ins(%zero : f32) outs(%c : tensor<4x6xf32>)
+"""
+
+from __future__ import annotations
+
+from mlirml.dialects import emit
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.nest import Nest
+
+
+def match_fill(nest: Nest) -> mlir.Value:
+    """The scalar. Raises `NoMatch`."""
+    if len(nest.outs) != 1 or any(nest.reduction) or not nest.maps[-1].is_permutation:
+        raise NoMatch("it does not write each element once")
+    (scalar,) = nest.yields
+    op = nest.inner(scalar)
+    if nest.number(scalar) is not None or (op is not None and op.name != "arith.constant"):
+        raise NoMatch("it computes what it writes")
+    return scalar
+
+
+def build_fill(nest: Nest, scalar: mlir.Value) -> mlir.Value:
+    """`linalg.fill` of the out."""
+    op = nest.inner(scalar)
+    if op is not None:
+        constant = defining_op(scalar)
+        assert constant is not None
+        scalar = emit.constant(constant.attributes["value"])
+    return emit.fill(scalar, nest.outs[0]).results[0]

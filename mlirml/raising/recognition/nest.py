@@ -1,0 +1,185 @@
+"""A `linalg.generic` as the recognisers see it: its loops, what its operands index, and its scalar body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+
+Loops = frozenset[int]
+UNKNOWN = 1 << 20
+"""What a size that is known at run time only counts as."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """A generic on tensors. `sizes` and `reduction` are by loop; `arguments` are those of the body, outs last."""
+
+    op: mlir.Operation
+    maps: tuple[mlir.AffineMap, ...]
+    sizes: tuple[int, ...]
+    reduction: tuple[bool, ...]
+    inputs: tuple[mlir.Value, ...]
+    outs: tuple[mlir.Value, ...]
+    arguments: tuple[mlir.Value, ...]
+    yields: tuple[mlir.Value, ...]
+    body: tuple[mlir.Operation, ...]
+    _loops: dict[mlir.Value, Loops] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    def inner(self, value: mlir.Value) -> mlir.Operation | None:
+        """The operation of the body that gives a value; None for arguments and what comes from outside."""
+        op = defining_op(value)
+        return op if op is not None and op in self.body else None
+
+    def number(self, value: mlir.Value) -> int | None:
+        """Which operand a value of the body is an element of."""
+        return next((n for n, argument in enumerate(self.arguments) if argument == value), None)
+
+    def loops(self, value: mlir.Value) -> Loops:
+        """The loops that a value of the body depends on."""
+        known = self._loops.get(value)
+        if known is None:
+            known = self._loops[value] = self._find_loops(value)
+        return known
+
+    def _find_loops(self, value: mlir.Value) -> Loops:
+        number = self.number(value)
+        if number is not None:
+            return loops_of_map(self.maps[number])
+        op = self.inner(value)
+        if op is None:
+            return frozenset()
+        if op.name == "linalg.index":
+            return frozenset([op.attributes["dim"].value])
+        if op.regions:
+            raise NoMatch(f"the body has a {op.name}")
+        return union(self.loops(operand) for operand in op.operands)
+
+    def reads_out(self, value: mlir.Value) -> bool:
+        """Whether a value of the body depends on what an out holds."""
+        if value in self.arguments[len(self.inputs) :]:
+            return True
+        op = self.inner(value)
+        return op is not None and any(self.reads_out(operand) for operand in op.operands)
+
+    def leaves(self, value: mlir.Value) -> list[int]:
+        """The operands that a value of the body is computed from, in order."""
+        number = self.number(value)
+        if number is not None:
+            return [number]
+        op = self.inner(value)
+        found = [number for operand in op.operands for number in self.leaves(operand)] if op is not None else []
+        return list(dict.fromkeys(found))
+
+    def volume(self, loops: Iterable[int]) -> int:
+        """How many rounds some of the loops have."""
+        return math.prod(UNKNOWN if self.sizes[d] < 0 else self.sizes[d] for d in loops)
+
+    def is_static(self, loops: Iterable[int]) -> bool:
+        return all(self.sizes[d] >= 0 for d in loops)
+
+
+def union(parts: Iterable[Loops]) -> Loops:
+    return frozenset[int]().union(*parts)
+
+
+def read_nest(op: mlir.Operation) -> Nest:
+    """Raises `NoMatch` for what is no generic on tensors with loops whose ends the operands show."""
+    if op.name != "linalg.generic":
+        raise NoMatch("no generic")
+    types = [value.type for value in op.operands]
+    if not all(isinstance(kind, mlir.RankedTensorType) for kind in types):
+        raise NoMatch("an operand is no tensor")
+    maps = tuple(attribute.value for attribute in op.attributes["indexing_maps"])
+    block = op.regions[0].blocks[0]
+    *body, final = block_ops(block)
+    sizes: dict[int, int] = {}
+    for kind, map_ in zip(types, maps, strict=True):
+        for size, expression in zip(kind.shape, map_.results, strict=True):
+            if isinstance(expression, mlir.AffineDimExpr):
+                known = sizes.get(expression.position, -1)
+                sizes[expression.position] = known if size < 0 else size
+    count = maps[0].n_dims if maps else 0
+    if len(sizes) != count or any(map_.n_symbols for map_ in maps):
+        raise NoMatch("no operand is indexed by a loop alone")
+    split = len(types) - len(final.operands)
+    operands = list(op.operands)
+    return Nest(
+        op,
+        maps,
+        tuple(max(sizes[d], -1) for d in range(count)),
+        tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]),
+        tuple(operands[:split]),
+        tuple(operands[split:]),
+        tuple(block.arguments),
+        tuple(final.operands),
+        tuple(body),
+    )
+
+
+def loops_of(expression: mlir.AffineExpr) -> Loops:
+    """The loops in an index expression."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return frozenset([expression.position])
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return frozenset()
+    return loops_of(expression.lhs) | loops_of(expression.rhs)
+
+
+def loops_of_map(map_: mlir.AffineMap) -> Loops:
+    return union(loops_of(expression) for expression in map_.results)
+
+
+def places(map_: mlir.AffineMap) -> tuple[int, ...]:
+    """The loop that indexes each dimension; `NoMatch` unless each is indexed by a loop of its own."""
+    if not map_.is_projected_permutation:
+        raise NoMatch(f"{map_} is no projected permutation")
+    found = tuple(e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in map_.results)
+    if -1 in found:
+        raise NoMatch(f"{map_} has a constant")
+    return found
+
+
+def map_of(rank: int, loops: Sequence[int]) -> mlir.AffineMap:
+    return mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in loops])
+
+
+def restricted(map_: mlir.AffineMap, order: Sequence[int]) -> mlir.AffineMap:
+    """The map with the loops `order` only, renumbered; others must not occur."""
+    new = {old: mlir.AffineDimExpr.get(number) for number, old in enumerate(order)}
+    zero = mlir.AffineConstantExpr.get(0)
+    change = mlir.AffineMap.get(len(order), 0, [new.get(d, zero) for d in range(map_.n_dims)])
+    return mlir.AffineMap.get(len(order), 0, [expression.compose(change) for expression in map_.results])
+
+
+class Rebuild:
+    """Builds values of a nest's body again, in the body of another generic over the loops `order`."""
+
+    def __init__(self, nest: Nest, order: Sequence[int], operands: dict[int, mlir.Value]) -> None:
+        self._nest = nest
+        self._order = list(order)
+        self._values = {nest.arguments[number]: value for number, value in operands.items()}
+
+    def __call__(self, value: mlir.Value) -> mlir.Value:
+        if value in self._values:
+            return self._values[value]
+        op = self._nest.inner(value)
+        if op is None:
+            return value
+        if op.name == "linalg.index":
+            dim = emit.i64(self._order.index(op.attributes["dim"].value))
+            self._values[value] = emit.value("linalg.index", (), value.type, dim=dim)
+            return self._values[value]
+        environment = {operand: self(operand) for operand in op.operands}
+        emit.body_op(op, environment)
+        self._values.update(environment)
+        return self._values[value]
