@@ -193,7 +193,7 @@ def plan_dot(problem: Problem, machine: Machine) -> Schedule:
     """Enough accumulators to hide the latency of additions; few rows at a time when rows are long."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
-    rows = max(1, min(many, (lanes if problem.k_size <= 512 else 4) // few))
+    rows = max(1, min(many, (lanes if problem.k_size <= 512 else 8) // few))
     # Vectors of more than four few rows are read again for every round: only sums stay in registers.
     registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
     rows = max(1, min(rows if few <= 4 else many, registers // few))
