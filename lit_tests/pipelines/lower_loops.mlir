@@ -216,3 +216,38 @@ func.func @columns_do_not_share_a_loop(%x: memref<1000x9000xf32>, %s: memref<900
   }
   return
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The extrema of four rows, which are read at the same time, and the blocks of 1024 that hold them; then the places.
+// CHECK-LABEL: func.func @long_argmax
+// CHECK-NOT: linalg.fill
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c100) step (%c4)
+// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c1024 iter_args({{.*}}) -> (i32, i32, i32, i32, i64, i64, i64, i64)
+// CHECK: scf.for {{.*}} -> (i32, i32, i32, i32)
+// CHECK-COUNT-4: arith.maxsi
+// CHECK: arith.cmpi sgt
+// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK: scf.if
+// CHECK: arith.minsi
+// CHECK: arith.maxsi
+func.func @long_argmax(%x: memref<102x5000xi32>, %y: memref<102xi32>, %p: memref<102xi64>) {
+  %low = arith.constant -2147483648 : i32
+  %zero = arith.constant 0 : i64
+  linalg.fill ins(%low : i32) outs(%y : memref<102xi32>)
+  linalg.fill ins(%zero : i64) outs(%p : memref<102xi64>)
+  linalg.generic {indexing_maps = [#m, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<102x5000xi32>) outs(%y, %p : memref<102xi32>, memref<102xi64>) {
+  ^bb0(%a: i32, %best: i32, %place: i64):
+    %i = linalg.index 1 : index
+    %at = arith.index_cast %i : index to i64
+    %better = arith.cmpi sgt, %a, %best : i32
+    %v = arith.select %better, %a, %best : i32
+    %q = arith.select %better, %at, %place : i64
+    linalg.yield %v, %q : i32, i64
+  }
+  return
+}

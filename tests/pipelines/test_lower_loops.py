@@ -14,7 +14,16 @@ import mlirml as ml
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
-from mlirml.pipelines.schedules import cost, position, reduce_columns, reduce_rows, reduction, rows, transpose
+from mlirml.pipelines.schedules import (
+    cost,
+    position,
+    position_rows,
+    reduce_columns,
+    reduce_rows,
+    reduction,
+    rows,
+    transpose,
+)
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 
@@ -29,6 +38,7 @@ SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChe
 SMALL = {
     cost: {"PARALLEL_NS": 0, "GRAIN_NS": 0, "CACHE_BYTES": 0},
     position: {"BLOCK": 3},
+    position_rows: {"ROWS": 2, "APART_BYTES": 100},
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
     reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32, "STREAMS": 2, "STREAM_BYTES": 8, "APART_BYTES": 100},
     reduction: {"CHUNK": 4, "FEW": 1000},

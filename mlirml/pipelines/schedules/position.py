@@ -9,15 +9,14 @@ For each block of a row:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules import cost
-from mlirml.pipelines.schedules.elementwise import innermost_dim, nested, outer_grain, outer_order
 from mlirml.pipelines.schedules.frame import Cursor, Frame
-from mlirml.pipelines.schedules.nest import Body, Nest, element_bytes
+from mlirml.pipelines.schedules.nest import Access, Body, Nest, element_bytes
 from mlirml.pipelines.schedules.reducers import Reducer, is_nan, not_nan
 
 BLOCK = 1024
@@ -122,20 +121,6 @@ def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best
         raise NoMatch("the value is not the one that was compared")
 
 
-def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position) -> None:
-    """Build the loops; NoMatch where the reduced loop is not the one to vectorise."""
-    if 0 in nest.sizes:
-        return
-    nest = nest.without_unit_dims()
-    if nest.rank == 0 or not nest.reduction[innermost_dim(nest)]:
-        raise NoMatch("the innermost loop is parallel")
-    parallel = [d for d in range(nest.rank) if not nest.reduction[d]]
-    nest = nest.permuted([*outer_order(nest, parallel), nest.reduction.index(True)])
-    emitter = Search(frame, nest, body, plan)
-    grain = outer_grain(nest, cost.iteration_ns(nest, body.ops)) if nest.rank > 1 else 0
-    nested(Cursor.start(frame, nest), 0, nest.rank - 1, emitter.row, grain=grain)
-
-
 @dataclass(frozen=True)
 class Search:
     """Emits the search of one row."""
@@ -144,6 +129,18 @@ class Search:
     nest: Nest
     body: Body
     plan: Position
+    inits: dict[mlir.Value, mlir.Value]
+
+    @property
+    def outs(self) -> list[Access]:
+        """Where the value and the place go."""
+        return [self.nest.out(self.plan.value), self.nest.out(self.plan.place)]
+
+    def first(self, cursor: Cursor) -> list[mlir.Value]:
+        """The value and the place that a row starts from."""
+        arguments = self.body.arguments[len(self.body.arguments) - 2 :]
+        known = [self.inits.get(arguments[number]) for number in (self.plan.value, self.plan.place)]
+        return [cursor.load(out) if init is None else init for init, out in zip(known, self.outs, strict=True)]
 
     def operand_at(self, cursor: Cursor, i: mlir.Value) -> mlir.Value:
         """The compared value at place `i` of the row."""
@@ -164,12 +161,16 @@ class Search:
                 found.append(op)
         return found
 
+    @property
+    def block_length(self) -> int:
+        """How many elements a block has."""
+        return min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
+
     def row(self, cursor: Cursor) -> None:
         """One row."""
         frame, size = self.frame, self.nest.sizes[-1]
-        outs = [self.nest.out(self.plan.value), self.nest.out(self.plan.place)]
-        state = [cursor.load(out) for out in outs]
-        length = min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
+        state = self.first(cursor)
+        length = self.block_length
         whole = size // length * length
         if whole:
             state = emit.for_loop(
@@ -181,7 +182,7 @@ class Search:
             )
         if whole < size:
             state = self.block(cursor, frame.index(whole), frame.index(size), state)
-        for value, out in zip(state, outs, strict=True):
+        for value, out in zip(state, self.outs, strict=True):
             cursor.store(value, out)
 
     def block(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, state: list[mlir.Value]) -> list[mlir.Value]:
@@ -198,23 +199,33 @@ class Search:
 
     def extremum(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
         """The extremum of a block; NaN if it holds one."""
+        return self.extrema([cursor], lower, upper)[0]
+
+    def extrema(self, cursors: Sequence[Cursor], lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
+        """The extrema of a block of each of some rows, which are read at the same time."""
         reducer, one = self.plan.reducer, self.frame.index(1)
         if not reducer.is_nan_aware:
             return emit.for_loop(
                 lower,
                 upper,
                 one,
-                lambda i, c: [reducer.combine(c[0], self.operand_at(cursor, i))],
-                [reducer.identity()],
-            )[0]
+                lambda i, carried: [
+                    reducer.combine(best, self.operand_at(cursor, i))
+                    for cursor, best in zip(cursors, carried, strict=True)
+                ],
+                [reducer.identity()] * len(cursors),
+            )
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            x = self.operand_at(cursor, i)
-            return [reducer.combine_numbers(x, carried[0]), emit.same_type("arith.ori", carried[1], is_nan(x))]
+            values = [self.operand_at(cursor, i) for cursor in cursors]
+            new = [reducer.combine_numbers(x, best) for x, best in zip(values, carried, strict=False)]
+            flags = carried[len(cursors) :]
+            return new + [emit.same_type("arith.ori", flag, is_nan(x)) for x, flag in zip(values, flags, strict=True)]
 
-        flag = emit.number(mlir.IntegerType.get_signless(1), 0)
-        value, nan = emit.for_loop(lower, upper, one, step, [reducer.identity(), flag])
-        return emit.same_type("arith.select", nan, emit.number(reducer.kind, math.nan), value)
+        flag, nan = emit.number(mlir.IntegerType.get_signless(1), 0), emit.number(reducer.kind, math.nan)
+        found = emit.for_loop(lower, upper, one, step, [*[reducer.identity()] * len(cursors), *[flag] * len(cursors)])
+        best, nans = found[: len(cursors)], found[len(cursors) :]
+        return [emit.same_type("arith.select", flag, nan, value) for value, flag in zip(best, nans, strict=True)]
 
     def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
         """Whether a value wins over the best one so far."""

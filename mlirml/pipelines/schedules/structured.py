@@ -11,7 +11,8 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
-from mlirml.pipelines.schedules.position import lower_position, match_position
+from mlirml.pipelines.schedules.position import Position, match_position
+from mlirml.pipelines.schedules.position_rows import check_rows, lower_position
 from mlirml.pipelines.schedules.reducers import Reducer, match_reducers
 from mlirml.pipelines.schedules.reduction import lower_reduction
 from mlirml.pipelines.schedules.sequential import lower_sequential
@@ -22,7 +23,8 @@ from mlirml.pipelines.schedules.transpose import lower_transposition, match_tran
 class Structured:
     """An operation, its nest and body. `inits` are the scalars that outs were filled with, by body argument.
 
-    `reducers` is empty for an elementwise operation, and None for accumulations that are no known combiner.
+    `reducers` is empty for an elementwise operation, and None for accumulations that are no known combiner: among them
+    those that look for a `position` along a row.
     """
 
     op: mlir.Operation
@@ -30,6 +32,7 @@ class Structured:
     body: Body
     reducers: Sequence[Reducer] | None
     inits: dict[mlir.Value, mlir.Value]
+    position: Position | None = None
 
     @property
     def is_elementwise(self) -> bool:
@@ -46,8 +49,18 @@ def match_structured(op: mlir.Operation) -> Structured:
     try:
         reducers = match_reducers(nest, body) if has_reduction(nest) else []
     except NoMatch:
-        return Structured(op, nest, body, None, {})
+        return match_ordered(op, nest, body)
     return Structured(op, nest, body, reducers, fold_fills(op, nest, body))
+
+
+def match_ordered(op: mlir.Operation, nest: Nest, body: Body) -> Structured:
+    """Read an operation with an accumulation that is no known combiner."""
+    try:
+        position = match_position(nest, body)
+        check_rows(nest)
+    except NoMatch:
+        return Structured(op, nest, body, None, {})
+    return Structured(op, nest, body, None, fold_fills(op, nest, body), position)
 
 
 def has_reduction(nest: Nest) -> bool:
@@ -56,20 +69,14 @@ def has_reduction(nest: Nest) -> bool:
 
 def lower(item: Structured, frame: Frame, vector_bits: int) -> None:
     """Build the loops of one operation at the insertion point."""
-    if item.reducers is None:
-        lower_ordered(frame, item.nest, item.body)
+    if item.position is not None:
+        lower_position(frame, item.nest, item.body, item.position, item.inits)
+    elif item.reducers is None:
+        lower_sequential(frame, item.nest, item.body)
     elif item.reducers:
         lower_reduction(frame, item.nest, item.body, item.reducers, item.inits)
     else:
         lower_without_reduction(frame, item, vector_bits)
-
-
-def lower_ordered(frame: Frame, nest: Nest, body: Body) -> None:
-    """Lower an accumulation that is no known combiner."""
-    try:
-        lower_position(frame, nest, body, match_position(nest, body))
-    except NoMatch:
-        lower_sequential(frame, nest, body)
 
 
 def lower_without_reduction(frame: Frame, item: Structured, vector_bits: int) -> None:
