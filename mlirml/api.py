@@ -23,6 +23,7 @@ from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten, store_leaves
 
 if TYPE_CHECKING:
+    from mlirml.capture.aliasing import Aliasing
     from mlirml.capture.spec import TensorSpec
     from mlirml.capture.trace import Captured
     from mlirml.ir import mlir
@@ -108,18 +109,24 @@ class _Build:
     number: int
     captured: Captured
     treedef: TreeDef
+    specs: tuple[TensorSpec, ...]
     paths: list[str]
     statics: dict[str, Any]
     program: Any
+    overlaps: Aliasing | None = None
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
 
     def changed(self, function: Any) -> str | None:
         """That a variable, an attribute or an item which the function read is another object now, in words."""
-        for holder, name, value in self.captured.guards:
-            if (_contents(holder) if name is None else holder.get(name, self)) is not value:
-                name = name or _name_of_cell(function, holder)
-                return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
-        return None
+        return _changed(self.captured, function)
+
+
+def _changed(captured: Captured, function: Any) -> str | None:
+    for holder, name, value in captured.guards:
+        if (_contents(holder) if name is None else holder.get(name, captured)) is not value:
+            name = name or _name_of_cell(function, holder)
+            return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
+    return None
 
 
 class Compiled(Dispatcher):
@@ -139,6 +146,7 @@ class Compiled(Dispatcher):
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
         self._builds: dict[Any, _Build] = {}
+        self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._takes_out = _takes_out(fn)
@@ -199,7 +207,7 @@ class Compiled(Dispatcher):
         build = self._build(call)
         outs = None if out is None else _result_buffers(out, build.captured)
         results = self._run(build, call, outs)
-        if out is None and not build.captured.replaced:
+        if out is None and not build.captured.replaced and not call.overlaps:
             self._remember(call, build)
         tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
@@ -215,7 +223,7 @@ class Compiled(Dispatcher):
             raise failure(build.captured, failed) from None
 
     def _run_unchecked(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
-        leaves = [_leaf_array(x, s) for x, s in zip(call.leaves, call.specs)]
+        leaves = call.inputs
         if isinstance(build.program, Program):  # checks at each call, but has no words for the arguments
             try:
                 return build.program(leaves, outs)
@@ -229,7 +237,7 @@ class Compiled(Dispatcher):
     def _refusal(self, build: _Build, call: _Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
         from mlirml.capture.launch import refusal
 
-        return refusal(build.captured, leaves, call.paths, outs)
+        return refusal(build.captured, leaves, call.input_paths(), outs)
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.
@@ -264,7 +272,40 @@ class Compiled(Dispatcher):
         paths = [_readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
-        return _Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract)
+        inputs = leaves if abstract else [_leaf_array(x, s) for x, s in zip(leaves, specs)]
+        call = _Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
+        self._see_overlaps(call)
+        return call
+
+    def _see_overlaps(self, call: _Call) -> None:
+        """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
+        from mlirml.capture import aliasing, launch
+
+        if call.abstract or not aliasing.may_overlap(call.inputs):
+            return
+        with _COMPILER:
+            captured = self._captured_apart(call)
+        stored = [target for _, target in captured.writebacks]
+        if not stored:
+            return
+        try:
+            found, inputs = aliasing.find(call.inputs, stored)
+        except aliasing.NotCompiled as error:
+            raise launch.overlap_refused(captured, call.inputs, call.paths, error) from None
+        if found.groups:
+            refused = launch.store_refused(captured, call.inputs, call.paths)
+            if refused is not None:
+                raise refused
+            call.overlaps, call.inputs = found, inputs
+
+    def _captured_apart(self, call: _Call) -> Captured:
+        """The function captured as if its arguments did not overlap, which tells what it stores into."""
+        key = call.key()
+        build = self._builds.get(key)
+        captured = self._apart.get(key) if build is None else build.captured
+        if captured is None or _changed(captured, self.fn) is not None:
+            captured = self._apart[key] = self._capture(call)
+        return captured
 
     def _static_places(self, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The positions from 0, and the names by which the same arguments may be passed."""
@@ -324,7 +365,7 @@ class Compiled(Dispatcher):
         from mlirml import cache
 
         clock = _Clock()
-        captured = self._capture(call)
+        captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
         entries = cache.key_entries(captured.key, self.target.fingerprint())
         program = self._cached_program(captured, entries, clock)
@@ -341,7 +382,9 @@ class Compiled(Dispatcher):
             clock.note("load")
         self._compiled += 1
         self._log.append(_report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
-        return _Build(self._compiled, captured, call.treedef, call.paths, call.static_values(), program)
+        return _Build(
+            self._compiled, captured, call.treedef, call.specs, call.paths, call.static_values(), program, call.overlaps
+        )
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: _Clock) -> Any:
         """The program from the disk cache, or None. One that cannot be loaded here is dropped and made again."""
@@ -362,7 +405,7 @@ class Compiled(Dispatcher):
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
 
-        return capture(self.fn, call.treedef, call.specs, self._name, call.statics)
+        return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps)
 
     def _remember(self, call: _Call, build: _Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
@@ -443,13 +486,25 @@ class _Call:
     paths: list[str]
     names: list[str]
     abstract: bool
+    inputs: list[Any]  # of the program: bases instead of what overlaps
+    overlaps: Aliasing | None = None
 
     def static_values(self) -> dict[str, Any]:
         """The static arguments by name."""
         return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()}
 
+    def input_paths(self) -> list[str]:
+        """What the program's inputs are called."""
+        return self.paths if self.overlaps is None else self.overlaps.input_paths(self.paths)
+
     def key(self) -> Any:
-        return self.treedef, self.specs, tuple((name, _exact(v)) for name, v in sorted(self.static_values().items()))
+        """What has to be equal for two calls to run the same program."""
+        return (
+            self.treedef,
+            self.specs,
+            self.overlaps,
+            tuple((name, _exact(v)) for name, v in sorted(self.static_values().items())),
+        )
 
 
 def _without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
@@ -614,7 +669,7 @@ def _definition(fn: Any) -> Any:
 
 def _differences(call: _Call, build: _Build) -> list[str]:
     """What a call has other than a signature, in words."""
-    old = dict(zip(build.paths, build.captured.inputs))
+    old = dict(zip(build.paths, build.specs))
     new = dict(zip(call.paths, call.specs))
     found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
     found += [f"`{path}` is new" for path in new if path not in old]
@@ -624,6 +679,8 @@ def _differences(call: _Call, build: _Build) -> list[str]:
         value, was = statics.get(name, missing), build.statics.get(name, missing)
         if _exact(value) != _exact(was):
             found.append(f"static argument `{name}` is {value!r}, was {was!r}")
+    if build.overlaps != call.overlaps:
+        found.append("other arguments share memory, or in another way")
     if build.treedef != call.treedef and old.keys() == new.keys():
         found.append("the arguments have another structure")
     return found

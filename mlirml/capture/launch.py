@@ -12,6 +12,7 @@ from mlirml.dialects.dtypes import short_name
 from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlError, SourceLocation
 
 if TYPE_CHECKING:
+    from mlirml.capture.aliasing import NotCompiled
     from mlirml.capture.trace import Captured
 
 # As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
@@ -24,7 +25,8 @@ def refusal(
     """The error that names the argument, at the place in the function that is the reason; None if all fits."""
     return (
         _integer_out_of_range(captured, leaves, paths)
-        or _store_refused(captured, leaves, paths)
+        or store_refused(captured, leaves, paths)
+        or _constant_refused(captured, leaves, paths)
         or _out_refused([out for out in outs or () if out is not None])
     )
 
@@ -61,21 +63,48 @@ def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | No
     )
 
 
-def _store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
+def store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
+    """The error for an argument that cannot be stored into by itself, whatever the others are."""
     for (_, target), place in zip(captured.writebacks, captured.stored_at):
         array = np.asarray(leaves[target])
         what, copy = f"argument `{paths[target]}` is stored into", f"pass a copy: `{paths[target]}.copy()`"
         if not array.flags.writeable:
             return LaunchError(f"{what}, but it is read-only", location=place, help=copy)
-        if array.size and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)):
+        if _repeats_elements(array):
             return LaunchError(f"{what}, but its elements share memory", location=place, help=copy)
-        for i, leaf in enumerate(leaves):
-            if i != target and _overlap(array, leaf):
-                what += f", and shares memory with argument `{paths[i]}`"
-                return LaunchError(what, location=place, help=copy.replace("a copy", "a copy of one of them"))
-        if any(_overlap(array, constant) for constant in captured.constants):
-            what += ", and shares memory with an array from outside the function"
-            return LaunchError(what, location=place, help=copy)
+    return None
+
+
+def _repeats_elements(array: np.ndarray) -> bool:
+    """As in the runtime: whether two different indices name the same element, or may do so."""
+    span = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
+        if stride < span:
+            return bool(array.size)
+        span += (size - 1) * stride
+    return False
+
+
+def overlap_refused(
+    captured: Captured, leaves: Sequence[Any], paths: Sequence[str], reason: NotCompiled
+) -> MlirmlError:
+    """The error for arguments that overlap in a way that is not compiled."""
+    stored = [target for _, target in captured.writebacks]
+    i, j = reason.first, reason.second
+    target, other = (i, j) if i in stored else (j, i)
+    place = captured.stored_at[stored.index(target)] if target in stored else captured.entry
+    what = f"argument `{paths[target]}` is stored into, and shares memory with argument `{paths[other]}`"
+    help = f"pass a copy of one of them: `{paths[target]}.copy()`"
+    return LaunchError(what, location=place, notes=(str(reason),), help=help)
+
+
+def _constant_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
+    for (_, target), place in zip(captured.writebacks, captured.stored_at):
+        if any(_overlap(leaves[target], constant) for constant in captured.constants):
+            what = (
+                f"argument `{paths[target]}` is stored into, and shares memory with an array from outside the function"
+            )
+            return LaunchError(what, location=place, help=f"pass a copy: `{paths[target]}.copy()`")
     return None
 
 

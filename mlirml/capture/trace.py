@@ -15,6 +15,7 @@ import numpy as np
 
 from mlirml.capture import picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
+from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.ranges import note_range
@@ -571,6 +572,7 @@ def _creation(options: dict[str, Any]) -> dict[str, Any]:
 class Captured:
     """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
 
+    The inputs are the leaves of the arguments, those that share memory as `Aliasing` tells.
     The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
     among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
     `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from, and `checks` what the program's
@@ -604,13 +606,19 @@ def trace(
     specs: Sequence[TensorSpec],
     name: str,
     statics: dict[int | str, Any],
+    overlaps: Aliasing | None = None,
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones."""
     from mlirml.capture.namespace import retarget
 
     state = Trace(name)
-    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in specs]
-    inputs = [Traced(state, cell, scalar=s.weak or s.scalar) for cell, s in zip(cells, specs)]
+    aliasing = overlaps or NONE
+    input_specs = aliasing.input_specs(specs)
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
+    inputs = [
+        Traced(state, cells[number], views, scalar=s.weak or s.scalar)
+        for (number, views), s in zip(aliasing.places(len(specs)), specs)
+    ]
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
     for position in sorted(place for place in statics if isinstance(place, int)):
@@ -640,7 +648,7 @@ def trace(
         name,
         builder.text(in_memory, entry=entry, writebacks=writebacks),
         builder.text(in_memory, locations=False, writebacks=writebacks),
-        tuple(specs),
+        input_specs,
         (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
         out_tree,
         tuple(builder.constants),

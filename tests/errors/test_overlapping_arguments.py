@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,33 +23,68 @@ def add_table(x: Any) -> Any:
     return x
 
 
-SAME = np.arange(4.0)
+LINE = np.arange(4.0)
 
 
-def test_the_same_array_twice() -> None:
+def test_another_dtype() -> None:
     check_error(
-        lambda: ml.compile(shift)(SAME, SAME),
+        lambda: ml.compile(shift)(LINE, LINE.view(np.int64)),
         """
         mlirml.LaunchError: argument `x` is stored into, and shares memory with argument `y`
-          --> test_overlapping_arguments.py:16:5 (shift)
+          --> test_overlapping_arguments.py:17:5 (shift)
             |
-         16 |     x[0] = y[1]
+         17 |     x[0] = y[1]
             |     ^^^^
+           = note: one is of f64, the other of i64
            = help: pass a copy of one of them: `x.copy()`
         """,
     )
 
 
-def test_two_views() -> None:
+def test_half_an_element_further() -> None:
+    memory = np.zeros(64, np.uint8)
     check_error(
-        lambda: ml.compile(shift)(SAME[:3], SAME[1:]),
+        lambda: ml.compile(shift)(memory[4:44].view(np.float64), memory[:40].view(np.float64)),
         """
         mlirml.LaunchError: argument `x` is stored into, and shares memory with argument `y`
-          --> test_overlapping_arguments.py:16:5 (shift)
+          --> test_overlapping_arguments.py:17:5 (shift)
             |
-         16 |     x[0] = y[1]
+         17 |     x[0] = y[1]
             |     ^^^^
+           = note: their elements are a fraction of an element apart
            = help: pass a copy of one of them: `x.copy()`
+        """,
+    )
+
+
+def test_an_array_whose_own_elements_overlap() -> None:
+    windows = np.lib.stride_tricks.sliding_window_view(np.arange(6.0), 3, writeable=True)
+    for compiled in (ml.compile(shift), ml.compile(shift, "reference")):
+        check_error(
+            partial(compiled, windows, LINE),
+            """
+            mlirml.LaunchError: argument `x` is stored into, but its elements share memory
+              --> test_overlapping_arguments.py:17:5 (shift)
+                |
+             17 |     x[0] = y[1]
+                |     ^^^^
+               = help: pass a copy: `x.copy()`
+            """,
+        )
+
+
+def test_a_read_only_view_of_an_array_that_is_stored_into() -> None:
+    view = LINE[1:]
+    view.flags.writeable = False
+    check_error(
+        lambda: ml.compile(shift)(view, LINE),
+        """
+        mlirml.LaunchError: argument `x` is stored into, but it is read-only
+          --> test_overlapping_arguments.py:17:5 (shift)
+            |
+         17 |     x[0] = y[1]
+            |     ^^^^
+           = help: pass a copy: `x.copy()`
         """,
     )
 
@@ -58,9 +94,9 @@ def test_an_array_that_the_function_reads() -> None:
         lambda: ml.compile(add_table)(TABLE),
         """
         mlirml.LaunchError: argument `x` is stored into, and shares memory with an array from outside the function
-          --> test_overlapping_arguments.py:21:5 (add_table)
+          --> test_overlapping_arguments.py:22:5 (add_table)
             |
-         21 |     x += TABLE
+         22 |     x += TABLE
             |     ^^^^^^^^^^
            = help: pass a copy: `x.copy()`
         """,

@@ -213,6 +213,34 @@ class Part(ViewOp):
         return part
 
 
+@dataclass(frozen=True)
+class Window(ViewOp):
+    """Elements of a one-dimensional base at `start` and any steps from there along each dimension, also the same ones
+    again; only read."""
+
+    start: int
+    steps: tuple[int, ...]
+
+    def forward(self, b: Builder, base: Value) -> Value:
+        def index(block: Body, loops: list[str]) -> list[str]:
+            place = block.op(f"arith.constant {self.start}", "index")
+            for loop, step in zip(loops, self.steps):
+                factor = block.op(f"arith.constant {step}", "index")
+                offset = block.op(f"arith.muli {loop}, {factor}", "index")
+                place = block.op(f"arith.addi {place}, {offset}", "index")
+            return [place]
+
+        return b.gather(base, self.shape, index)
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        steps = [step * array.itemsize for step in self.steps]
+        return np.lib.stride_tricks.as_strided(array[self.start :], self.shape, steps, writeable=False)
+
+    @property
+    def writable(self) -> bool:
+        return False
+
+
 Shape = tuple[int, ...]
 
 

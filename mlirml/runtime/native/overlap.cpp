@@ -1,7 +1,11 @@
 // Address ranges decide nearly always; interleaved arrays, such as two columns of one matrix, are left to NumPy.
 #include "overlap.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <utility>
 
 namespace mlirml {
 namespace {
@@ -43,9 +47,17 @@ int share_memory(PyArrayObject *a, PyArrayObject *b) {
 }
 
 bool repeats_elements(PyArrayObject *array) {
-  if (PyArray_SIZE(array) == 0) return false;
+  if (PyArray_IS_C_CONTIGUOUS(array) || PyArray_SIZE(array) == 0) return false;
+  std::array<std::pair<npy_intp, npy_intp>, NPY_MAXDIMS> dims;  // stride and size
+  size_t count = 0;
   for (int i = 0; i < PyArray_NDIM(array); i++)
-    if (PyArray_STRIDE(array, i) == 0 && PyArray_DIM(array, i) > 1) return true;
+    if (PyArray_DIM(array, i) > 1) dims[count++] = {std::abs(PyArray_STRIDE(array, i)), PyArray_DIM(array, i)};
+  std::sort(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(count));
+  npy_intp span = PyArray_ITEMSIZE(array);
+  for (size_t i = 0; i < count; i++) {
+    if (dims[i].first < span) return true;
+    span += (dims[i].second - 1) * dims[i].first;
+  }
   return false;
 }
 
