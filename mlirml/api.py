@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mlirml.capture.spec import TensorSpec
     from mlirml.capture.trace import Captured
     from mlirml.ir import mlir
+    from mlirml.passes import Instrumentation, Remark
     from mlirml.runtime import Artifact
     from mlirml.targets.target import Target
 
@@ -36,7 +37,11 @@ _LOG_LENGTH = 1000
 
 
 def compile(
-    fn: Callable[..., Any] | None = None, target: str | None = None, *, static_argnums: int | Sequence[int] = ()
+    fn: Callable[..., Any] | None = None,
+    target: str | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    explain: str | None = None,
 ) -> Any:
     """Compile a NumPy function to native code.
 
@@ -51,6 +56,8 @@ def compile(
         target: "cpu" or "reference"; `config.target` when not given.
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
             They must be hashable, and may be passed by name; each new value is compiled anew.
+        explain: "raise" tells on standard error, at each compilation, what became of each loop: to which operation it
+            was raised, or why it stays a loop.
 
     Returns a `Compiled`.
 
@@ -63,8 +70,8 @@ def compile(
     array(13.)
     """
     if fn is None:
-        return partial(compile, target=target, static_argnums=static_argnums)
-    return Compiled(fn, target, static_argnums)
+        return partial(compile, target=target, static_argnums=static_argnums, explain=explain)
+    return Compiled(fn, target, static_argnums, explain)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -114,6 +121,7 @@ class _Build:
     statics: dict[str, Any]
     program: Any
     overlaps: Aliasing | None = None
+    remarks: list[Remark] | None = None  # on loops; None where no pass has run
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
 
     def changed(self, function: Any) -> str | None:
@@ -137,12 +145,19 @@ class Compiled(Dispatcher):
     """
 
     def __init__(
-        self, fn: Callable[..., Any], target: str | None = None, static_argnums: int | Sequence[int] = ()
+        self,
+        fn: Callable[..., Any],
+        target: str | None = None,
+        static_argnums: int | Sequence[int] = (),
+        explain: str | None = None,
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
             raise ArgumentError(f"compile: expected a function, got {fn!r}")
+        if explain not in (None, "raise"):
+            raise ArgumentError(f"compile: explain={explain!r} is not known", help='write explain="raise"')
         self.fn = fn
+        self._explains = explain
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
         self._builds: dict[Any, _Build] = {}
@@ -176,7 +191,7 @@ class Compiled(Dispatcher):
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static = tuple(i - 1 for i in self.static_argnums if i > 0)
-            bound = held[key] = Compiled(method, self.target.name, static)
+            bound = held[key] = Compiled(method, self.target.name, static, self._explains)
             bound._attribute = self._attribute
         return bound
 
@@ -190,7 +205,7 @@ class Compiled(Dispatcher):
         name = getattr(fn, "__qualname__", "")
         if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
             return name
-        return Compiled, (fn, self.target.name, self.static_argnums)
+        return Compiled, (fn, self.target.name, self.static_argnums, self._explains)
 
     # Calls that the native dispatcher does not know.
 
@@ -370,10 +385,13 @@ class Compiled(Dispatcher):
         entries = cache.key_entries(captured.key, self.target.fingerprint())
         program = self._cached_program(captured, entries, clock)
         from_disk = program is not None
+        remarks = None
         if program is None:
             module = _parsed(captured)
             clock.note("parse")
-            clock.add(_run_pipeline(self.target, module))
+            watch = _run_pipeline(self.target, module)
+            remarks = _on_loops(watch)
+            clock.add(_seconds(watch))
             artifact = self.target.codegen(module)
             clock.note("codegen")
             cache.store(entries, artifact)
@@ -382,9 +400,22 @@ class Compiled(Dispatcher):
             clock.note("load")
         self._compiled += 1
         self._log.append(_report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
-        return _Build(
-            self._compiled, captured, call.treedef, call.specs, call.paths, call.static_values(), program, call.overlaps
+        statics = call.static_values()
+        build = _Build(
+            self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
+        if self._explains:
+            print("".join(f"{remark.shown()}\n" for remark in self._remarks(build)), end="", file=sys.stderr)
+        return build
+
+    def _remarks(self, build: _Build) -> list[Remark]:
+        """What became of the loops of a program; one from the disk cache is raised again to tell."""
+        if build.remarks is None:
+            has_loops = "scf." in build.captured.text and dict(self.target.stages).get("raise")
+            build.remarks = []
+            if has_loops:
+                build.remarks = _on_loops(_run_pipeline(self.target, _parsed(build.captured), "raise"))
+        return build.remarks
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: _Clock) -> Any:
         """The program from the disk cache, or None. One that cannot be loaded here is dropped and made again."""
@@ -456,6 +487,11 @@ class Compiled(Dispatcher):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """What was compiled, why, from where and in what time; with arguments, also what a call with them would do."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
+        with _COMPILER:
+            for build in self._builds.values():
+                remarks = self._remarks(build)
+                lines += [f"loops of signature {build.number}:"] * bool(remarks)
+                lines += [f"   {replace(r.location, function='') if r.location else '?'}: {r.text}" for r in remarks]
         if args or kwargs:
             call = self._call(args, kwargs)
             known = self._builds.get(call.key())
@@ -569,18 +605,29 @@ def _opened(captured: Captured, artifact: Artifact) -> Any:
     )
 
 
-def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> dict[str, float]:
-    """Run the target's passes; the seconds that each stage took."""
+def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
+    """Run the target's passes; what was seen of them."""
     from pathlib import Path
 
     from mlirml.passes import Instrumentation
 
     watch = Instrumentation(dump_dir=Path(config.dump_dir) if config.dump_dir else None)
     target.pipeline.run(module, stop_after=stop_after, instrumentation=watch)
+    return watch
+
+
+def _seconds(watch: Instrumentation) -> dict[str, float]:
+    """The seconds that each stage took."""
     seconds: dict[str, float] = {}
     for timing in watch.timings:
         seconds[timing.stage] = seconds.get(timing.stage, 0.0) + timing.seconds
     return seconds
+
+
+def _on_loops(watch: Instrumentation) -> list[Remark]:
+    """The remarks on what became of loops, in the order of the source."""
+    found = [remark for remark in watch.remarks if remark.kind]
+    return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
 
 
 def _leaf_array(leaf: Any, spec: TensorSpec) -> Any:

@@ -42,6 +42,13 @@ class SourceLocation:
         return [f"{gutter} |", f"{self.line} | {source}", f"{gutter} | {carets}"]
 
 
+def shown_at(message: str, location: SourceLocation | None) -> list[str]:
+    """A message with the place that it is about, and the line there, as errors and remarks are shown."""
+    if location is None:
+        return [message]
+    return [message, f"  --> {location}", *(f" {line}" for line in location.excerpt())]
+
+
 class MlirmlError(Exception):
     """Base of all errors. `str(error)` is the whole message: what, where, the source line, notes and help.
 
@@ -66,10 +73,7 @@ class MlirmlError(Exception):
         self.stage = stage
 
     def __str__(self) -> str:
-        lines = [self.message]
-        if self.location is not None:
-            lines.append(f"  --> {self.location}")
-            lines += [f" {line}" for line in self.location.excerpt()]
+        lines = shown_at(self.message, self.location)
         if self.stage is not None:
             lines.append(f"   = stage: {self.stage}")
         lines += [f"   = note: {note}" for note in self.notes]

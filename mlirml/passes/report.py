@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from mlirml.dataclass import dataclass
-from mlirml.errors import SourceLocation
+from mlirml.errors import SourceLocation, shown_at
 from mlirml.ir import mlir, to_text
 from mlirml.location import source_location
 
@@ -38,6 +38,10 @@ class Remark:
         place = f"{replace(self.location, function='')}: " if self.location else ""
         origin = f" [{self.pass_name}]" if self.pass_name else ""
         return f"{place}{self.severity}: {self.op + ': ' if self.op else ''}{self.text}{origin}"
+
+    def shown(self) -> str:
+        """The remark with the user's line under it, as errors are shown."""
+        return "\n".join(shown_at(f"{self.severity}: {self.text}", self.location))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from mlirml.ir import block_ops, main_function, mlir, parse
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.ir import block_ops, main_function, mlir, operations, parse
 from mlirml.passes import Instrumentation
 from mlirml.passes.report import active
+from mlirml.raising.promote_scalars import PromoteScalarsPass
 from mlirml.raising.remarks import remark
 
 MODULE = """
@@ -29,3 +38,43 @@ def test_a_remark_tells_the_place_and_the_kind() -> None:
         "other.py:1:2: remark: raised: linalg.generic [mlirml-raise]",
     ]
     assert [r.kind for r in seen.remarks] == ["not raised", "recognised", "raised"]
+
+
+def total(x: Any) -> Any:
+    return ml.fori_loop(0, 4, lambda i, s: s + x[i], x[0])
+
+
+def say_nothing_more(self: Any, module: Any) -> None:
+    for op in [op for op in operations(module) if op.name == "scf.for"]:
+        remark(op, "it carries a number")
+
+
+LINE = inspect.getsourcelines(total)[1] + 1
+CARET = f"""\
+remark: not raised: it carries a number
+  --> {__file__}:{LINE}:12 (total)
+    |
+ {LINE} |     return ml.fori_loop(0, 4, lambda i, s: s + x[i], x[0])
+    |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"""
+
+
+def test_compile_explains_at_each_compilation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(PromoteScalarsPass, "run", say_nothing_more)
+    monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
+    compiled = ml.compile(total, explain="raise")
+    for _ in range(2):
+        compiled(np.arange(4.0))
+    assert capsys.readouterr().err == CARET
+    again = ml.compile(total)  # is found on disk, where no remarks are
+    again(np.arange(4.0))
+    assert capsys.readouterr().err == ""
+    place = f"{__file__}:{LINE}:12"
+    assert again.explain().endswith(f"loops of signature 1:\n   {place}: not raised: it carries a number")
+
+
+def test_what_cannot_be_explained() -> None:
+    with pytest.raises(ml.errors.ArgumentError, match="explain='fuse' is not known"):
+        ml.compile(total, explain="fuse")
