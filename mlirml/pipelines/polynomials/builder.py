@@ -301,6 +301,10 @@ class Builder:
         half = exponent >> 1
         return x * self.power_of_two(half, x.kind) * self.power_of_two(exponent - half, x.kind)
 
+    def scale_or_vanish(self, x: Value, exponent: Value, vanishes: Value) -> Value:
+        """`scale`, or 0 where the result `vanishes`, which must be known: underflow takes a processor 100 cycles."""
+        return self.select(vanishes, 0.0, self.scale(x, self.select(vanishes, 0, exponent)))
+
     def power_of_two(self, exponent: Value, kind: str) -> Value:
         """2^exponent for exponents of normal numbers."""
         bias = (1 << WIDTHS[kind] - MANTISSA[kind] - 2) - 1

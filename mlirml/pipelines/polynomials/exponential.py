@@ -157,8 +157,8 @@ def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
 def exp(b: Builder, x: Value) -> Value:
     """2^n (1 + r + r^2 P(r))."""
     c = CONSTANTS[x.kind]
-    n, r = split_exponent(b, b.maximum(b.minimum(x, c.exp_high), c.exp_low))
-    return b.scale(b.horner(r, (*c.exp, 1.0, 1.0)), n)
+    n, r = split_exponent(b, b.minimum(x, c.exp_high))
+    return b.scale_or_vanish(b.horner(r, (*c.exp, 1.0, 1.0)), n, x < c.exp_low)
 
 
 @expansion("exp2", "f32", "f64")
@@ -166,9 +166,10 @@ def exp2(b: Builder, x: Value) -> Value:
     """2^n (1 + r P(r)) with x = n + r."""
     c = CONSTANTS[x.kind]
     coefficients, low, high = (EXP2_F32, -151.0, 129.0) if x.kind == "f32" else (EXP2_F64, -1077.0, 1025.0)
-    x = b.maximum(b.minimum(x, high), low)
-    shifted = x + c.magic
-    return b.scale(b.horner(x - (shifted - c.magic), (*coefficients, 1.0)), integer_of(b, shifted))
+    y = b.minimum(x, high)
+    shifted = y + c.magic
+    n = integer_of(b, shifted)
+    return b.scale_or_vanish(b.horner(y - (shifted - c.magic), (*coefficients, 1.0)), n, x < low)
 
 
 @expansion("expm1", "f32", "f64")

@@ -140,7 +140,7 @@ def erfc(b: Builder, grade: str, x: Value) -> Value:
     mantissa = b.fma(q, factor, factor)
     if grade == "f64":
         mantissa = b.fma(mantissa, -b.product_error(a, a, square), mantissa)
-    result = b.scale(mantissa, n)
+    result = b.scale(mantissa, n) if grade == "f32" else b.scale_or_vanish(mantissa, n, b.value(27.3, "f64") < a)
     if grade == "f64":  # below 1 a unit of the result is small
         near = 1.0 - b.fma(a, b.horner(a * a, ERF_SMALL_F64), a)
         result = b.select(a < 0.5, near, result)

@@ -109,7 +109,7 @@ def pow_f32(b: Builder, x: Value, y: Value) -> Value:
     clamped = b.maximum(b.minimum(whole, 200.0), -200.0)
     shifted = clamped + c.magic
     r = (clamped - (shifted - c.magic)) + b.select(clamped.equals(whole), error, 0.0)
-    magnitude = b.scale(b.horner(r, (*EXP2_F32, 1.0)), integer_of(b, shifted))
+    magnitude = b.scale_or_vanish(b.horner(r, (*EXP2_F32, 1.0)), integer_of(b, shifted), clamped < -152.0)
     return with_ones(b, x, y, b.from_bits(b.to_bits(magnitude) | sign, "f32"))
 
 
@@ -165,7 +165,7 @@ def pow_wide(b: Builder, grade: str, x: Value, y: Value) -> Value:
     r = clamped - (shifted - magic)
     r = r if grade == "f32" else r + low
     polynomial = b.horner(r, (*(EXP2_WIDE if grade == "f32" else EXP2_F64), 1.0))
-    magnitude = b.scale(polynomial, integer_of(b, shifted))
+    magnitude = b.scale_or_vanish(polynomial, integer_of(b, shifted), clamped < (-160.0 if grade == "f32" else -1078.0))
     return with_ones(b, x, y, b.from_bits(b.to_bits(magnitude) | sign, "f64"))
 
 
