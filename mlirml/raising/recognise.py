@@ -22,10 +22,11 @@ from collections.abc import Callable
 from mlirml.dataclass import dataclass
 from mlirml.ir import mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.report import remark
 from mlirml.raising.recognition.contract import build_contraction, match_contraction
+from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.nest import Nest, read_nest
+from mlirml.raising.remarks import remark
 
 Built = tuple[list[mlir.Value], str]
 Family = Callable[[Nest], Callable[[], Built]]
@@ -58,7 +59,7 @@ def recognise(op: mlir.Operation) -> None:
         with op.location, mlir.InsertionPoint(op):
             values, what = build()
         if what:
-            remark(op, f"raised to {what}")
+            remark(op, what, "recognised")
         for old, new in zip(op.results, values, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
@@ -80,4 +81,14 @@ def _contraction(nest: Nest) -> Callable[[], Built]:
     return build
 
 
-_FAMILIES: tuple[Family, ...] = (_fill, _contraction)
+def _convolution(nest: Nest) -> Callable[[], Built]:
+    found = match_convolution(nest)
+
+    def build() -> Built:
+        value, name = build_convolution(nest, found)
+        return [value], name
+
+    return build
+
+
+_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction)

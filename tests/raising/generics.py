@@ -27,13 +27,14 @@ class Generic:
     """@main with one generic. `loops` are letters, a capital one is reduced; `maps` index the inputs and the outs.
 
     In `body` the elements are %a, %b, ... and those of the outs %o, or %o0, %o1; `yields` are the values that it gives.
-    `bounds` gives the sizes of loops that no operand is indexed by alone.
+    The first `captured` inputs are no operands: the body knows them as %t0, ...
     """
 
     loops: str
     maps: Sequence[str]
     body: str
     yields: Sequence[str] = ("%r",)
+    captured: int = 0
 
     def text(self, inputs: Sequence[Array], outs: Sequence[Array], window: Sequence[int] = ()) -> str:
         """MLIR; `window` is the shape of an operand that only says how long loops are."""
@@ -42,10 +43,11 @@ class Generic:
         kinds = ", ".join('"reduction"' if c.isupper() else '"parallel"' for c in self.loops)
         names = [f"%t{n}" for n in range(len(inputs) + len(outs))]
         types = [tensor_type(x.shape, x.dtype) for x in (*inputs, *outs)]
+        arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types))
+        inputs, names, types = inputs[self.captured :], names[self.captured :], types[self.captured :]
         letters = [f"%{chr(ord('a') + n)}" for n in range(len(inputs))]
         letters += [f"%o{n}" if len(outs) > 1 else "%o" for n in range(len(outs))]
         elements = [mlir_name(x.dtype) for x in (*inputs, *outs)]
-        signature = ", ".join(f"{n}: {t}" for n, t in zip(names, types))
         block = ", ".join(f"{n}: {t}" for n, t in zip(letters, elements))
         count = len(inputs)
         ins = f"ins({', '.join(names[:count])} : {', '.join(types[:count])})" if inputs else ""
@@ -60,7 +62,7 @@ class Generic:
         results = ", ".join(types[count:])
         returned = ", ".join(f"%g#{n}" for n in range(len(outs)))
         return f"""
-        func.func @main({signature}) -> ({results}) {{
+        func.func @main({arguments}) -> ({results}) {{
           {empty}
           %g:{len(outs)} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} {ins}
             outs({", ".join(names[count:])} : {results}) {{

@@ -59,6 +59,7 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
         for expression in nest.maps[number].results:
             if len(loops_of(expression)) > 1:
                 raise NoMatch("a window slides")
+    check_picked(nest, factor.value)
     loops = nest.loops(factor.value)
     order: list[int] = []
     for number in leaves:  # as the largest operand lies in memory
@@ -67,6 +68,17 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
             order = list(dict.fromkeys(dims))
     order += sorted(loops - set(order))
     return Operand(tuple(d for d in order if d in loops), (factor,))
+
+
+def check_picked(nest: Nest, value: mlir.Value) -> None:
+    """Refuse elements that the body picks itself, if they are those of a window."""
+    op = nest.inner(value)
+    if op is None:
+        return
+    if op.name == "tensor.extract" and any(len(nest.loops(place)) > 1 for place in list(op.operands)[1:]):
+        raise NoMatch("a window slides")
+    for operand in op.operands:
+        check_picked(nest, operand)
 
 
 def match_direct(nest: Nest, operand: Operand) -> Direct | None:

@@ -1,0 +1,97 @@
+"""Index arithmetic in the body of a generic, as linear expressions of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.nest import Nest
+from mlirml.raising.recognition.terms import Mask
+
+_COMPARED = {2: (-1, -1), 3: (-1, 0), 4: (1, -1), 5: (1, 0)}
+"""slt, sle, sgt, sge: `a ? b` is `sign * (a - b) + offset >= 0`."""
+_OPPOSITE = {2: 5, 5: 2, 3: 4, 4: 3}
+_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant + sum(factor * loop)`; factors are not zero."""
+
+    constant: int
+    factors: Mapping[int, int] = field(default_factory=dict)
+
+    def plus(self, other: Linear, sign: int = 1) -> Linear:
+        factors = dict(self.factors)
+        for loop, factor in other.factors.items():
+            factors[loop] = factors.get(loop, 0) + sign * factor
+        return Linear(self.constant + sign * other.constant, {d: f for d, f in factors.items() if f})
+
+    def times(self, number: int) -> Linear:
+        return Linear(self.constant * number, {d: f * number for d, f in self.factors.items() if number})
+
+    def least(self, sizes: Sequence[int]) -> int:
+        """The smallest value over loops of these sizes."""
+        return self.constant + sum(f * (sizes[d] - 1) for d, f in self.factors.items() if f < 0)
+
+    def most(self, sizes: Sequence[int]) -> int:
+        return -self.times(-1).least(sizes)
+
+
+def read_linear(nest: Nest, value: mlir.Value) -> Linear:
+    """A value of the body as a linear expression; raises `NoMatch`."""
+    op = nest.inner(value)
+    if op is None or op.name == "arith.constant":
+        return _constant(value)
+    if op.name == "linalg.index":
+        return Linear(0, {op.attributes["dim"].value: 1})
+    if op.name in _CASTS:
+        return read_linear(nest, op.operands[0])
+    if op.name in ("arith.addi", "arith.subi"):
+        left, right = (read_linear(nest, operand) for operand in op.operands)
+        return left.plus(right, 1 if op.name == "arith.addi" else -1)
+    if op.name == "arith.muli":
+        left, right = (read_linear(nest, operand) for operand in op.operands)
+        if left.factors:
+            left, right = right, left
+        if not left.factors:
+            return right.times(left.constant)
+    raise NoMatch("an index that is not linear in the loops")
+
+
+def _constant(value: mlir.Value) -> Linear:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], mlir.IntegerAttr):
+        raise NoMatch("a number that is known at run time only")
+    return Linear(mlir.IntegerAttr(op.attributes["value"]).value)
+
+
+def read_clamped(nest: Nest, value: mlir.Value) -> Linear:
+    """A linear expression, perhaps kept within limits by `max` and `min`: the expression without them."""
+    op = nest.inner(value)
+    if op is not None and op.name in ("arith.maxsi", "arith.minsi"):
+        for operand, other in (op.operands, reversed(list(op.operands))):
+            try:
+                _constant(other)
+                return read_clamped(nest, operand)
+            except NoMatch:
+                continue
+    if op is not None and op.name in _CASTS:
+        return read_clamped(nest, op.operands[0])
+    return read_linear(nest, value)
+
+
+def read_halfspace(nest: Nest, mask: Mask) -> Linear:
+    """What is not negative exactly where a mask agrees; raises `NoMatch`."""
+    op = nest.inner(mask.condition)
+    if op is None or op.name != "arith.cmpi":
+        raise NoMatch("no comparison of integers")
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    if predicate not in _COMPARED:
+        raise NoMatch("no order")
+    sign, offset = _COMPARED[predicate if mask.wanted else _OPPOSITE[predicate]]
+    left, right = (read_linear(nest, operand) for operand in op.operands)
+    return left.plus(right, -1).times(sign).plus(Linear(offset))
