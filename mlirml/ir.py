@@ -31,14 +31,22 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
-def make_context() -> mlir.Context:
-    """A context with the mlirml dialect loaded.
+DIALECTS = (
+    "affine", "arith", "bufferization", "cf", "complex", "func", "gpu", "index", "irdl", "linalg", "llvm", "math",
+    "memref", "scf", "tensor", "ub", "vector",
+)  # fmt: skip
+"""The dialects whose operations are made by name."""
 
-    Threads are off: a verifier written in Python hangs with them (llvm-project #215781).
+
+def make_context() -> mlir.Context:
+    """A context with the mlirml dialect and `DIALECTS` loaded; others are when something is parsed or a pass runs.
+
+    All dialects would take three times as long, and canonicalize longer with each. Threads are off: a verifier written
+    in Python hangs with them (llvm-project #215781).
     """
     from mlirml.dialects.mlirml import DIALECT
 
-    context = mlir.Context()
+    context = mlir.Context(load_on_create_dialects=DIALECTS)
     context.enable_multithreading(False)
     with context, mlir.Location.unknown():
         irdl.load_dialects(mlir.Module.parse(DIALECT))
