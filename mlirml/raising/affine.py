@@ -1,0 +1,224 @@
+"""Linear expressions over loops and values from outside: bounds, places in arrays, their extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
+from typing import Any, TypeAlias
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import defining_op, mlir
+
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi")
+_WIDE = ("index", "i64")
+_LEAST = {"arith.minsi": "affine.min", "affine.min": "affine.min"}
+_MOST = {"arith.maxsi": "affine.max", "affine.max": "affine.max"}
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of a nest; it stands for its variable in linear expressions.
+
+    `lowers <= variable < uppers`, all of them, in steps of one. Where the step of the `scf.for` is not one, this is the
+    number of the round, and `index` the loop's own variable in terms of it. `op` is None for the dimensions of an array
+    statement, which all run at once.
+    """
+
+    op: mlir.Operation | None
+    lowers: tuple[Linear, ...] = ()
+    uppers: tuple[Linear, ...] = ()
+    step: int = 1
+    independent: bool = False
+    index: Linear = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = Linear.of(self)
+
+
+Variable: TypeAlias = "Loop | mlir.Value"
+Span = tuple[int, int]
+"""The least and the greatest number, both included."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant + sum(factor * variable)`; factors are not zero."""
+
+    constant: int = 0
+    factors: Mapping[Variable, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(variable: Variable) -> Linear:
+        return Linear(0, {variable: 1})
+
+    def __add__(self, other: Linear | int) -> Linear:
+        if isinstance(other, int):
+            return Linear(self.constant + other, self.factors)
+        factors = dict(self.factors)
+        for variable, factor in other.factors.items():
+            factors[variable] = factors.get(variable, 0) + factor
+        return Linear(self.constant + other.constant, {v: f for v, f in factors.items() if f})
+
+    def __sub__(self, other: Linear | int) -> Linear:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __mul__(self, factor: int) -> Linear:
+        return Linear(self.constant * factor, {v: f * factor for v, f in self.factors.items()} if factor else {})
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.factors
+
+    @property
+    def loops(self) -> list[Loop]:
+        return [v for v in self.factors if isinstance(v, Loop)]
+
+    def factor(self, variable: Variable) -> int:
+        return self.factors.get(variable, 0)
+
+    def replaced(self, variable: Variable, by: Linear) -> Linear:
+        """The expression with `by` in the place of a variable."""
+        factor = self.factor(variable)
+        if not factor:
+            return self
+        return Linear(self.constant, {v: f for v, f in self.factors.items() if v != variable}) + by * factor
+
+
+def constant(number: int) -> Linear:
+    return Linear(number)
+
+
+def extreme(expression: Linear, loops: Iterable[Loop], ends: Mapping[Loop, tuple[Linear, Linear]], sign: int) -> Linear:
+    """The least (`sign` -1) or greatest (1) value of an expression over a box, in terms of what is not in the box.
+
+    `ends` has the first and the last value of each loop of the box; `loops` are replaced from the last on.
+    """
+    for loop in loops:
+        factor = expression.factor(loop)
+        if factor:
+            first, last = ends[loop]
+            expression = expression.replaced(loop, last if factor * sign > 0 else first)
+    return expression
+
+
+class Reader:
+    """Reads linear expressions from index arithmetic. `indices` has the variables of the loops around."""
+
+    def __init__(self, outside: Callable[[mlir.Value], bool]) -> None:
+        self.indices: dict[mlir.Value, Linear] = {}
+        self._outside = outside
+        self._known: dict[mlir.Value, Linear | None] = {}
+
+    def read(self, value: mlir.Value) -> Linear | None:
+        """The linear expression of an integer; None if it has none. What comes from outside is a variable."""
+        if value in self.indices:
+            return self.indices[value]
+        if value not in self._known:
+            found = self._compute(value)
+            if found is None and self._outside(value) and is_integer(value.type):
+                found = Linear.of(value)
+            self._known[value] = found
+        return self._known[value]
+
+    def _compute(self, value: mlir.Value) -> Linear | None:
+        op = defining_op(value)
+        if op is None:
+            return None
+        if op.name == "arith.constant":
+            return constant(mlir.IntegerAttr(op.attributes["value"]).value) if is_integer(value.type) else None
+        if op.name in _CASTS:
+            source = op.operands[0]
+            return self.read(source) if is_integer(source.type) and str(source.type) != "i1" else None
+        if op.name in ("arith.addi", "arith.subi", "arith.muli") and str(value.type) in _WIDE:
+            a, b = (self.read(operand) for operand in op.operands)
+            if a is None or b is None:
+                return None
+            if op.name == "arith.muli":
+                return product(a, b)
+            return a + b if op.name == "arith.addi" else a - b
+        if op.name == "affine.apply":
+            results = self._results(op, "map")
+            return results[0] if results else None
+        return None
+
+    def _results(self, op: mlir.Operation, name: str) -> list[Linear] | None:
+        """The results of an affine map on the operands of `op`."""
+        affine_map = mlir.AffineMapAttr(op.attributes[name]).value
+        operands = [self.read(operand) for operand in op.operands]
+        results = [_of_expression(expression, operands, affine_map.n_dims) for expression in affine_map.results]
+        return None if None in results else results  # type: ignore[return-value]
+
+    def read_all(self, value: mlir.Value, names: Mapping[str, str]) -> tuple[Linear, ...] | None:
+        """The expressions whose minimum or maximum `value` is; `names` are the operations that make one."""
+        op = defining_op(value)
+        if op is not None and op.name in names:
+            if op.name.startswith("affine."):
+                results = self._results(op, "map")
+                return None if results is None else tuple(results)
+            parts = [self.read_all(operand, names) for operand in op.operands]
+            return None if None in parts else tuple(e for part in parts if part is not None for e in part)
+        if op is not None and op.name in _CASTS:
+            return self.read_all(op.operands[0], names)
+        found = self.read(value)
+        return None if found is None else (found,)
+
+    def read_loop(self, op: mlir.Operation) -> Loop | None:
+        """The bounds of an `scf.for`, its variable made known; None where they are not linear."""
+        lowers = self.read_all(op.operands[0], _MOST)
+        uppers = self.read_all(op.operands[1], _LEAST)
+        step = self.read(op.operands[2])
+        if lowers is None or uppers is None or step is None or not step.is_constant or step.constant < 1:
+            return None
+        loop = Loop(op, lowers, uppers, step.constant, "mlirml.parallel" in op.attributes)
+        if step.constant > 1:
+            if len(lowers) > 1:
+                return None
+            # Round t stands for lower + step * t < upper.
+            index = lowers[0] + Linear.of(loop) * step.constant
+            loop.lowers = (constant(0),)
+            if not all((upper - lowers[0]).is_constant for upper in uppers):
+                return None
+            loop.uppers = tuple(constant(-(-(upper - lowers[0]).constant // step.constant)) for upper in uppers)
+            loop.index = index
+        self.indices[op.regions[0].blocks[0].arguments[0]] = loop.index
+        return loop
+
+
+def is_integer(kind: mlir.Type) -> bool:
+    return isinstance(kind, mlir.IndexType | mlir.IntegerType)
+
+
+def _of_expression(expression: Any, operands: list[Linear | None], dims: int) -> Linear | None:
+    """An affine expression on linear operands; None where it divides."""
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return constant(expression.value)
+    if isinstance(expression, mlir.AffineDimExpr):
+        return operands[int(expression.position)]
+    if isinstance(expression, mlir.AffineSymbolExpr):
+        return operands[dims + int(expression.position)]
+    if isinstance(expression, mlir.AffineAddExpr | mlir.AffineMulExpr):
+        a, b = (_of_expression(part, operands, dims) for part in (expression.lhs, expression.rhs))
+        if a is None or b is None:
+            return None
+        return a + b if isinstance(expression, mlir.AffineAddExpr) else product(a, b)
+    return None
+
+
+def product(a: Linear, b: Linear) -> Linear | None:
+    """The product of two expressions of which one is a constant."""
+    if a.is_constant:
+        return b * a.constant
+    return a * b.constant if b.is_constant else None
+
+
+def range_of(expression: Linear, spans: Mapping[Variable, Span]) -> tuple[int | None, int | None]:
+    """The least and greatest number that an expression may be, None for what is not known."""
+    least: int | None = expression.constant
+    most: int | None = expression.constant
+    for variable, factor in expression.factors.items():
+        span = spans.get(variable)
+        if span is None:
+            return None, None
+        low, high = (factor * end for end in (span if factor > 0 else span[::-1]))
+        least, most = (least or 0) + low, (most or 0) + high
+    return least, most
