@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def test_compile_explains_at_each_compilation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(PromoteScalarsPass, "run", say_nothing_more)
+    monkeypatch.setattr(importlib.import_module("mlirml.raising.raise").RaisePass, "run", lambda self, module: None)
     monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
     compiled = ml.compile(total, explain="raise")
     for _ in range(2):

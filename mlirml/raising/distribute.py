@@ -1,0 +1,219 @@
+"""Distribute loops over statements (Allen and Kennedy): what depends on itself stays in a loop, all else is raised.
+
+    for i in 1..n:                      for i in 1..n:
+        A[i] = A[i - 1] + B[i]    ->        A[i] = A[i - 1] + B[i]
+        C[i] = 2 * A[i]                 C[1:n] = 2 * A[1:n]
+
+Statements that depend on each other in a cycle share the outermost loop; inside of a round of it only the dependences
+that it does not carry count, so their inner loops are distributed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from mlirml.dataclass import dataclass
+from mlirml.passes import NoMatch
+from mlirml.raising.affine import Loop, Span, Variable
+from mlirml.raising.combine import match_combination
+from mlirml.raising.dependences import Dependence, dependences
+from mlirml.raising.generic import Layout, Raised, Spans, layout_of, match_raised, spans_of
+from mlirml.raising.model import Array, Nest, Statement
+
+
+@dataclass(frozen=True)
+class Single:
+    """One round of one statement: all its loops are around it."""
+
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class Sequence_:
+    """A loop that stays, and what is in it; `reasons` are (statement, why) for what would not be raised with it."""
+
+    loop: Loop
+    scope: Scope
+    reasons: tuple[tuple[Statement, str], ...]
+    independent: bool
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What runs one after the other in a round of the loops around; `local` arrays are made here."""
+
+    level: int
+    nodes: tuple[Raised | Sequence_ | Single, ...]
+    local: dict[Array, Layout] = field(default_factory=dict)
+
+
+Component = tuple[Statement, ...]
+
+
+class _Planner:
+    def __init__(self, nest: Nest, spans: Spans, dynamic: bool) -> None:
+        self.all = dependences(nest)
+        self.dynamic = dynamic
+        self.spans: dict[Variable, Span] = dict(spans)
+        for statement in nest.statements:
+            self.spans.update(spans_of(statement.loops, self.spans))
+        self.layouts: dict[Array, Layout] = {}
+
+    def scope(self, statements: Sequence[Statement], level: int) -> Scope:
+        """Plan statements that have the outer `level` loops in common, inside of a round of those."""
+        inside = set(statements)
+        edges = [d for d in self.all if d.level >= level and d.source in inside and d.sink in inside]
+        before = dict(self.layouts)
+        tentative = {array for s in statements for array in arrays_of(s) if array.local} - set(before)
+        reasons: dict[Statement, str] = {}
+        raised: dict[Component, Raised] = {}
+        components = strongly_connected(statements, edges)
+        for component in components:
+            try:
+                self.lay_out(component, tentative, level)
+                raised[component] = self.match(component, level, edges)
+            except NoMatch as reason:
+                for statement in component:
+                    reasons[statement] = str(reason)
+        groups = self.merged(components, edges, level, set(raised))
+        local = {
+            array: self.layouts[array]
+            for array in arrays_in(statements)
+            if array in tentative and is_shared(groups, array, raised)
+        }
+        self.layouts = before | local
+        nodes: list[Raised | Sequence_ | Single] = []
+        for group in groups:
+            if group in raised:
+                nodes.append(raised[group])
+            elif len(group) == 1 and len(group[0].loops) == level:
+                nodes.append(Single(group[0]))
+            else:
+                nodes.append(self.sequence(group, level, reasons))
+        self.layouts = before
+        return Scope(level, tuple(nodes), local)
+
+    def sequence(self, group: Component, level: int, reasons: dict[Statement, str]) -> Sequence_:
+        inside = set(group)
+        carried = any(d.level == level and d.source in inside and d.sink in inside for d in self.all)
+        why = tuple((s, reasons[s]) for s in group)
+        return Sequence_(group[0].loops[level], self.scope(group, level + 1), why, not carried)
+
+    def lay_out(self, component: Component, arrays: set[Array], level: int) -> None:
+        for statement in component:
+            for array in arrays_of(statement):
+                if array in arrays:
+                    self.layouts[array] = layout_of(array, statement, level, self.spans)
+
+    def match(self, component: Component, level: int, edges: Sequence[Dependence]) -> Raised:
+        """The one generic that a component becomes; raises `NoMatch`."""
+        if len(component) > 1:
+            raise NoMatch("statements in it need each other's results from round to round")
+        (statement,) = component
+        if len(statement.loops) == level:
+            raise NoMatch("")
+        flows = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "flow"]
+        if flows:
+            old = match_combination(statement).old
+            if any(d.read != old for d in flows):
+                raise NoMatch("rounds that come later need what it stores")
+        found = match_raised(statement, level, self.layouts, self.spans)
+        if not self.dynamic and not found.is_static:
+            raise NoMatch("how many rounds it has is known only when the program runs")
+        return found
+
+    def merged(
+        self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]
+    ) -> list[Component]:
+        """The components in an order that dependences allow, neighbours that keep the same loop as one."""
+        place = {statement: number for number, component in enumerate(components) for statement in component}
+        needs: dict[int, set[int]] = {number: set() for number in range(len(components))}
+        for edge in edges:
+            if place[edge.source] != place[edge.sink]:
+                needs[place[edge.sink]].add(place[edge.source])
+        groups: list[Component] = []
+        last: Loop | None = None
+        done: set[int] = set()
+        while len(done) < len(components):
+            ready = [n for n in needs if n not in done and needs[n] <= done]
+            kept = {n: self.loop_kept(components[n], level, raised) for n in ready}
+            same = [n for n in ready if last is not None and kept[n] is last]
+            number = min(same or ready, key=lambda n: components[n][0].position)
+            done.add(number)
+            if same:
+                groups[-1] = tuple(sorted((*groups[-1], *components[number]), key=lambda s: s.position))
+            else:
+                groups.append(components[number])
+            last = kept[number]
+        return groups
+
+    def loop_kept(self, component: Component, level: int, raised: set[Component]) -> Loop | None:
+        if component in raised or len(component[0].loops) == level:
+            return None
+        return component[0].loops[level]
+
+
+def plan(nest: Nest, spans: Spans, dynamic: bool) -> Scope:
+    """What becomes of a nest; slices of lengths that depend on loops around are made only if `dynamic`."""
+    return _Planner(nest, spans, dynamic).scope(nest.statements, 0)
+
+
+def arrays_of(statement: Statement) -> list[Array]:
+    return [statement.write.array, *(access.array for access in statement.reads.values())]
+
+
+def arrays_in(statements: Sequence[Statement]) -> list[Array]:
+    return list(dict.fromkeys(array for statement in statements for array in arrays_of(statement)))
+
+
+def uses_array(statements: Sequence[Statement], array: Array) -> bool:
+    return any(array in arrays_of(statement) for statement in statements)
+
+
+def is_shared(groups: Sequence[Component], array: Array, raised: dict[Component, Raised]) -> bool:
+    """Whether an array outlives a round of a loop that stays."""
+    users = [group for group in groups if uses_array(group, array)]
+    return len(users) > 1 or any(group in raised for group in users)
+
+
+def raised_in(scope: Scope) -> list[Raised]:
+    """Everything that is raised in a plan."""
+    found: list[Raised] = []
+    for node in scope.nodes:
+        if isinstance(node, Raised):
+            found.append(node)
+        elif isinstance(node, Sequence_):
+            found += raised_in(node.scope)
+    return found
+
+
+def strongly_connected(statements: Sequence[Statement], edges: Sequence[Dependence]) -> list[Component]:
+    """The components of the graph (Tarjan), each in the order of the text, sorted by their first statement."""
+    following: dict[Statement, list[Statement]] = {statement: [] for statement in statements}
+    for edge in edges:
+        if edge.sink not in following[edge.source]:
+            following[edge.source].append(edge.sink)
+    order: dict[Statement, int] = {}
+    lowest: dict[Statement, int] = {}
+    stack: list[Statement] = []
+    found: list[Component] = []
+
+    def visit(statement: Statement) -> None:
+        order[statement] = lowest[statement] = len(order)
+        stack.append(statement)
+        for other in following[statement]:
+            if other not in order:
+                visit(other)
+                lowest[statement] = min(lowest[statement], lowest[other])
+            elif other in stack:
+                lowest[statement] = min(lowest[statement], order[other])
+        if lowest[statement] == order[statement]:
+            start = stack.index(statement)
+            found.append(tuple(sorted(stack[start:], key=lambda s: s.position)))
+            del stack[start:]
+
+    for statement in statements:
+        if statement not in order:
+            visit(statement)
+    return sorted(found, key=lambda component: component[0].position)

@@ -1,0 +1,313 @@
+"""Decide how a statement becomes one `linalg.generic`: the box of its loops, slices of arrays, maps, a mask.
+
+    for i in 0..n: for j in 0..i: C[i, j + 1] = C[i, j + 1] + A[j]
+
+becomes, with i and j in boxes of n rounds and t, u counted from 0: the out is the slice [0, 1] of size [n, n] of C with
+map (t, u) -> (t, u), the input the slice [0] of size [n] of A with map (t, u) -> (u), and where j < i does not hold,
+the old element stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.affine import Linear, Loop, Span, Variable, extreme, range_of
+from mlirml.raising.combine import Combination, match_combination
+from mlirml.raising.model import Access, Array, Statement, is_pure
+
+_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
+Spans = Mapping[Variable, Span]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A loop of the generic: round t stands for `first + t`, or for `last - t` where it runs `backward`."""
+
+    loop: Loop
+    first: Linear
+    last: Linear
+    backward: bool
+
+    @property
+    def size(self) -> Linear:
+        return self.last - self.first + 1
+
+    @property
+    def start(self) -> Linear:
+        return self.last if self.backward else self.first
+
+
+@dataclass(frozen=True)
+class Index:
+    """One dimension of a slice, and where in it an iteration is: `sum(factors of the dims)`; None where it is one."""
+
+    offset: Linear
+    size: Linear
+    stride: int
+    factors: dict[int, int] | None
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A slice of an array; `values` are what a statement reads through it."""
+
+    array: Array
+    indices: tuple[Index, ...]
+    values: tuple[mlir.Value, ...] = ()
+
+    def covers(self, other: tuple[Array, tuple[Index, ...]]) -> bool:
+        return self.array is other[0] and self.indices == other[1]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A statement as one generic over its loops from number `level` on.
+
+    `mask` are expressions that are not negative where the statement runs. `gathers` are values that the body extracts
+    by itself. `windows` are dims whose length no operand tells, as those of a pooling.
+    """
+
+    statement: Statement
+    level: int
+    dims: tuple[Dim, ...]
+    inputs: tuple[Operand, ...]
+    gathers: tuple[mlir.Value, ...]
+    windows: tuple[int, ...]
+    out: Operand
+    iterators: tuple[str, ...]
+    combination: Combination | None
+    mask: tuple[Linear, ...]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes are constants."""
+        return all(dim.size.is_constant for dim in self.dims)
+
+    @property
+    def is_empty(self) -> bool:
+        return any(is_never(dim.size) for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A local array in memory: dims for the loops from number `level` on that it belongs to, then its own."""
+
+    level: int
+    firsts: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def layout_of(array: Array, statement: Statement, level: int, spans: Spans) -> Layout:
+    """The layout of a local array that is made at a level; raises `NoMatch` for loops of unknown length."""
+    firsts, sizes = [], []
+    for loop in statement.loops[level : array.depth]:
+        if loop not in spans:
+            raise NoMatch("numbers must be kept for a loop of unknown length")
+        low, high = spans[loop]
+        firsts.append(low)
+        sizes.append(max(high - low + 1, 0))
+    return Layout(level, tuple(firsts), (*sizes, *array.shape))
+
+
+def places_in(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...] | None:
+    """The place in memory that is accessed."""
+    if access.indices is None:
+        return None
+    if layout is None:
+        return access.indices
+    own = loops[layout.level : access.array.depth]
+    return (*(Linear.of(loop) - first for loop, first in zip(own, layout.firsts, strict=True)), *access.indices)
+
+
+def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:
+    """Between which numbers the variables of loops lie, as far as that is known; `known` are those of symbols."""
+    spans = dict(known)
+    for loop in loops:
+        lows = [low for low, _ in (range_of(lower, spans) for lower in loop.lowers) if low is not None]
+        highs = [high for _, high in (range_of(upper, spans) for upper in loop.uppers) if high is not None]
+        if lows and highs:
+            spans[loop] = (max(lows), min(highs) - 1)
+    return spans
+
+
+def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layout], spans: Spans) -> Raised:
+    """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic."""
+    loops = statement.loops[level:]
+    ends = hull(loops)
+    mask = conditions(loops, ends, spans)
+    if any(is_never(last - first + 1) for first, last in ends.values()):
+        dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
+        return Raised(statement, level, dims, (), (), (), Operand(statement.write.array, ()), (), None, ())
+    write = places_in(layouts.get(statement.write.array), statement.write, statement.loops)
+    if write is None:
+        raise NoMatch("it stores to places that are not linear in the loops")
+    dims = tuple(Dim(loop, *ends[loop], backward=any(e.factor(loop) < 0 for e in write)) for loop in loops)
+    combination = None
+    written = [loop for index in write for loop in index.loops if loop in loops]
+    if len(written) != len(set(written)) or any(len([v for v in e.loops if v in loops]) > 1 for e in write):
+        raise NoMatch("several rounds store to one place")
+    iterators = tuple("parallel" if loop in written else "reduction" for loop in loops)
+    if "reduction" in iterators:
+        combination = match_combination(statement)
+    if not is_scalar_type(statement.write.array.kind):
+        raise NoMatch("it keeps indices")
+    if mask and has_division(statement.value, statement):
+        raise NoMatch("it divides integers in a part of a box only")
+    inputs: list[Operand] = []
+    gathers: list[mlir.Value] = []
+    for value, access in statement.reads.items():
+        if combination is not None and value == combination.old:
+            continue
+        operand = match_read(statement, access, dims, layouts, spans, bool(mask))
+        if operand is None:
+            gathers.append(value)
+            continue
+        same = next((n for n, other in enumerate(inputs) if other.covers(operand)), None)
+        if same is None:
+            inputs.append(Operand(*operand, (value,)))
+        else:
+            inputs[same] = Operand(*operand, (*inputs[same].values, value))
+    check_bounds(write, shape_in(statement.write.array, layouts), dims, spans, bool(mask))
+    out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write))
+    told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
+    windows = tuple(number for number in range(len(dims)) if number not in told)
+    if windows and not (inputs or gathers):
+        raise NoMatch("it reads no array")
+    if not all(dims[number].size.is_constant for number in windows):
+        raise NoMatch("no array tells how many rounds it has")
+    return Raised(
+        statement, level, dims, tuple(inputs), tuple(gathers), windows, out, iterators, combination, tuple(mask)
+    )
+
+
+def walking(index: Index) -> list[int]:
+    """The dim that walks along a slice, if it is one dim alone."""
+    factors = index.factors or {}
+    return list(factors) if list(factors.values()) == [1] else []
+
+
+def match_read(
+    statement: Statement,
+    access: Access,
+    dims: Sequence[Dim],
+    layouts: Mapping[Array, Layout],
+    spans: Spans,
+    part: bool,
+) -> tuple[Array, tuple[Index, ...]] | None:
+    """The slice that is read; None for elements that the body picks by itself."""
+    array = access.array
+    places = places_in(layouts.get(array), access, statement.loops)
+    if places is None:
+        if part:
+            raise NoMatch("it reads places that are not linear in the loops, in a part of a box only")
+        return None
+    check_bounds(places, shape_in(array, layouts), dims, spans, part)
+    try:
+        indices = tuple(slice_index(place, dims) for place in places)
+    except NoMatch:
+        return None
+    walked = [number for index in indices for number in index.factors or ()]
+    return (array, indices) if len(walked) == len(set(walked)) else None
+
+
+def shape_in(array: Array, layouts: Mapping[Array, Layout]) -> tuple[int, ...]:
+    return layouts[array].sizes if array in layouts else array.shape
+
+
+def is_never(size: Linear) -> bool:
+    return size.is_constant and size.constant <= 0
+
+
+def is_scalar_type(kind: mlir.Type) -> bool:
+    return not isinstance(kind, mlir.IndexType)
+
+
+def hull(loops: Sequence[Loop]) -> dict[Loop, tuple[Linear, Linear]]:
+    """The first and the last value of each loop whatever those around it are, in terms of loops further out."""
+    ends: dict[Loop, tuple[Linear, Linear]] = {}
+    for number, loop in enumerate(loops):
+        around = loops[:number][::-1]
+        firsts = [extreme(lower, around, ends, -1) for lower in loop.lowers]
+        lasts = [extreme(upper - 1, around, ends, 1) for upper in loop.uppers]
+        ends[loop] = (tightest(firsts, 1), tightest(lasts, -1))
+    return ends
+
+
+def tightest(bounds: Sequence[Linear], sign: int) -> Linear:
+    """The greatest (`sign` 1) or least bound, or one of them where that depends on the run."""
+    best = bounds[0]
+    for bound in bounds[1:]:
+        difference = (bound - best) * sign
+        if (difference.is_constant and difference.constant > 0) or (not difference.is_constant and bound.is_constant):
+            best = bound
+    return best
+
+
+def conditions(loops: Sequence[Loop], ends: Mapping[Loop, tuple[Linear, Linear]], spans: Spans) -> list[Linear]:
+    """What must not be negative for a round of the box to be one of the loops'."""
+    found = []
+    for loop in loops:
+        variable = Linear.of(loop)
+        for bound in (*(variable - lower for lower in loop.lowers), *(upper - 1 - variable for upper in loop.uppers)):
+            least, _ = range_of(extreme(bound, loops[::-1], ends, -1), spans)
+            if least is None or least < 0:
+                found.append(bound)
+    return found
+
+
+def slice_index(place: Linear, dims: Sequence[Dim]) -> Index:
+    """The slice that the rounds of a box touch in one dimension; raises `NoMatch` where it is walked backward."""
+    factors: dict[int, int] = {}
+    offset = place
+    for number, dim in enumerate(dims):
+        factor = place.factor(dim.loop)
+        if factor:
+            factors[number] = -factor if dim.backward else factor
+            offset = offset.replaced(dim.loop, dim.start)
+    if not factors:
+        return Index(offset, Linear(1), 1, None)
+    if any(factor < 0 for factor in factors.values()):
+        raise NoMatch("it is walked backward")
+    if len(factors) == 1:
+        ((number, factor),) = factors.items()
+        return Index(offset, dims[number].size, factor, {number: 1})
+    span = Linear(1)
+    for number, factor in factors.items():
+        if not dims[number].size.is_constant:
+            raise NoMatch("the slice that is touched has a length that is not known")
+        span = span + (dims[number].size - 1) * factor
+    return Index(offset, span, 1, factors)
+
+
+def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> None:
+    """Raises `NoMatch` if a box may touch what is outside of an array, though the program (`part` of it) may not."""
+    loops = [dim.loop for dim in dims][::-1]
+    ends = {dim.loop: (dim.first, dim.last) for dim in dims}
+    for place, size in zip(places, shape, strict=True):
+        first, last = (extreme(place, loops, ends, sign) for sign in (-1, 1))
+        least, _ = range_of(first, spans)
+        _, most = range_of(last, spans)
+        if part and (least is None or most is None or least < 0 or most >= size):
+            raise NoMatch("the box around its loops reaches out of an array")
+        if (first.is_constant and first.constant < 0) or (last.is_constant and last.constant >= size):
+            raise NoMatch("it reaches out of an array")
+
+
+def has_division(value: mlir.Value, statement: Statement) -> bool:
+    """Whether integers are divided by something that may be zero."""
+    todo, seen = [value], {value}
+    while todo:
+        found = todo.pop()
+        op = defining_op(found)
+        if found in statement.reads or op is None or not is_pure(op):
+            continue
+        if op.name in _DIVISIONS:
+            divisor = defining_op(op.operands[1])
+            if divisor is None or divisor.name != "arith.constant":
+                return True
+        todo += [operand for operand in op.operands if operand not in seen]
+        seen.update(op.operands)
+    return False

@@ -1,0 +1,108 @@
+"""Raise: loops over elements become linalg operations on slices, as far as dependences allow.
+
+Before:
+    %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%y = %y0) -> (tensor<8xf32>) {
+      %a = tensor.extract %x[%i] : tensor<8xf32>
+      %b = arith.mulf %a, %a : f32
+      %y1 = tensor.insert %b into %y[%i] : tensor<8xf32>
+      scf.yield %y1 : tensor<8xf32>
+    }
+After:
+    %e = tensor.empty() : tensor<8xf32>
+    %r = linalg.generic {maps = [(i) -> (i), (i) -> (i)], iterator_types = ["parallel"]} ins(%x) outs(%e) {
+    ^bb0(%a: f32, %out: f32):
+      %b = arith.mulf %a, %a : f32
+      linalg.yield %b : f32
+    } -> tensor<8xf32>
+
+`model.py` reads a nest, `dependences.py` finds what must come before what, `distribute.py` plans which loops stay,
+`generic.py` decides how a statement becomes one operation, `structured.py` and `rebuild.py` build. A nest of which
+nothing can be raised is left as it is, and a remark says why.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import block_ops, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.raising.affine import Span, Variable
+from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
+from mlirml.raising.generic import Raised
+from mlirml.raising.loops import loop_functions
+from mlirml.raising.model import match_nest
+from mlirml.raising.rebuild import rebuild
+from mlirml.raising.remarks import remark
+
+
+@register
+@dataclass(frozen=True)
+class RaisePass(Pass):
+    """Raise loop nests on tensors to linalg operations; with `dynamic`, also to such on slices of changing length."""
+
+    name = "mlirml-raise"
+    dynamic: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        for function in loop_functions(module):
+            for region in function.regions:
+                for block in region.blocks:
+                    Raiser(self.dynamic).block(block, {})
+
+
+@dataclass(frozen=True)
+class Raiser:
+    """Walks over blocks and raises the loops in them."""
+
+    dynamic: bool
+
+    def block(self, block: mlir.Block, spans: dict[Variable, Span]) -> None:
+        """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
+        for op in block_ops(block):
+            if op.name == "scf.for":
+                self.nest(op, spans)
+            elif not op.name.startswith("linalg."):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.block(inner, spans)
+
+    def nest(self, op: mlir.Operation, spans: dict[Variable, Span]) -> None:
+        """Raise a nest, or those inside of it."""
+        try:
+            nest = match_nest(op)
+            scope = plan(nest, spans, self.dynamic)
+        except NoMatch as reason:
+            remark(op, str(reason))
+            self.block(op.regions[0].blocks[0], spans | loop_span(op))
+            return
+        explain(scope)
+        if raised_in(scope):
+            rebuild(nest, scope)
+
+
+def loop_span(op: mlir.Operation) -> dict[Variable, Span]:
+    """The range of a loop's variable, where its bounds are constants."""
+    lower, upper = (constant_of(bound) for bound in list(op.operands)[:2])
+    if lower is None or upper is None:
+        return {}
+    return {op.regions[0].blocks[0].arguments[0]: (lower, upper - 1)}
+
+
+def constant_of(value: mlir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
+        return None
+    return int(mlir.IntegerAttr(owner.operation.attributes["value"]).value)
+
+
+def explain(scope: Scope) -> None:
+    """Say what becomes of each statement, at the user's line."""
+    for node in scope.nodes:
+        if isinstance(node, Raised):
+            loops = f"{len(node.dims)} loop{'s' if len(node.dims) > 1 else ''}"
+            kinds = ", ".join(node.iterators) or "no rounds"
+            remark(node.statement.op, f"{loops} to one linalg.generic ({kinds})", "raised")
+        elif isinstance(node, Sequence_):
+            for statement, why in node.reasons:
+                if node.loop.op is not None:
+                    remark(statement.op, f"loop {scope.level + 1} of {len(statement.loops)} stays: {why}")
+            explain(node.scope)

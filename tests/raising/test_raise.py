@@ -1,0 +1,186 @@
+"""Plain Python loops and what they are raised to compute the same numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mlirml.ir import mlir, operations, parse
+from mlirml.passes import parse_pipeline
+from mlirml.pipelines.stages import load_passes
+from mlirml.targets.reference import interpret
+from tests.raising.loop_text import loop_module
+
+PIPELINE = "canonicalize,cse,mlirml-raise{dynamic=true},canonicalize,cse"
+N, M = 6, 5
+
+
+def raised(function: Callable[..., None], arrays: dict[str, np.ndarray]) -> Counter[str]:
+    """The operations of a raised function, which has computed what Python does."""
+    load_passes(PIPELINE)
+    module = parse(loop_module(function, arrays, {"N": N, "M": M}))
+    expected = {name: array.copy() for name, array in arrays.items()}
+    function(**expected)
+    parse_pipeline(PIPELINE).run(module)
+    for got, want in zip(interpret(module, list(arrays.values())), expected.values()):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    return Counter(op.name for op in operations(module.operation))
+
+
+def random(**shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.uniform(0.5, 1.5, shape) for name, shape in shapes.items()}
+
+
+def ijk(A, B, C):
+    for i in range(N):
+        for j in range(N):
+            for k in range(M):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def ikj(A, B, C):
+    for i in range(N):
+        for k in range(M):
+            for j in range(N):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def jik(A, B, C):
+    for j in range(N):
+        for i in range(N):
+            for k in range(M):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def jki(A, B, C):
+    for j in range(N):
+        for k in range(M):
+            for i in range(N):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def kij(A, B, C):
+    for k in range(M):
+        for i in range(N):
+            for j in range(N):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+def kji(A, B, C):
+    for k in range(M):
+        for j in range(N):
+            for i in range(N):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+@pytest.mark.parametrize("order", [ijk, ikj, jik, jki, kij, kji])
+def test_a_product_in_any_order_of_its_loops_is_one_generic(order: Callable[..., None]) -> None:
+    ops = raised(order, random(A=(N, M), B=(M, N), C=(N, N)))
+    assert ops["scf.for"] == 0 and ops["linalg.generic"] == 1
+
+
+def softmax(A, C):
+    for i in range(N):
+        m = A[i, 0]
+        for j in range(1, M):
+            m = max(m, A[i, j])
+        s = 0.0
+        for j in range(M):
+            e = math.exp(A[i, j] - m)
+            C[i, j] = e
+            s += e
+        for j in range(M):
+            C[i, j] = C[i, j] / s
+
+
+def layer_norm(A, C):
+    for i in range(N):
+        m = 0.0
+        for j in range(M):
+            m += A[i, j]
+        m = m / 5.0
+        v = 0.0
+        for j in range(M):
+            d = A[i, j] - m
+            v += d * d
+        r = 1.0 / math.sqrt(v / 5.0 + 0.001)
+        for j in range(M):
+            C[i, j] = (A[i, j] - m) * r
+
+
+@pytest.mark.parametrize("rows", [softmax, layer_norm])
+def test_numbers_of_rows_become_arrays(rows: Callable[..., None]) -> None:
+    ops = raised(rows, random(A=(N, M), C=(N, M)))
+    assert ops["scf.for"] == 0 and ops["math.exp"] <= 1
+
+
+def symm(A, B, C):
+    for i in range(M):
+        for j in range(N):
+            t = 0.0
+            for k in range(i):
+                C[k, j] += 1.5 * B[i, j] * A[i, k]
+                t += B[k, j] * A[i, k]
+            C[i, j] = 0.5 * C[i, j] + 1.5 * B[i, j] * A[i, i] + 1.5 * t
+
+
+def trmm(A, B, C):
+    for i in range(M):
+        for j in range(N):
+            for k in range(i + 1, M):
+                B[i, j] += A[k, i] * B[k, j]
+            B[i, j] = 1.5 * B[i, j]
+
+
+def syrk(A, B, C):
+    for i in range(M):
+        for j in range(i + 1):
+            C[i, j] *= 0.5
+        for k in range(M):
+            for j in range(i + 1):
+                C[i, j] += 1.5 * A[i, k] * A[j, k]
+
+
+@pytest.mark.parametrize("kernel", [symm, trmm, syrk])
+def test_triangles_leave_no_loop(kernel: Callable[..., None]) -> None:
+    assert raised(kernel, random(A=(M, M), B=(M, N), C=(M, N)))["scf.for"] == 0
+
+
+def lu(A):
+    for k in range(N):
+        for i in range(k + 1, N):
+            A[i, k] = A[i, k] / A[k, k]
+        for i in range(k + 1, N):
+            for j in range(k + 1, N):
+                A[i, j] -= A[i, k] * A[k, j]
+
+
+def test_rounds_that_need_each_other_stay_around_slices() -> None:
+    arrays = random(A=(N, N))
+    arrays["A"] += 6 * np.eye(N)
+    ops = raised(lu, arrays)
+    assert ops["scf.for"] == 1 and ops["linalg.generic"] == 2
+
+
+def seidel(A):
+    for i in range(1, N - 1):
+        for j in range(1, N - 1):
+            A[i, j] = (A[i - 1, j] + A[i, j - 1] + A[i, j] + A[i, j + 1] + A[i + 1, j]) / 5.0
+
+
+def test_a_wavefront_is_left_as_it_is() -> None:
+    ops = raised(seidel, random(A=(N, N)))
+    assert ops["scf.for"] == 2 and ops["linalg.generic"] == 0
+
+
+def test_modules_without_loops_need_no_isl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "islpy", None)
+    load_passes(PIPELINE)
+    module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}")
+    parse_pipeline(PIPELINE).run(module)
+    assert isinstance(module, mlir.Module)
