@@ -40,6 +40,7 @@ def compile(
     fn: Callable[..., Any] | None = None,
     target: str | None = None,
     *,
+    frontend: str = "auto",
     static_argnums: int | Sequence[int] = (),
     explain: str | None = None,
 ) -> Any:
@@ -70,8 +71,8 @@ def compile(
     array(13.)
     """
     if fn is None:
-        return partial(compile, target=target, static_argnums=static_argnums, explain=explain)
-    return Compiled(fn, target, static_argnums, explain)
+        return partial(compile, target=target, frontend=frontend, static_argnums=static_argnums, explain=explain)
+    return Compiled(fn, target, static_argnums, explain, frontend)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -150,6 +151,7 @@ class Compiled(Dispatcher):
         target: str | None = None,
         static_argnums: int | Sequence[int] = (),
         explain: str | None = None,
+        frontend: str = "auto",
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
@@ -158,6 +160,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: explain={explain!r} is not known", help='write explain="raise"')
         self.fn = fn
         self._explains = explain
+        self.frontend = frontend
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
         self._builds: dict[Any, _Build] = {}
@@ -191,7 +194,7 @@ class Compiled(Dispatcher):
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static = tuple(i - 1 for i in self.static_argnums if i > 0)
-            bound = held[key] = Compiled(method, self.target.name, static, self._explains)
+            bound = held[key] = Compiled(method, self.target.name, static, self._explains, self.frontend)
             bound._attribute = self._attribute
         return bound
 
@@ -205,7 +208,7 @@ class Compiled(Dispatcher):
         name = getattr(fn, "__qualname__", "")
         if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
             return name
-        return Compiled, (fn, self.target.name, self.static_argnums, self._explains)
+        return Compiled, (fn, self.target.name, self.static_argnums, self._explains, self.frontend)
 
     # Calls that the native dispatcher does not know.
 
@@ -436,7 +439,8 @@ class Compiled(Dispatcher):
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
 
-        return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps)
+        loops = self.frontend == "loops"
+        return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps, loops)
 
     def _remember(self, call: _Call, build: _Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""

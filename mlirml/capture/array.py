@@ -308,6 +308,7 @@ class Traced:
             raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
         region = self._trace.builder.region
         if self._cell.region is not region:
+            self._trace.note_store(self._cell)
             raise CaptureError(
                 f"a store into an array from outside of {region.owner}",
                 help="pass the array in and return its new value, or store into a `.copy()`",

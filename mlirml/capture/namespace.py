@@ -39,6 +39,11 @@ COMPUTED = (
 )
 
 
+# What the memo of a `retarget` holds where loops and branches become those of the program, and the global by which
+# functions that were rewritten for that reach `Trace.hooks`.
+LOOPS = "loops"
+HOOKS = "__mlirml__"
+
 # At most so many variables are looked up before each call.
 GUARDED = 256
 
@@ -168,6 +173,8 @@ class Overlay(dict[str, Any]):
     def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
         known = real.get("__builtins__", builtins)
         known = dict(known if isinstance(known, dict) else vars(known), __import__=self._import)
+        if LOOPS in memo:
+            known[HOOKS] = trace.hooks
         super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
         self.real, self.trace, self.memo = real, trace, memo
 
@@ -282,7 +289,14 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
         overlay = memo[id(function.__globals__)] = Overlay(function.__globals__, trace, memo)
     originals = function.__closure__ or ()
     cells = tuple(types.CellType() if _is_replaced(cell) else cell for cell in originals)
-    copy = types.FunctionType(function.__code__, overlay, function.__name__, None, cells)
+    code, closure = function.__code__, cells
+    if LOOPS in memo:
+        from mlirml.capture.loops.rewrite import loop_code
+
+        named = dict(zip(code.co_freevars, cells))
+        code = loop_code(function)
+        closure = tuple(named[name] for name in code.co_freevars)
+    copy = types.FunctionType(code, overlay, function.__name__, None, closure)
     memo[function] = copy  # before the cells are filled: one of them may hold the function itself
     copy.__defaults__ = tuple(_replaced(v, trace, memo) for v in function.__defaults__ or ())
     copy.__kwdefaults__ = {k: _replaced(v, trace, memo) for k, v in (function.__kwdefaults__ or {}).items()}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,21 @@ class Trace:
         self.builder = ComplexBuilder(lambda: user_location(3))
         self.done = False
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
+        self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
+        self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
+
+    @cached_property
+    def hooks(self) -> Any:
+        """What rewritten functions call."""
+        from mlirml.capture.loops.hooks import Hooks
+
+        return Hooks(self)
+
+    def note_store(self, cell: Cell) -> None:
+        """A store into an array from outside of the region: loops and branches that can, are written again."""
+        from mlirml.capture.loops.construct import note_store
+
+        note_store(self, cell)
 
     def wrap(self, value: Any, *, scalar: bool = True, c_order: bool = True) -> Any:
         """Results of an op record as traced arrays; 0-d results are NumPy scalars."""
@@ -607,11 +622,16 @@ def trace(
     name: str,
     statics: dict[int | str, Any],
     overlaps: Aliasing | None = None,
+    loops: bool = False,
 ) -> Captured:
-    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones."""
-    from mlirml.capture.namespace import retarget
+    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
+
+    With `loops`, Python's loops and branches become those of the program.
+    """
+    from mlirml.capture.namespace import LOOPS, retarget
 
     state = Trace(name)
+    state.builder.direct = loops
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
@@ -627,7 +647,7 @@ def trace(
     token = _CURRENT.set(state)
     try:
         with _uncovered():
-            result = retarget(function, state)(*args, **kwargs, **named)
+            result = retarget(function, state, {LOOPS: True} if loops else {})(*args, **kwargs, **named)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
@@ -636,6 +656,8 @@ def trace(
             written = [i for i, cell in enumerate(cells) if cell.written]
             outputs += [Traced(state, cells[i])._read() for i in written]
             in_memory = [state.builder.at_boundary(v) for v in outputs]
+            if loops:
+                state.builder.without_unused(in_memory)
     finally:
         _CURRENT.reset(token)
         state.done = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
@@ -153,6 +154,7 @@ class Region:
     parent: Region | None = None
     owner: str = ""
     open: bool = True
+    construct: Any = None  # the loop or branch that knows what to do about stores into arrays from outside
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,10 @@ class Builder:
         self.region = mark.region
         del self._operations[mark.operations :], self._locations[mark.operations :]
         del self.int_ranges[mark.ranges :], self.narrowed_at[mark.ranges :], self.checks[mark.checks :]
+
+    def since(self, mark: Mark) -> list[str]:
+        """The operations after a mark."""
+        return self._operations[mark.operations :]
 
     # Operations.
 

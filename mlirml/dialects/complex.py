@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.dataclass import dataclass
-from mlirml.dialects.build import SMALL_CONSTANT_BYTES, Body, Builder, Operand, Scalar, Value, is_uniform
+from mlirml.dialects.build import SMALL_CONSTANT_BYTES, Body, Operand, Scalar, Value, is_uniform
 from mlirml.dialects.complex_math import Complex, Real, Truth
 from mlirml.dialects.dtypes import is_complex, part_dtype
+from mlirml.dialects.elements import ElementBuilder
 from mlirml.errors import DTypeError
 
 NOT_COMPILED = "not compiled for complex numbers"
@@ -58,7 +59,7 @@ def parts_of(value: Value) -> tuple[Value, ...]:
 ComplexBody = Callable[[list[Complex]], "Complex | Real | Truth"]
 
 
-class ComplexBuilder(Builder):
+class ComplexBuilder(ElementBuilder):
     """A `Builder` whose primitives take and give complex values too, part by part."""
 
     # The boundary.

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mlirml.dialects.build import LOC, Builder, Value
+from mlirml.dialects.build import LOC, Value
 from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.dtypes import is_complex, mlir_name, part_dtype, tensor_type
+from mlirml.dialects.elements import ElementBuilder as Builder
 
 Branch = Callable[[], Sequence[Value]]
 """Writes what is in a region, and gives the values that it ends with."""
@@ -20,21 +21,17 @@ Branch = Callable[[], Sequence[Value]]
 
 def to_scalar(b: Builder, value: Value) -> str:
     """The element of a tensor without dimensions."""
-    return b.named(f"tensor.extract {value.name}[] : {value.type}")
+    return b.element(value)
 
 
 def from_scalar(b: Builder, name: str, dtype: np.dtype) -> Value:
     """A scalar as a tensor without dimensions."""
-    kind = tensor_type((), dtype)
-    return Value(b.named(f"tensor.from_elements {name} : {kind}"), (), dtype)
+    return b.from_element(name, dtype)
 
 
 def to_index(b: Builder, value: Value) -> str:
     """An integer tensor without dimensions as an index."""
-    signed = value.dtype.kind == "i"
-    return b.named(
-        f"arith.index_cast{'' if signed else 'ui'} {to_scalar(b, value)} : {mlir_name(value.dtype)} to index"
-    )
+    return b.element_index(value)
 
 
 def index(b: Builder, number: int) -> str:
@@ -44,7 +41,7 @@ def index(b: Builder, number: int) -> str:
 
 def from_index(b: Builder, name: str) -> Value:
     """An index as a tensor of i64 without dimensions."""
-    return from_scalar(b, b.named(f"arith.index_cast {name} : index to i64"), np.dtype(np.int64))
+    return from_scalar(b, b.number_of(name), np.dtype(np.int64))
 
 
 def _kind(value: Value) -> str:
@@ -126,11 +123,11 @@ def _row(shape: tuple[int, ...], place: str) -> str:
 
 
 class ForLoop:
-    """An `scf.for` with step 1 that is being written. `index` is the loop variable, of type index."""
+    """An `scf.for` that is being written. `index` is the loop variable, of type index."""
 
-    def __init__(self, b: Builder, lower: str, upper: str, owner: str) -> None:
+    def __init__(self, b: Builder, lower: str, upper: str, owner: str, step: int = 1) -> None:
         self.builder = b
-        self._bounds = f"{lower} to {upper} step {index(b, 1)}"
+        self._bounds = f"{lower} to {upper} step {index(b, step)}"
         self._line = b.begin(owner)
         self.index = b.fresh()
         self._carried: list[tuple[str, str, Value]] = []
@@ -143,7 +140,9 @@ class ForLoop:
 
     def _carry(self, init: Value) -> Value:
         b, start = self.builder, init.name
-        if not init.shape:
+        if not init.shape and (known := b.known_element(init)) is not None:
+            start = known
+        elif not init.shape:
             start = b.insert(self._line, f"tensor.extract {init.name}[] : {init.type}")
             self._line += 1
         name = b.fresh()
@@ -161,7 +160,7 @@ class ForLoop:
         self._line += 1
         return Value(empty, shape, dtype)
 
-    def end(self, values: Sequence[Value]) -> list[Value]:
+    def end(self, values: Sequence[Value], attributes: str = "") -> list[Value]:
         """Close the loop; the values that it carries on, in the order of `carry`. Its results."""
         b = self.builder
         like = [init for _, _, init in self._carried]
@@ -170,7 +169,7 @@ class ForLoop:
         carried = f" iter_args({inits}) -> ({_kinds(like)})" if like else ""
         b.set_line(self._line, f"{left}scf.for {self.index} = {self._bounds}{carried} {{")
         _ended(b, "scf.yield", _flat(values))
-        b.end()
+        b.end(attributes)
         return _grouped([_received(b, name, value) for name, value in zip(names, like)], self._like)
 
 

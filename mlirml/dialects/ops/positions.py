@@ -13,6 +13,7 @@ import numpy as np
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Check, Value
 from mlirml.dialects.dtypes import mlir_name
+from mlirml.dialects.elements import ElementBuilder
 from mlirml.errors import IndexOutOfBoundsError, UnsupportedSyntaxError
 
 MODES = ("raise", "wrap", "clip")
@@ -159,10 +160,27 @@ def constant(block: Body, number: int, dtype: np.dtype) -> str:
     return block.constant(wrapped, dtype)
 
 
-def scalar_position(b: Builder, values: Value, size: int, axis: int) -> str:
+def scalar_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
     """The position that a 0-d index stands for, as a value of type `index` outside of any body."""
+    if b.direct and size:
+        return _direct_position(b, values, size, axis)
     place = positions(b, values, size, axis)
     return place.write(Inline(b), b.named(f"tensor.extract {place.values.name}[] : {place.values.type}"))
+
+
+def _direct_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
+    """As in loops, where an index is checked only if that is asked for, and nothing is written that is not needed."""
+    least, greatest = b.known_ranges.get(values.name) or (0 if values.dtype.kind == "u" else -1, size)
+    if b.checked and not -size <= least <= greatest < size:
+        check_values(b, values, size, axis)
+    index = b.element_index(values)
+    if least >= 0:
+        return index
+    from_end = b.named(f"arith.addi {index}, {b.index(size)} : index")
+    if greatest < 0:
+        return from_end
+    negative = b.named(f"arith.cmpi slt, {index}, {b.index(0)} : index")
+    return b.named(f"arith.select {negative}, {from_end}, {index} : index")
 
 
 def checked_mode(name: str, mode: Any) -> str:

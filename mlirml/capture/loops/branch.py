@@ -1,0 +1,188 @@
+"""`if` on a number of the program: an `scf.if` that gives what both branches assign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.carry import Kind, joined, kind_of
+from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
+from mlirml.dataclass import dataclass
+from mlirml.dialects import control
+from mlirml.dialects.build import Value
+from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
+from mlirml.tree import TreeDef
+
+
+@dataclass
+class Merged:
+    """A variable behind the branches: its structure, and for each leaf the kind that it is given as.
+
+    A leaf without a kind is the same object in both branches, that in `kept`.
+    """
+
+    treedef: TreeDef
+    kinds: list[Kind | None]
+    kept: list[Any]
+    scalars: list[bool]
+
+
+class Branch(Construct):
+    """An `if` with its two branches."""
+
+    owner = "a branch"
+
+    def __init__(
+        self,
+        *arguments: Any,
+        condition: str,
+        parts: tuple[Callable[[], Any], Callable[[], Any]],
+        assigned: tuple[Sequence[str], Sequence[str]],
+        after: Sequence[str],
+    ) -> None:
+        super().__init__(*arguments)
+        self.condition, self.parts, self.assigned, self.after = condition, parts, assigned, tuple(after)
+        self.merged: dict[str, Merged] | None = None
+
+    def write(self, before: dict[str, Any], stored: Stored) -> None:
+        found: list[dict[str, Any]] = []
+        guess: dict[str, Merged] = {}
+
+        def branch(number: int) -> list[Value]:
+            self.enter()
+            for name, value in before.items():
+                self.variables.set(name, value)
+            stored.enter(stored.starts)
+            self.parts[number]()
+            found.append({name: self.variables.get(name) for name in self.after})
+            if self.merged is not None:
+                plan = self.merged
+            elif number == 0:
+                guess.update(self._guess(found[0], before))
+                plan = guess
+            else:
+                plan = self._join(found)
+                if not _alike(plan, guess):
+                    self.merged = plan
+                    raise Again(self)
+            values = self._values(found[-1], plan)
+            held = stored.values()
+            stored.leave()
+            return [*values, *held]
+
+        b = self.trace.builder
+        results = control.conditional(b, self.condition, lambda: branch(0), lambda: branch(1), self.owner)
+        plan = guess if self.merged is None else self.merged
+        count = len(results) - len(stored.cells)
+        stored.end(results[count:])
+        self._set(plan, results[:count], found)
+
+    def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
+        """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""
+        other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
+        return self._join([then, other])
+
+    def _join(self, found: Sequence[dict[str, Any]]) -> dict[str, Merged]:
+        plan: dict[str, Merged] = {}
+        for name in self.after:
+            values = [f[name] for f in found]
+            bound = [value for value in values if value is not UNBOUND]
+            if not bound or (len(bound) == 1 and not name.startswith(".")):
+                continue
+            if len(bound) == 1:
+                bound *= 2
+            trees = [Tree.of(value) for value in bound]
+            if trees[0].treedef != trees[1].treedef:
+                raise self._different(name, bound)
+            paths = trees[0].paths(name)
+            leaves = [self._leaf(*pair) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
+            plan[name] = Merged(
+                trees[0].treedef,
+                [kind for kind, _, _ in leaves],
+                [kept for _, kept, _ in leaves],
+                [scalar for _, _, scalar in leaves],
+            )
+        return plan
+
+    def _leaf(self, path: str, one: Any, other: Any) -> tuple[Kind | None, Any, bool]:
+        numbers = is_number(one), is_number(other)
+        if not any(numbers) and same(one, other):
+            return None, one, False
+        if one is other:
+            return None, one, True
+        if not all(is_number(x) or is_array(x) for x in (one, other)):
+            raise self._different(path, [one, other])
+        kinds = kind_of(one, path), kind_of(other, path)
+        kind = joined(*kinds)
+        if kind is None:
+            raise DTypeError(
+                f"`{path.lstrip('.')}` is {kinds[0]} in one branch and {kinds[1]} in the other"
+                if not path.startswith(".")
+                else f"the function returns {kinds[0]} in one branch and {kinds[1]} in the other",
+                help="convert one of them, so that shape and dtype are the same",
+            )
+        return kind, None, any(numbers)
+
+    def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
+        words = [_shown(value) for value in values]
+        what = f"`{path}` is" if not path.startswith(".") else "the function returns"
+        return UnsupportedSyntaxError(
+            f"{what} {words[0]} in one branch and {words[1]} in the other, and which one is known only when the "
+            "program runs",
+            help="assign numbers or arrays of one shape and dtype in both branches",
+        )
+
+    def _values(self, found: dict[str, Any], plan: dict[str, Merged]) -> list[Value]:
+        values = []
+        for name, merged in plan.items():
+            if found[name] is UNBOUND:
+                leaves: list[Any] = [0 for _ in merged.kinds]
+            else:
+                tree = Tree.of(found[name])
+                if tree.treedef != merged.treedef:
+                    raise self._different(name, [found[name], merged.treedef])
+                leaves = tree.leaves
+            for leaf, kind in zip(leaves, merged.kinds):
+                if kind is not None:
+                    values.append(as_kind(self.trace, leaf, kind, f"`{name}`"))
+        return values
+
+    def _set(self, plan: dict[str, Merged], results: Sequence[Value], found: Sequence[dict[str, Any]]) -> None:
+        rest = iter(results)
+        for name in self.own:
+            self.variables.set(name, UNBOUND)
+            if name in self.after and name not in plan:
+                self.trace.unbound[name] = self.owner
+        for name, merged in plan.items():
+            leaves = []
+            for kind, kept, scalar in zip(merged.kinds, merged.kept, merged.scalars):
+                if kind is None:
+                    leaves.append(kept)
+                    continue
+                value = replace(next(rest), weak=kind.weak)
+                array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
+                leaves.append(array)
+            self.variables.set(name, merged.treedef.unflatten(leaves))
+
+
+def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
+    if list(one) != list(other):
+        return False
+    return all(
+        one[n].treedef == other[n].treedef
+        and one[n].kinds == other[n].kinds
+        and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].kinds, one[n].kept, other[n].kept))
+        for n in one
+    )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, Traced):
+        return value._describe()
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,97 @@
+"""What loops and branches have in common: they are written again until it is known what they carry."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from mlirml.capture.array import Cell
+from mlirml.capture.carry import Kind
+from mlirml.capture.loops.variables import Stored, Variables
+from mlirml.capture.trace import Trace
+from mlirml.dialects.build import Region
+
+
+class Again(BaseException):
+    """A loop or branch has to be written again. No error: user code must not catch it."""
+
+    def __init__(self, construct: Construct) -> None:
+        super().__init__()
+        self.construct = construct
+
+
+class Construct:
+    """A loop or a branch that is being written.
+
+    `own` are the variables that it assigns to, `key` is the code that it stands for. `cells` are the allocations that
+    it stores into: those that its source shows, and those that turn out when it is written.
+    """
+
+    owner = "a loop"
+
+    def __init__(self, trace: Trace, parts: Sequence[types.FunctionType], own: Sequence[str], changed: Sequence[str]):
+        self.trace = trace
+        self.variables = Variables(*parts)
+        self.own = tuple(own)
+        self.key = parts[0].__code__
+        self._changed = changed
+
+    def run(self) -> None:
+        """Write it."""
+        b = self.trace.builder
+        before = {name: self.variables.get(name) for name in self.own}
+        while True:
+            stored = Stored(self.trace, self._cells())
+            mark = b.mark()
+            try:
+                self.write(before, stored)
+                return
+            except BaseException as reason:
+                stored.restore()
+                for name, value in before.items():
+                    self.variables.set(name, value)
+                b.rewind(mark)
+                if not isinstance(reason, Again) or reason.construct is not self:
+                    raise
+
+    def write(self, before: dict[str, Any], stored: Stored) -> None:
+        """One attempt, which raises `Again` where what is carried turns out to be something else."""
+        raise NotImplementedError
+
+    def _cells(self) -> list[Cell]:
+        """The allocations from outside that it stores into, as far as is known."""
+        known = {id(cell): cell for cell in self.variables.arrays(self._changed)}
+        known |= {id(cell): cell for cell in self.trace.stored_in.get(self.key, ())}
+        found = []
+        for cell in known.values():
+            if cell.frozen is None and cell.region is not self.trace.builder.region:
+                note_store(self.trace, cell)
+            elif cell.frozen is None:
+                found.append(cell)
+        return found
+
+    def enter(self) -> None:
+        """The builder is in a region of this construct now."""
+        self.trace.builder.region.construct = self
+
+
+def note_store(trace: Trace, cell: Cell) -> None:
+    """A store into an allocation from outside: the outermost loop that it is outside of is written again."""
+    region: Region | None = trace.builder.region
+    around: list[Construct] = []
+    while region is not None and region is not cell.region:
+        if not isinstance(region.construct, Construct):
+            return
+        around.append(region.construct)
+        region = region.parent
+    if region is None or not around:
+        return
+    for construct in around:
+        cells = trace.stored_in.setdefault(construct.key, [])
+        if cell not in cells:
+            cells.append(cell)
+    raise Again(around[-1])
+
+
+Kinds = list[Kind]

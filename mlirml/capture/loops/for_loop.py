@@ -1,0 +1,157 @@
+"""`for` over a range: an `scf.for`, or where a `break` may end it an `scf.while`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.loops.ranges import Parallel, TracedRange
+from mlirml.capture.loops.rounds import Loop
+from mlirml.capture.loops.variables import UNBOUND, Slot, Stored
+from mlirml.capture.trace import value_of
+from mlirml.dialects import control
+from mlirml.dialects.build import Value
+
+_LIMITS = np.iinfo(np.int64)
+
+
+class ForLoop(Loop):
+    """A `for` over a range with a known step."""
+
+    owner = "the `for` loop"
+
+    def __init__(self, *arguments: Any, rounds: Any, body: Any, target: str, stop: str, **names: Any) -> None:
+        super().__init__(*arguments, keep=target, **names)
+        self.body, self.target, self.flag = body, target, stop
+        self.parallel = isinstance(rounds, Parallel) or (isinstance(rounds, TracedRange) and rounds.parallel)
+        real = rounds.range if isinstance(rounds, Parallel) else rounds
+        self.start, self.stop, self.step = real.start, real.stop, real.step
+        self.count = len(real) if isinstance(real, range) else None
+        self.runs = bool(self.count)
+
+    def write(self, before: dict[str, Any], stored: Stored) -> None:
+        b = self.trace.builder
+        slots = self.slots(before)
+        starts = [*self.outside(slots), *stored.starts]
+        if self.flag:
+            self._write_stopped(before, slots, starts, stored)
+            return
+        lower, upper = self._index(self.start), self._index(self.stop)
+        backwards = self.step < 0
+        if backwards:
+            first, last = control.index(b, 0), self._count(lower, upper)
+        else:
+            first, last = lower, upper
+        loop = control.ForLoop(b, first, last, self.owner, 1 if backwards else self.step)
+        self.enter()
+        values, held = self.split([loop.carry(value) for value in starts], stored)
+        self.begin(before, slots, values)
+        stored.enter(held)
+        self.body(self._item(loop.index, lower, backwards))
+        ends = self.carried_on(before, slots)
+        attributes = "{mlirml.parallel}" if self.parallel else ""
+        results, arrays = self.split(loop.end([*ends, *stored.values()], attributes), stored)
+        stored.end(arrays)
+        self.end(before, slots, results)
+        self._set_target(before)
+
+    def _write_stopped(
+        self, before: dict[str, Any], slots: dict[str, list[Slot]], starts: list[Value], stored: Stored
+    ) -> None:
+        """As an `scf.while` that counts the rounds."""
+        b, trace = self.trace.builder, self.trace
+        count, first = self._rounds(), b.filled((), np.dtype(np.int64), 0)
+
+        def begin(arguments: list[Value]) -> Any:
+            self.enter()
+            values, held = self.split(arguments[1:], stored)
+            self.begin(before, slots, values)
+            stored.enter(held)
+            b.known_ranges[arguments[0].name] = 0, self.count - 1 if self.count else _LIMITS.max // 4
+            return Traced(trace, Cell(replace(arguments[0], weak=True)), scalar=True)
+
+        def proceeds(arguments: list[Value]) -> Value:
+            number = begin(arguments)
+            going_on = trace.hooks.and_(number < count, lambda: trace.hooks.not_(self.variables.get(self.flag)))
+            stored.values()
+            stored.leave()
+            truth = trace.hooks.truth(going_on)
+            return truth if isinstance(truth, Value) else b.filled((), np.dtype(np.bool_), truth)
+
+        def again(arguments: list[Value]) -> list[Value]:
+            number = begin(arguments)
+            self.body(number * self.step + self.start)
+            following = number + 1
+            return [following._read(), *self.carried_on(before, slots), *stored.values()]
+
+        results = control.while_loop(b, [first, *starts], proceeds, again, (self.owner, self.owner))
+        values, arrays = self.split(results[1:], stored)
+        stored.end(arrays)
+        self.end(before, slots, values)
+
+    def _rounds(self) -> Any:
+        """How many rounds there are at most."""
+        if self.count is not None:
+            return self.count
+        length = self.stop - self.start if self.step > 0 else self.start - self.stop
+        return -(-length // abs(self.step)) if abs(self.step) != 1 else length
+
+    def _index(self, bound: Any) -> str:
+        b = self.trace.builder
+        if not isinstance(bound, Traced):
+            return control.index(b, int(bound))
+        return control.to_index(b, value_of(self.trace, bound, "a bound of the loop"))
+
+    def _count(self, lower: str, upper: str) -> str:
+        """How many rounds a loop with a negative step has; negative counts are none."""
+        b = self.trace.builder
+        if self.count is not None:
+            return control.index(b, self.count)
+        step = control.index(b, -self.step)
+        length = b.named(f"arith.subi {lower}, {upper} : index")
+        return length if self.step == -1 else b.named(f"arith.ceildivsi {length}, {step} : index")
+
+    def _item(self, index: str, lower: str, backwards: bool) -> Traced:
+        """The loop variable, a Python integer."""
+        b = self.trace.builder
+        if backwards:
+            if self.step != -1:
+                index = b.named(f"arith.muli {index}, {control.index(b, -self.step)} : index")
+            index = b.named(f"arith.subi {lower}, {index} : index")
+        number = control.from_index(b, index)
+        b.known_ranges[number.name] = self._limits()
+        return Traced(self.trace, Cell(replace(number, weak=True)), scalar=True)
+
+    def _limits(self) -> tuple[int, int]:
+        """The least and the greatest value of the loop variable."""
+        if self.count:
+            last = self.start + (self.count - 1) * self.step
+            return min(self.start, last), max(self.start, last)
+        (least, _), (_, greatest) = self._range(self.start), self._range(self.stop)
+        if self.step < 0:
+            (_, greatest), (least, _) = self._range(self.start), self._range(self.stop)
+            return min(least + 1, greatest), greatest
+        return least, max(least, greatest - 1)
+
+    def _range(self, bound: Any) -> tuple[int, int]:
+        if not isinstance(bound, Traced):
+            return int(bound), int(bound)
+        known = None
+        if isinstance(bound._cell.value, Value):
+            known = self.trace.builder.known_ranges.get(bound._cell.value.name)
+        return known or (_LIMITS.min // 4, _LIMITS.max // 4)
+
+    def _set_target(self, before: dict[str, Any]) -> None:
+        """The loop variable keeps its last value."""
+        if not self.target or self.target not in self.after:
+            return
+        if self.count:
+            self.variables.set(self.target, self.start + (self.count - 1) * self.step)
+        elif self.count == 0:
+            self.variables.set(self.target, before[self.target])
+        else:
+            self.variables.set(self.target, UNBOUND)
+            self.trace.unbound[self.target] = self.owner

@@ -1,0 +1,269 @@
+"""What rewritten functions call: each decides whether Python goes on as usual, or the program gets a loop."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.carry import joined, kind_of, several
+from mlirml.capture.frames import at_user_line
+from mlirml.capture.loops.branch import Branch
+from mlirml.capture.loops.for_loop import ForLoop
+from mlirml.capture.loops.functions import replaced
+from mlirml.capture.loops.ranges import Parallel, TracedRange
+from mlirml.capture.loops.variables import Variables, as_kind, is_number
+from mlirml.capture.loops.while_loop import WhileLoop
+from mlirml.capture.trace import Trace
+from mlirml.dialects import control
+from mlirml.dialects.build import Region, Value
+from mlirml.dialects.dtypes import mlir_name
+from mlirml.errors import UnsupportedSyntaxError
+
+_BOOL = np.dtype(np.bool_)
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
+    "Eq": operator.eq, "NotEq": operator.ne,
+    "Is": operator.is_, "IsNot": operator.is_not,
+    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+}  # fmt: skip
+_CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
+_UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+Part = types.FunctionType
+Words = Sequence[str]
+
+
+class Hooks:
+    """The hooks of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    # Statements.
+
+    def for_(
+        self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, target: str, stop: str
+    ) -> None:
+        """A `for` statement. `body` takes the item; `stop` is the flag that ends the loop, if there is one."""
+        with at_user_line():
+            if isinstance(rounds, (range, TracedRange, Parallel)):
+                if isinstance(rounds, range) and not len(rounds):
+                    return
+                loop = ForLoop(
+                    self._trace,
+                    [body],
+                    own,
+                    changed,
+                    rounds=rounds,
+                    body=body,
+                    target="" if stop else target,
+                    stop=stop,
+                    head=head,
+                    after=after,
+                )
+                loop.run()
+                return
+        variables = Variables(body)
+        for item in rounds:
+            body(item)
+            if stop and self.truth(variables.get(stop)):
+                break
+
+    def while_(self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words) -> None:
+        """A `while` statement."""
+        with at_user_line():
+            WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, head=head, after=after).run()
+
+    def if_(
+        self, test: Any, then: Part, other: Part, first: Words, second: Words, after: Words, changed: Words
+    ) -> None:
+        """An `if` statement."""
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            (then if truth else other)()
+            return
+        with at_user_line():
+            own = sorted({*first, *second})
+            Branch(
+                self._trace,
+                [then, other],
+                own,
+                changed,
+                condition=control.to_scalar(self._trace.builder, truth),
+                parts=(then, other),
+                assigned=(first, second),
+                after=after,
+            ).run()
+
+    def raising(self, error: Any) -> Any:
+        """What a `raise` statement raises."""
+        if self._trace.builder.region.parent is not None:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    "an exception in a loop or branch of the program", help="return a flag, and raise outside"
+                )
+        return error
+
+    # Expressions.
+
+    def truth(self, x: Any) -> bool | Value:
+        """Whether something is true: known now, or a bool of the program without dimensions."""
+        if not isinstance(x, Traced):
+            return bool(x)
+        known = x._known()
+        if known is not None:
+            return bool(known)
+        with at_user_line():
+            if x.shape:
+                raise several("if", "a condition", kind_of(x, "a condition"))
+            return self._trace.builder.cast(x._read(), _BOOL)
+
+    def not_(self, x: Any) -> Any:
+        """`not x`."""
+        truth = self.truth(x)
+        if not isinstance(truth, Value):
+            return not truth
+        with at_user_line():
+            return self._trace.call_function(np.logical_not, (self._wrapped(truth),), {})
+
+    def and_(self, first: Any, *later: Callable[[], Any]) -> Any:
+        """`first and ...`."""
+        for one in later:
+            first = self._both(first, one, True)
+        return first
+
+    def or_(self, first: Any, *later: Callable[[], Any]) -> Any:
+        """`first or ...`."""
+        for one in later:
+            first = self._both(first, one, False)
+        return first
+
+    def _both(self, first: Any, later: Callable[[], Any], conjunction: bool) -> Any:
+        truth = self.truth(first)
+        if not isinstance(truth, Value):
+            return later() if truth is conjunction else first
+        if conjunction:
+            return self._choose(truth, later, lambda: first, np.logical_and)
+        return self._choose(truth, lambda: first, later, np.logical_or)
+
+    def compare(self, names: Words, left: Any, *later: Callable[[], Any]) -> Any:
+        """`a < b < c`."""
+        result: Any = True
+        for number, (name, one) in enumerate(zip(names, later)):
+            if number:
+                truth = self.truth(result)
+                if truth is False:
+                    return result
+                if isinstance(truth, Value):
+                    rest = partial(self.compare, names[number:], left, *later[number:])
+                    return self._choose(truth, rest, partial(_same, result), np.logical_and)
+            right = one()
+            result = _COMPARISONS[name](left, right)
+            left = right
+        return result
+
+    def select(self, test: Any, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """`body if test else other`."""
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            return body() if truth else other()
+        return self._choose(truth, body, other, None)
+
+    def _choose(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None) -> Any:
+        """One of two expressions: both are computed where that is cheap and safe, else there are branches."""
+        trace, b = self._trace, self._trace.builder
+        mark = b.mark()
+        with self._inline():
+            one, two = body(), other()
+            found: Traced | None = None
+            if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
+                if logical is not None and _is_bool(one) and _is_bool(two):
+                    operands = self._wrapped(truth), two if logical is np.logical_or else one
+                    found = trace.call_function(logical, operands, {})
+                else:
+                    found = self._selected(truth, one, two)
+        if found is None:
+            b.rewind(mark)
+            return self._branches(truth, body, other)
+        return Traced(trace, Cell(found._cell.value), scalar=True)
+
+    def _selected(self, truth: Value, one: Any, two: Any) -> Traced | None:
+        """One of two numbers; None where they have no common dtype."""
+        kind = joined(kind_of(one, "a value"), kind_of(two, "a value"))
+        if kind is None or kind.dtype.kind == "c":
+            return None
+        values = [as_kind(self._trace, leaf, kind, "a value") for leaf in (one, two)]
+        name = mlir_name(kind.dtype)
+        value = self._trace.builder.elementwise(
+            [truth, *values],
+            [_BOOL, kind.dtype, kind.dtype],
+            kind.dtype,
+            (),
+            lambda block, xs: block.op(f"arith.select {xs[0]}, {xs[1]}, {xs[2]}", name),
+        )
+        return self._wrapped(value, kind.weak)
+
+    def _branches(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        value: Any = None
+
+        def then() -> None:
+            nonlocal value
+            value = body()
+
+        def otherwise() -> None:
+            nonlocal value
+            value = other()
+
+        with at_user_line():
+            Branch(
+                self._trace,
+                [then, otherwise],
+                ["value"],
+                [],
+                condition=control.to_scalar(self._trace.builder, truth),
+                parts=(then, otherwise),
+                assigned=(["value"], ["value"]),
+                after=["value"],
+            ).run()
+        return value
+
+    @contextmanager
+    def _inline(self) -> Iterator[None]:
+        """What is written inside may be taken back: nothing of it is remembered outside."""
+        b = self._trace.builder
+        region = b.region
+        b.region = Region(region, region.owner, construct=region.construct)
+        inner = b.region
+        try:
+            yield
+        finally:
+            inner.open = False
+            if b.region is inner:
+                b.region = region
+
+    def _wrapped(self, value: Value, weak: bool = True) -> Traced:
+        return Traced(self._trace, Cell(replace(value, weak=weak)), scalar=True)
+
+    def function(self, callee: Any) -> Any:
+        """What is called for a function: Python's own functions of numbers take those of the program too."""
+        return replaced(self._trace, callee)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_)) or (isinstance(x, Traced) and x.dtype == _BOOL)
+
+
+def _is_cheap(text: str) -> bool:
+    operation = text.partition(" = ")[2]
+    return operation.startswith(_CHEAP) and not operation.startswith(_UNSAFE)

@@ -1,0 +1,107 @@
+"""Which local variables loops and branches have to pass on: what is read later, before it is assigned again.
+
+Statements without jumps are read backwards. A `for` and a `while` get the attributes `head`, the names that a round may
+read from the one before, and `after`, those that may be read behind the loop; an `if` gets `after`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+
+Names = frozenset[str]
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def annotate(body: list[ast.stmt]) -> None:
+    """Note at each loop and branch which names are live."""
+    held = frozenset(name for node in _functions(body) for name in loaded(node))
+    _Liveness(held).block(body, held)
+
+
+def loaded(node: ast.AST | None) -> Names:
+    """The names that are read in a node, and in functions inside of it."""
+    if node is None:
+        return frozenset()
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return frozenset(found)
+
+
+def assigned(nodes: Iterable[ast.AST]) -> Names:
+    """The names that statements assign to, without those of functions and comprehensions inside of them."""
+    return frozenset(name for node in nodes for name in _assigned(node))
+
+
+def _assigned(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+    elif not isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+        for child in ast.iter_child_nodes(node):
+            yield from _assigned(child)
+
+
+def stored(nodes: Iterable[ast.AST]) -> Names:
+    """The names of arrays that statements store into, as far as that can be seen: `a[i] = x`, `a += x`."""
+    found = set()
+    for node in (n for root in nodes for n in ast.walk(root)):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            base: ast.AST = node.value
+            while isinstance(base, (ast.Subscript, ast.Attribute)):
+                base = base.value
+            if isinstance(base, ast.Name):
+                found.add(base.id)
+    return frozenset(found)
+
+
+def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    for node in nodes:
+        if isinstance(node, _SCOPES):
+            yield node
+        else:
+            yield from _functions(ast.iter_child_nodes(node))
+
+
+class _Liveness:
+    def __init__(self, held: Names) -> None:
+        self.held = held  # what functions read, whenever they are called
+
+    def block(self, body: list[ast.stmt], after: Names) -> Names:
+        """The names that are live in front of statements."""
+        for statement in reversed(body):
+            after = self.statement(statement, after)
+        return after
+
+    def statement(self, node: ast.stmt, after: Names) -> Names:
+        if isinstance(node, ast.If):
+            node.after = after  # type: ignore[attr-defined]
+            return self.block(node.body, after) | self.block(node.orelse, after) | loaded(node.test)
+        if isinstance(node, ast.For):
+            return self._loop(node, after, lambda end: self._round(node, end)) | loaded(node.iter)
+        if isinstance(node, ast.While):
+            return self._loop(node, after, lambda end: loaded(node.test) | after | self.block(node.body, end))
+        read = loaded(node)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            read |= {node.target.id}
+        if isinstance(node, ast.Return):
+            after = self.held
+        return (after - (assigned([node]) - self.held)) | read
+
+    def _loop(self, node: ast.For | ast.While, after: Names, before: Callable[[Names], Names]) -> Names:
+        head = after | self.held
+        while not before(head) <= head:
+            head |= before(head)
+        node.head, node.after = before(head), after  # type: ignore[union-attr]
+        return head
+
+    def _round(self, node: ast.For, end: Names) -> Names:
+        """What is live where a round begins."""
+        stop = frozenset([node.stop] if node.stop else [])  # type: ignore[attr-defined]
+        live = self.block(node.body, end | stop)
+        return (live - (assigned([node.target]) - self.held)) | loaded(node.target) | stop

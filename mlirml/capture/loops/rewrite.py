@@ -1,0 +1,247 @@
+"""Rewrite a function so that its loops and branches ask `mlirml` how to run: in Python, or as loops of the program.
+
+    for i in range(n):              def body(item):
+        s += a[i]                       nonlocal i, s
+                                        i = item
+                                        s += a[i]
+                                    __mlirml__.for_(range(n), body, ("i", "s"), ("s",), ("s",), (), "i", "")
+
+The rewritten function has the file, lines and columns of the source, and the user's name in every part of it. Its state
+are the cells of its closures, which the hooks read and set.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+import weakref
+from collections.abc import Sequence
+from typing import TypeVar
+
+from mlirml.capture.loops.jumps import without_jumps
+from mlirml.capture.loops.liveness import Names, annotate, assigned, stored
+from mlirml.capture.loops.source import Definition, Source, source_of
+from mlirml.capture.namespace import HOOKS
+
+_MARK = ".made"  # a parameter that tells the lambdas made here from the user's
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+
+
+def loop_code(function: types.FunctionType) -> types.CodeType:
+    """The code of a function with hooks in it; its own where there is no source, or nothing to do."""
+    code = function.__code__
+    known = _REWRITTEN.get(code)
+    if known is None:
+        source = source_of(function)
+        known = code if source is None else rewritten(source, code)
+        _REWRITTEN[code] = known
+    return known
+
+
+def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
+    """The code of a definition with hooks in it."""
+    node = _Rewriter().definition(source.node)
+    body: list[ast.stmt]
+    body = [ast.copy_location(ast.Return(node), node)] if isinstance(node, ast.Lambda) else [node]
+    none: list[ast.expr] = []
+    scope = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, none)
+    outer = ast.FunctionDef(".outer", scope, body, [], None)
+    outer.type_params = []  # type: ignore[attr-defined]  # from Python 3.12 on
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    compiled = compile(module, source.file, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE)
+    made = _inner(_inner(compiled, ".outer"), code.co_name)
+    return _named(made, code.co_name, getattr(code, "co_qualname", code.co_name))
+
+
+_FUTURE = 0x1000000  # `from __future__ import annotations`
+
+
+def _inner(code: types.CodeType, name: str) -> types.CodeType:
+    return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
+    """The code with the user's name in the parts of it that were made here."""
+    consts = []
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            if const.co_name.startswith(".") or _MARK in const.co_varnames[: const.co_argcount + 1]:
+                const = _named(const, name, qualified)
+            else:
+                const = _named(const, const.co_name, getattr(const, "co_qualname", const.co_name))
+        consts.append(const)
+    names = {"co_name": name, "co_qualname": qualified} if hasattr(code, "co_qualname") else {"co_name": name}
+    return code.replace(co_consts=tuple(consts), **names)  # type: ignore[arg-type]
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self.count = 0
+
+    # Functions.
+
+    def definition(self, node: Definition) -> Definition:
+        """The definition itself, without its defaults, decorators and annotations: those are the old function's."""
+        arguments = node.args
+        plain = [ast.arg(a.arg) for a in [*arguments.posonlyargs, *arguments.args]]
+        first = len(arguments.posonlyargs)
+        kept = ast.arguments(
+            plain[:first],
+            plain[first:],
+            arguments.vararg and ast.arg(arguments.vararg.arg),
+            [ast.arg(a.arg) for a in arguments.kwonlyargs],
+            [None for _ in arguments.kw_defaults],
+            arguments.kwarg and ast.arg(arguments.kwarg.arg),
+            [],
+        )
+        if isinstance(node, ast.Lambda):
+            return _at(ast.Lambda(kept, self.visit(node.body)), node)
+        return self.function(node, kept, [])
+
+    def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
+        statements = without_jumps(node)
+        annotate(statements)
+        body = self.statements(statements)
+        local = assigned(statements) - _parameters(node.args)
+        if local:  # never run: it tells Python that the names are this function's
+            unset = [ast.Name(name, ast.Store()) for name in sorted(local)]
+            body.insert(0, _at(ast.If(ast.Constant(False), [ast.Assign(list(unset), ast.Constant(None))], []), node))
+        new = _at(ast.FunctionDef(node.name, args, body, decorators, None), node)
+        new.type_params = []  # type: ignore[attr-defined]
+        return new
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        decorators = [self.visit(d) for d in node.decorator_list]
+        return self.function(node, self.visit(node.args), decorators)
+
+    def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in body:
+            new = self.visit(statement)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def part(self, place: ast.AST, body: list[ast.stmt], own: Names, argument: str = "") -> ast.FunctionDef:
+        """A function for a part of this one, which assigns to some of its names."""
+        self.count += 1
+        if own:
+            body = [_at(ast.Nonlocal(sorted(own)), place), *body]
+        args = ast.arguments([], [ast.arg(argument)] if argument else [], None, [], [], None, [])
+        new = _at(ast.FunctionDef(f".part{self.count}", args, body or [ast.Pass()], [], None), place)
+        new.type_params = []  # type: ignore[attr-defined]
+        return new
+
+    # Statements.
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        own, changed = assigned([node.target, *node.body]), stored(node.body)
+        take = _at(ast.Assign([node.target], _at(ast.Name(".item", ast.Load()), node.target)), node.target)
+        body = self.part(node, [self.visit(take), *self.statements(node.body)], own, ".item")
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        if target in assigned(node.body):
+            target = ""
+        words = _words(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
+        header = _span(node, node.iter)
+        arguments = [self.visit(node.iter), _name(body), *words, ast.Constant(target), ast.Constant(node.stop)]  # type: ignore[attr-defined]
+        return [body, _hook("for_", arguments, header)]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        own, changed = assigned(node.body), stored(node.body)
+        test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
+        body = self.part(node, self.statements(node.body), own)
+        words = _words(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
+        return [test, body, _hook("while_", [_name(test), _name(body), *words], node.test)]
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        then, other = (assigned(part) for part in (node.body, node.orelse))
+        parts = [self.part(node, self.statements(body), own) for body, own in ((node.body, then), (node.orelse, other))]
+        words = _words(then, other, node.after & (then | other), stored([*node.body, *node.orelse]))  # type: ignore[attr-defined]
+        return [*parts, _hook("if_", [self.visit(node.test), *map(_name, parts), *words], node.test)]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is None:
+            return _at(ast.Pass(), node)
+        return self.visit(_at(ast.Assign([node.target], node.value), node))  # type: ignore[no-any-return]
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        if node.exc is None:
+            return node
+        return _at(ast.Raise(_call("raising", [self.visit(node.exc)], node), node.cause), node)
+
+    # Expressions.
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        first, *rest = (self.visit(value) for value in node.values)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return _call(name, [first, *map(_later, rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return _call("not_", [operand], node)
+        return _at(ast.UnaryOp(node.op, operand), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test, body, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
+        return _call("select", [test, _later(body), _later(other)], node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
+        if len(rest) == 1:
+            return _at(ast.Compare(left, node.ops, rest), node)
+        names = _constant(tuple(type(op).__name__ for op in node.ops))
+        return _call("compare", [names, left, *map(_later, rest)], node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function = self.visit(node.func)
+        args, keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+        return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
+
+
+def _parameters(arguments: ast.arguments) -> Names:
+    given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return frozenset(a.arg for a in given if a is not None)
+
+
+def _at(node: _Node, place: ast.AST) -> _Node:
+    return ast.copy_location(node, place)
+
+
+def _span(node: ast.stmt, end: ast.expr) -> ast.AST:
+    """The head of a statement, up to an expression in it."""
+    head = _at(ast.Pass(), node)
+    head.end_lineno, head.end_col_offset = end.end_lineno, end.end_col_offset
+    return head
+
+
+def _words(*groups: Names) -> list[ast.expr]:
+    return [_constant(tuple(sorted(group))) for group in groups]
+
+
+def _constant(words: tuple[str, ...]) -> ast.expr:
+    return ast.Constant(words)  # type: ignore[arg-type]
+
+
+def _name(function: ast.FunctionDef) -> ast.expr:
+    return ast.Name(function.name, ast.Load())
+
+
+def _call(name: str, arguments: Sequence[ast.expr], place: ast.AST) -> ast.expr:
+    hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
+    call = _at(ast.Call(hook, list(arguments), []), place)
+    for part in (hook, hook.value, *(a for a in arguments if not hasattr(a, "lineno"))):
+        _at(part, place)
+    return call
+
+
+def _hook(name: str, arguments: Sequence[ast.expr], place: ast.AST) -> ast.stmt:
+    return _at(ast.Expr(_call(name, arguments, place)), place)
+
+
+def _later(node: ast.expr) -> ast.expr:
+    """An expression that is computed when a hook calls it."""
+    arguments = ast.arguments([], [], ast.arg(_MARK), [], [], None, [])
+    return _at(ast.Lambda(arguments, node), node)

@@ -1,0 +1,240 @@
+"""What a loop carries from round to round: which variables, as what, and that they stay of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from mlirml.capture.array import Traced
+from mlirml.capture.carry import Kind, carried, kind_of
+from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.variables import (
+    UNBOUND,
+    Slot,
+    Stored,
+    Tree,
+    as_kind,
+    is_array,
+    is_number,
+    same,
+)
+from mlirml.dataclass import dataclass
+from mlirml.dialects.build import Value
+from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.tree import TreeDef
+
+
+@dataclass
+class First:
+    """A variable that gets its first value in the loop: the structure and the kinds of it."""
+
+    treedef: TreeDef
+    slots: list[Slot]
+
+
+@dataclass
+class Rounds:
+    """What is known of a loop from earlier attempts to write it, by the paths of leaves and the names of variables."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    scalars: dict[str, bool] = field(default_factory=dict)
+    by_value: set[str] = field(default_factory=set)  # arrays that a variable does not keep
+    first: dict[str, First] = field(default_factory=dict)
+
+
+class Loop(Construct):
+    """A `for` or a `while`. `head` are the variables that a round reads from the one before, `after` those that are
+    read behind the loop."""
+
+    def __init__(self, *arguments: Any, head: Sequence[str], after: Sequence[str], keep: str = "") -> None:
+        super().__init__(*arguments)
+        self.head, self.after = frozenset(head), frozenset(after)
+        self.passed = [name for name in self.own if (name in self.head or name in self.after) and name != keep]
+        self.rounds = Rounds()
+        self.runs = False  # whether there is a first round for certain
+
+    # In front of the loop.
+
+    def slots(self, before: dict[str, Any]) -> dict[str, list[Slot]]:
+        """The leaves of each variable that are carried as values."""
+        found: dict[str, list[Slot]] = {}
+        for name in self.passed:
+            value = before[name]
+            if value is UNBOUND:
+                first = self.rounds.first.get(name)
+                if first is not None:
+                    found[name] = [self._known(slot) for slot in first.slots]
+                continue
+            tree = Tree.of(value)
+            found[name] = [
+                self._known(Slot.of(self.trace, leaf, f"`{path}`"))
+                for leaf, path in zip(tree.leaves, tree.paths(name))
+                if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value)
+            ]
+        return found
+
+    def _known(self, slot: Slot) -> Slot:
+        kind = self.rounds.kinds.get(slot.path, slot.kind)
+        return replace(slot, kind=kind, scalar=self.rounds.scalars.get(slot.path, slot.scalar))
+
+    # In the loop.
+
+    def begin(self, before: dict[str, Any], slots: dict[str, list[Slot]], values: Sequence[Value]) -> None:
+        """Give the variables the values that they have in a round."""
+        rest = iter(values)
+        for name in self.own:
+            self.variables.set(name, UNBOUND if name not in self.passed else before[name])
+        for name, group in slots.items():
+            inside = [self._argument(slot, next(rest)) for slot in group]
+            self.variables.set(name, self._filled(name, before[name], inside))
+
+    def _argument(self, slot: Slot, value: Value) -> Traced:
+        array = slot.inside(self.trace, value)
+        if not slot.scalar:
+            array._cell.frozen = (
+                f"a store into {slot.path}, which is another array in the next round of the loop: compiled code cannot "
+                "tell whose elements change"
+            )
+        return array
+
+    def _filled(self, name: str, before: Any, values: Sequence[Traced]) -> Any:
+        """What a variable holds, with these values for what is carried."""
+        first = self.rounds.first.get(name)
+        if before is UNBOUND:
+            assert first is not None
+            return first.treedef.unflatten(list(values)) if name in self.head else UNBOUND
+        tree, rest = Tree.of(before), iter(values)
+        leaves = [
+            next(rest) if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value) else leaf
+            for leaf, path in zip(tree.leaves, tree.paths(name))
+        ]
+        return tree.treedef.unflatten(leaves)
+
+    def carried_on(self, before: dict[str, Any], slots: dict[str, list[Slot]]) -> list[Value]:
+        """The values at the end of a round. Raises `Again` where one is something else than the loop carries."""
+        found = [self._ends(name, before[name], slots.get(name, [])) for name in self.passed]
+        pairs = [pair for group in found for pair in group]
+        changed = False
+        for slot, leaf in pairs:
+            kind = carried(slot.kind, kind_of(leaf, slot.path))
+            if kind is None:
+                raise self._mismatch(slot, leaf)
+            scalar = slot.scalar or is_number(leaf)
+            changed |= kind != slot.kind or scalar != slot.scalar
+            self.rounds.kinds[slot.path], self.rounds.scalars[slot.path] = kind, scalar
+        if changed:
+            raise Again(self)
+        return [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
+
+    def _ends(self, name: str, before: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
+        """What becomes of the slots of a variable in a round."""
+        value = self.variables.get(name)
+        if value is UNBOUND:
+            if before is UNBOUND and not slots:
+                return []
+            self.own = tuple(n for n in self.own if n != name) if before is UNBOUND else self.own
+            self.passed.remove(name)
+            raise Again(self)
+        if before is UNBOUND:
+            return self._first(name, value, slots)
+        old, new = Tree.of(before), Tree.of(value)
+        if old.treedef != new.treedef:
+            raise CaptureError(
+                f"`{name}` has another structure after a round of the loop than before it",
+                help="give it the same containers, with the same keys, in each round",
+            )
+        rest, pairs, again = iter(slots), [], False
+        for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
+            if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value):
+                pairs.append((next(rest), after))
+            elif not same(leaf, after):
+                if not is_array(leaf) or not isinstance(after, Traced):
+                    raise self._no_number(path, after)
+                self.rounds.by_value.add(f"`{path}`")
+                again = True
+        if again:
+            raise Again(self)
+        return pairs
+
+    def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
+        """A variable that had no value in front of the loop."""
+        if name not in self.after or not (self.runs or name.startswith(".")):
+            return []
+        tree = Tree.of(value)
+        if name not in self.rounds.first:
+            made = []
+            for leaf, path in zip(tree.leaves, tree.paths(name)):
+                if not is_number(leaf) and not is_array(leaf):
+                    raise self._no_number(path, leaf)
+                made.append(Slot.zero(f"`{path}`", kind_of(leaf, path), is_number(leaf)))
+            self.rounds.first[name] = First(tree.treedef, made)
+            raise Again(self)
+        return list(zip(slots, tree.leaves))
+
+    def _no_number(self, path: str, leaf: Any) -> CaptureError:
+        return UnsupportedSyntaxError(
+            f"`{path}` is assigned {_a(leaf)} in a loop, which carries numbers and arrays only",
+            help="assign it outside of the loop, or write the numbers into variables of their own",
+        )
+
+    def _mismatch(self, slot: Slot, leaf: Any) -> CaptureError:
+        kind = kind_of(leaf, slot.path)
+        name = slot.path.strip("`").lstrip(".")
+        if kind.shape != slot.kind.shape:
+            return ShapeError(
+                f"`{name}` changes its shape in the loop: {slot.kind} before a round, {kind} after it",
+                help="use another name for the new array, or store into an array of the right shape",
+            )
+        return DTypeError(
+            f"`{name}` changes its dtype in the loop: {slot.kind} before a round, {kind} after it",
+            help=f"start with {_started(kind)}, or convert the new value, `{_converted(slot.kind)}`",
+        )
+
+    # Behind the loop.
+
+    def end(self, before: dict[str, Any], slots: dict[str, list[Slot]], results: Sequence[Value]) -> None:
+        """Give the variables the values that they have behind the loop."""
+        rest = iter(results)
+        for name in self.own:
+            if name not in self.passed or (before[name] is UNBOUND and name not in slots):
+                self.variables.set(name, UNBOUND)
+                if name in self.after:
+                    self.trace.unbound[name] = self.owner
+        for name, group in slots.items():
+            values = [slot.inside(self.trace, next(rest)) for slot in group]
+            first = self.rounds.first.get(name)
+            if before[name] is UNBOUND and first is not None:
+                self.variables.set(name, first.treedef.unflatten(values))
+            else:
+                self.variables.set(name, self._filled(name, before[name], values))
+
+    def outside(self, slots: dict[str, list[Slot]]) -> list[Value]:
+        """The values that the loop starts with."""
+        return [slot.start(self.trace) for group in slots.values() for slot in group]
+
+    def split(self, values: Sequence[Value], stored: Stored) -> tuple[list[Value], list[Value]]:
+        """The values of variables, and those of allocations."""
+        count = len(values) - len(stored.cells)
+        return list(values[:count]), list(values[count:])
+
+
+def _started(kind: Kind) -> str:
+    return (
+        f"{kind}"
+        if kind.weak
+        else f"`np.{kind.dtype.name}(...)`"
+        if not kind.shape
+        else f"an array of {kind.dtype.name}"
+    )
+
+
+def _converted(kind: Kind) -> str:
+    return f"x.astype(np.{kind.dtype.name})"
+
+
+def _a(leaf: Any) -> str:
+    if leaf is None:
+        return "None"
+    name = "array" if isinstance(leaf, Traced) else type(leaf).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,155 @@
+"""`if`, `while`, `break`, `continue` and `return` on numbers of the program."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from .against_python import check
+
+RNG = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_branches_give_what_both_assign(dtype: type) -> None:
+    def largest(x):
+        m = x[0]
+        k = 0
+        for i in range(1, len(x)):
+            if x[i] > m:
+                m = x[i]
+                k = i
+            elif x[i] < -1:
+                x[i] = 0
+            else:
+                x[i] += 1
+        return m, k
+
+    check(largest, (10 * RNG.standard_normal(12)).astype(dtype))
+
+
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_break_and_else(limit: float) -> None:
+    def first(x, limit):
+        k = -1
+        for i in range(len(x)):
+            if x[i] > limit:
+                k = i
+                break
+        else:
+            k = -5
+        return k, i
+
+    check(first, RNG.standard_normal(9), limit)
+
+
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_return_from_nested_loops(limit: float) -> None:
+    def place(x, limit):
+        for i in range(len(x)):
+            for j in range(2):
+                if x[i] * (j + 1) > limit:
+                    return i * 10 + j
+        return -1
+
+    check(place, RNG.standard_normal(9), limit)
+
+
+def test_continue() -> None:
+    def positive(x):
+        s = 0.0
+        for i in range(len(x)):
+            if x[i] < 0:
+                continue
+            if x[i] > 1:
+                s += 1
+                continue
+            s += x[i]
+        return s
+
+    check(positive, RNG.standard_normal(9))
+
+
+def test_while_with_a_swap_of_numbers() -> None:
+    def gcd(a, b):
+        while b != 0:
+            a, b = b, a % b
+        return a
+
+    check(gcd, 48, 36)
+
+
+def test_the_right_side_of_and_is_guarded() -> None:
+    def insertion_sort(x):
+        for i in range(1, len(x)):
+            key = x[i]
+            j = i - 1
+            while j >= 0 and x[j] > key:
+                x[j + 1] = x[j]
+                j -= 1
+            x[j + 1] = key
+
+    check(insertion_sort, RNG.standard_normal(9))
+
+
+def test_expressions() -> None:
+    def collatz(n):
+        steps = 0
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return steps
+
+    check(collatz, 27)
+
+
+def test_early_returns() -> None:
+    def clip(x):
+        if x[0] > 0:
+            return 1.0
+        if x[1] > 0:
+            return x[1]
+        return 0.0
+
+    for x in ([1.0, 2.0], [-1.0, 2.0], [-1.0, -2.0]):
+        check(clip, np.array(x))
+
+
+def test_softmax() -> None:
+    def softmax(x):
+        y = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            m = -np.inf
+            for j in range(x.shape[1]):
+                m = max(m, x[i, j])
+            s = 0.0
+            for j in range(x.shape[1]):
+                y[i, j] = math.exp(x[i, j] - m)
+                s += y[i, j]
+            for j in range(x.shape[1]):
+                y[i, j] /= s
+        return y
+
+    check(softmax, RNG.standard_normal((3, 5)).astype(np.float32))
+
+
+def test_convolution_with_padding() -> None:
+    def convolution(x, w, y, stride, pad):
+        for n in range(x.shape[0]):
+            for o in range(w.shape[0]):
+                for i in range(y.shape[2]):
+                    for j in range(y.shape[3]):
+                        acc = 0.0
+                        for c in range(x.shape[1]):
+                            for p in range(w.shape[2]):
+                                for q in range(w.shape[3]):
+                                    ii = i * stride - pad + p
+                                    jj = j * stride - pad + q
+                                    if 0 <= ii < x.shape[2] and 0 <= jj < x.shape[3]:
+                                        acc += x[n, c, ii, jj] * w[o, c, p, q]
+                        y[n, o, i, j] = acc
+
+    x = RNG.standard_normal((2, 3, 6, 6)).astype(np.float32)
+    check(convolution, x, x[:1, :, :3, :3], np.zeros((2, 1, 6, 6), np.float32), 1, 1)
