@@ -153,3 +153,37 @@ func.func @main(%x: tensor<8xf32>, %a: tensor<f32>) -> tensor<8xf32> {
   }
   return %result : tensor<8xf32>
 }
+
+// -----
+
+// What the bounds of the loop decide is decided: the sign of an index, a clamp, the guards of a remainder.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for %[[I:[a-z0-9]+]] =
+// CHECK-NEXT: %[[R:.*]] = arith.remsi %[[I]], %c3
+// CHECK-NEXT: tensor.extract %{{.*}}[%[[I]], %[[R]]]
+func.func @main(%x: tensor<8x3xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c7 = arith.constant 7 : index
+  %c8 = arith.constant 8 : index
+  %result = scf.for %i = %c0 to %c8 step %c1 iter_args(%y0 = %y) -> (tensor<8xf32>) {
+    %negative = arith.cmpi slt, %i, %c0 : index
+    %wrapped = arith.addi %i, %c8 : index
+    %place = arith.select %negative, %wrapped, %i : index
+    %clamped = arith.minui %place, %c7 : index
+    %q = arith.divsi %place, %c3 : index
+    %p = arith.muli %q, %c3 : index
+    %r = arith.subi %place, %p : index
+    %signs = arith.xori %r, %c3 : index
+    %differ = arith.cmpi slt, %signs, %c0 : index
+    %rest = arith.cmpi ne, %r, %c0 : index
+    %adjust = arith.andi %differ, %rest : i1
+    %t = arith.addi %r, %c3 : index
+    %s = arith.select %adjust, %t, %r : index
+    %a = tensor.extract %x[%clamped, %s] : tensor<8x3xf32>
+    %y1 = tensor.insert %a into %y0[%place] : tensor<8xf32>
+    scf.yield %y1 : tensor<8xf32>
+  }
+  return %result : tensor<8xf32>
+}

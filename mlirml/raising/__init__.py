@@ -3,5 +3,5 @@
 `RAISE` is the pipeline text of stage `raise`; `PASSES` are the files of its passes.
 """
 
-RAISE = "mlirml-promote-scalars,mlirml-raise"
-PASSES = ("promote_scalars", "raise")
+PASSES = ("promote_scalars", "convert_ifs", "raise")
+RAISE = ",".join("mlirml-" + name.replace("_", "-") for name in PASSES)

@@ -4,6 +4,9 @@
     %m = arith.addi %n, %c1_i64 : i64             %p = arith.addi %i, %c1 : index
     %p = arith.index_castui %m : i64 to index
 
+What the bounds of loops decide is decided: comparisons, the smaller of two, and `a - a / b * b` for `a` that is not
+negative is a remainder. So no guard is left of an index that cannot be negative, or of a division of one.
+
 An index has 64 bits, so that arithmetic in i64 wraps as arithmetic in `index` does, and both casts keep all bits.
 Narrower integers are left alone unless the index is known to fit.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 from mlirml.dialects import emit
 from mlirml.dialects.scalars import behind
 from mlirml.ir import defining_op, mlir, operations
-from mlirml.raising.ranges import Ranges
+from mlirml.raising.ranges import Ranges, decided, remainder_of
 
 CASTS = ("arith.index_cast", "arith.index_castui")
 _ARITHMETIC = frozenset(
@@ -96,15 +99,88 @@ class _Plain:
             return emit.value("arith.index_cast", [value], mlir.IndexType.get())
 
 
+def decide(function: mlir.Operation) -> None:
+    """Decide what the ranges of integers decide; what is built is of no more operations."""
+    ranges = Ranges()
+    for op in list(operations(function)):
+        rule = _DECISIONS.get(op.name)
+        if rule is None or isinstance(op.results[0].type, mlir.ShapedType):
+            continue
+        with op.location, mlir.InsertionPoint(op):
+            value = rule(op, ranges)
+        if value is not None:
+            op.results[0].replace_all_uses_with(value)
+
+
+def _compared(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    if isinstance(op.operands[0].type, mlir.ShapedType):
+        return None
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    outcome = decided(predicate, *map(ranges.of, op.operands))
+    return None if outcome is None else emit.constant(mlir.BoolAttr.get(outcome))
+
+
+def _smaller(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
+    if op.name == "arith.minui" and (x[0] < 0 or y[0] < 0):
+        return None
+    return a if x[1] <= y[0] else b if y[1] <= x[0] else None
+
+
+def _greater(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
+    return a if x[0] >= y[1] else b if y[0] >= x[1] else None
+
+
+def _left_over(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    divided = remainder_of(op)
+    if divided is None or ranges.of(divided[0])[0] < 0 or ranges.of(divided[1])[0] <= 0:
+        return None
+    return emit.same_type("arith.remsi", *divided)
+
+
+def _both(op: mlir.Operation, _: Ranges) -> mlir.Value | None:
+    """`and` with what is false, `or` with what is true."""
+    deciding = 0 if op.name == "arith.andi" else -1
+    return next((v for v in op.operands if is_bool(v) and _number(v) == deciding), None)
+
+
+def _chosen(op: mlir.Operation, _: Ranges) -> mlir.Value | None:
+    condition = _number(op.operands[0]) if is_bool(op.operands[0]) else None
+    return None if condition is None else op.operands[1 if condition else 2]
+
+
+def is_bool(value: mlir.Value) -> bool:
+    """Whether a value is a condition."""
+    return isinstance(value.type, mlir.IntegerType) and value.type.width == 1
+
+
+_DECISIONS = {
+    "arith.andi": _both,
+    "arith.ori": _both,
+    "arith.select": _chosen,
+    "arith.cmpi": _compared,
+    "arith.minsi": _smaller,
+    "arith.minui": _smaller,
+    "arith.maxsi": _greater,
+    "arith.subi": _left_over,
+}
+
+
 def is_wide(kind: mlir.Type) -> bool:
     """Whether it is the type of integers as wide as an index."""
     return isinstance(kind, mlir.IntegerType) and kind.width == 64
 
 
 def _number(value: mlir.Value) -> int | None:
-    """The number of an integer constant."""
+    """The number of an integer constant; -1 for true."""
     op = defining_op(value)
-    return mlir.IntegerAttr(op.attributes["value"]).value if op is not None and op.name == "arith.constant" else None
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, mlir.BoolAttr):
+        return -int(attribute.value)
+    return attribute.value if isinstance(attribute, mlir.IntegerAttr) else None
 
 
 def _integers(op: mlir.Operation) -> list[mlir.Value]:

@@ -34,7 +34,7 @@ from mlirml.dialects.scalars import Scalars, behind, element_place, is_number, i
 from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
 from mlirml.passes import Pass, register
 from mlirml.raising.loops import loop_functions
-from mlirml.raising.plain_indices import make_indices_plain
+from mlirml.raising.plain_indices import decide, make_indices_plain
 from mlirml.raising.rows import read_in_place, store_in_place
 
 CARRIERS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
@@ -59,6 +59,7 @@ class PromoteScalarsPass(Pass):
             passmanager.PassManager.parse(_CLEAN, module.context).run(module)
         for function in functions:
             make_indices_plain(function)
+            decide(function)
             ops = list(operations(function))
             read_in_place(ops)
             store_in_place(ops)

@@ -46,6 +46,9 @@ class Ranges:
         if rule is None or isinstance(value.type, mlir.ShapedType):
             return None
         operands = list(op.operands)[1:] if op.name == "arith.select" else op.operands
+        divided = remainder_of(op)
+        if divided is not None:
+            rule, operands = _remainder, divided
         return rule(*map(self.of, operands))
 
     def _of_argument(self, value: mlir.Value) -> Range | None:
@@ -140,6 +143,51 @@ def _remainder(a: Range, b: Range) -> Range | None:
     return _modulo(a, b) if a[0] >= 0 else None
 
 
+def remainder_of(op: mlir.Operation) -> tuple[mlir.Value, mlir.Value] | None:
+    """The `a` and `b` of `a - (a / b) * b`."""
+    product = defining_op(op.operands[1]) if op.name == "arith.subi" else None
+    quotient = defining_op(product.operands[0]) if product is not None and product.name == "arith.muli" else None
+    if product is None or quotient is None or quotient.name != "arith.divsi":
+        return None
+    a, b = quotient.operands
+    return (a, b) if op.operands[0] == a and product.operands[1] == b else None
+
+
+def _bits(a: Range, b: Range) -> Range | None:
+    """`|` and `^` of what is not negative set no bit that neither has."""
+    if a[0] < 0 or b[0] < 0:
+        return None
+    return 0, (1 << max(a[1].bit_length(), b[1].bit_length())) - 1
+
+
+def _common_bits(a: Range, b: Range) -> Range | None:
+    """`&` with what is not negative is not greater."""
+    ends = [high for low, high in (a, b) if low >= 0]
+    return (0, min(ends)) if ends else None
+
+
+def _unsigned_minimum(a: Range, b: Range) -> Range | None:
+    return _minimum(a, b) if a[0] >= 0 and b[0] >= 0 else None
+
+
+def decided(predicate: int, a: Range, b: Range) -> bool | None:
+    """What a comparison gives by the ranges of its operands, with MLIR's number of the predicate; None for either."""
+    if predicate > _SIGNED:
+        if a[0] < 0 or b[0] < 0:
+            return None
+        predicate -= _SIGNED - 1
+    less, equal, greater = a[1] < b[0], a == b and a[0] == a[1], a[0] > b[1]
+    not_greater, not_less = a[1] <= b[0], a[0] >= b[1]
+    different = less or greater
+    always = (equal, different, less, not_greater, greater, not_less)[predicate]
+    never = (different, equal, not_less, greater, not_greater, less)[predicate]
+    return True if always else False if never else None
+
+
+_SIGNED = 5
+"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
+
+
 def _maximum(*ranges: Range) -> Range:
     return max(low for low, _ in ranges), max(high for _, high in ranges)
 
@@ -171,6 +219,10 @@ _RULES: dict[str, Callable[..., Range | None]] = {
     "arith.remsi": _remainder,
     "arith.maxsi": _maximum,
     "arith.minsi": _minimum,
+    "arith.minui": _unsigned_minimum,
+    "arith.ori": _bits,
+    "arith.xori": _bits,
+    "arith.andi": _common_bits,
     "arith.select": _either,
     "arith.index_cast": _same,
     "arith.index_castui": _unsigned,

@@ -10,7 +10,7 @@ import pytest
 from tests.raising.before_and_after import assert_same
 
 LIT = Path(__file__).parent.parent.parent / "lit_tests" / "raising"
-RUN = re.compile(r"^// RUN: mlirml-opt %s (?P<flags>[^|>]*)", re.MULTILINE)
+RUN = re.compile(r"^// RUN: mlirml-opt %s (?P<flags>[^|>\n]*)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", sorted(LIT.glob("*.mlir")), ids=lambda path: path.stem)
