@@ -24,6 +24,7 @@ from mlirml.ir import mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.recognition.contract import build_contraction, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
+from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.remarks import remark
@@ -91,4 +92,9 @@ def _convolution(nest: Nest) -> Callable[[], Built]:
     return build
 
 
-_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction)
+def _extreme(nest: Nest) -> Callable[[], Built]:
+    found = match_extreme(nest)
+    return lambda: ([build_extreme(nest, found)], describe_extreme(nest, found))
+
+
+_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _extreme)

@@ -1,0 +1,160 @@
+"""Extremes: `if x > m: m = x` over a loop is a maximum, which kernels compute in vectors.
+
+Before:
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i)]} ins(%x) outs(%m) {
+      %better = arith.cmpf ogt, %in, %out
+      %new = arith.select %better, %in, %out
+      linalg.yield %new
+    }
+After:
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i)]} ins(%x) outs(%m) {
+      %new = arith.maxnumf %out, %in
+      linalg.yield %new
+    }
+
+The comparison passes over NaN, and so does `maxnumf`; but a NaN that is there from the start stays. Where the start is
+not seen to be a number, it is looked at behind. `if not (m > x): m = x` and the like let a later number win over NaN,
+so that their order counts: they stay as they are. A condition that does not read the extreme itself replaces what it
+leaves out by the identity. Windows are cut out and padded as those of convolutions (`windows.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.nest import Nest, Rebuild
+from mlirml.raising.recognition.terms import Mask, masks_of
+
+_GREATER_FLOAT, _LESS_FLOAT = (2, 3), (4, 5)
+_GREATER = {4: "s", 5: "s", 8: "u", 9: "u"}
+_LESS = {2: "s", 3: "s", 6: "u", 7: "u"}
+_COMBINERS = ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi", "maxui", "minui")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The out becomes the extreme of itself and `value` where the masks agree; `name` is the operation of `arith`.
+
+    `keeps_nan`: a NaN that the out holds at first stays.
+    """
+
+    name: str
+    value: mlir.Value
+    masks: tuple[Mask, ...]
+    keeps_nan: bool
+
+
+def match_extreme(nest: Nest) -> Extreme:
+    """Raises `NoMatch`."""
+    if len(nest.outs) != 1 or not any(nest.reduction):
+        raise NoMatch("no reduction to one out")
+    out, value = nest.arguments[-1], nest.yields[0]
+    masks: tuple[Mask, ...] = ()
+    while True:
+        op = nest.inner(value)
+        if op is None:
+            raise NoMatch("nothing is computed")
+        if op.name.removeprefix("arith.") in _COMBINERS:
+            others = [operand for operand in op.operands if operand != out]
+            if len(others) != 1 or nest.reads_out(others[0]):
+                raise NoMatch("the out is not combined with one value")
+            return Extreme(op.name, others[0], masks, keeps_nan=False)
+        if op.name != "arith.select":
+            raise NoMatch(f"the body ends in {op.name}")
+        condition, yes, no = op.operands
+        if nest.reads_out(condition):
+            return match_select(nest, op, masks)
+        if out not in (yes, no):
+            raise NoMatch("a condition between two values")
+        masks += tuple(masks_of(nest, condition, no == out))
+        value = yes if no == out else no
+
+
+def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Extreme:
+    """`select(x > out, x, out)` and what is the same."""
+    out = nest.arguments[-1]
+    condition, yes, no = op.operands
+    compare = nest.inner(condition)
+    if compare is None or compare.name not in ("arith.cmpf", "arith.cmpi"):
+        raise NoMatch("no comparison")
+    value = yes if no == out else no
+    if out not in (yes, no) or set(compare.operands) != {value, out} or nest.reads_out(value):
+        raise NoMatch("no extreme of the out and one value")
+    predicate = mlir.IntegerAttr(compare.attributes["predicate"]).value
+    # Whether the value wins if the comparison holds, and whether it is the first that is compared.
+    wins, first = no == out, compare.operands[0] == value
+    if compare.name == "arith.cmpf":
+        if not wins or predicate not in (*_GREATER_FLOAT, *_LESS_FLOAT):
+            raise NoMatch("a later number wins over NaN")
+        largest = (predicate in _GREATER_FLOAT) == first
+        return Extreme("arith.maxnumf" if largest else "arith.minnumf", value, masks, keeps_nan=True)
+    if predicate in _GREATER:
+        largest, sign = first == wins, _GREATER[predicate]
+    elif predicate in _LESS:
+        largest, sign = first != wins, _LESS[predicate]
+    else:
+        raise NoMatch("no order")
+    return Extreme(f"arith.{'max' if largest else 'min'}{sign}i", value, masks, keeps_nan=False)
+
+
+def build_extreme(nest: Nest, extreme: Extreme) -> mlir.Value:
+    """A reduction with one combiner, and the NaN of the start behind it."""
+    start = nest.outs[0]
+    kind = start.type.element_type
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
+        value = rebuild(extreme.value)
+        for mask in extreme.masks:
+            nothing = emit.constant(identity(extreme.name, kind))
+            branches = [value, nothing] if mask.wanted else [nothing, value]
+            value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
+        return [emit.same_type(extreme.name, arguments[-1], value)]
+
+    kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
+    result = emit.generic(nest.inputs, nest.outs, nest.maps, kinds, body).results[0]
+    return kept_nan(start, result) if extreme.keeps_nan and not is_number(start) else result
+
+
+def identity(name: str, kind: mlir.Type) -> mlir.Attribute:
+    """What no value is beyond, for a combiner."""
+    short = name.removeprefix("arith.")
+    if isinstance(kind, mlir.FloatType):
+        return mlir.FloatAttr.get(kind, -math.inf if short.startswith("max") else math.inf)
+    width = mlir.IntegerType(kind).width
+    number = {"maxsi": -(1 << (width - 1)), "minsi": (1 << (width - 1)) - 1, "maxui": 0, "minui": -1}[short]
+    return mlir.IntegerAttr.get(kind, number)
+
+
+def is_number(start: mlir.Value) -> bool:
+    """Whether a tensor is filled with a constant that is not NaN."""
+    op = defining_op(start)
+    constant = defining_op(op.operands[0]) if op is not None and op.name == "linalg.fill" else None
+    if constant is None or constant.name != "arith.constant":
+        return False
+    return not math.isnan(mlir.FloatAttr(constant.attributes["value"]).value)
+
+
+def kept_nan(start: mlir.Value, result: mlir.Value) -> mlir.Value:
+    """The start where it is NaN, else the result."""
+    rank = len(start.type.shape)
+    identity_map = mlir.AffineMap.get_identity(rank)
+
+    def body(arguments: Sequence[mlir.Value]) -> list[mlir.Value]:
+        first, last = arguments[:2]
+        return [emit.same_type("arith.select", emit.compare("uno", first, first), first, last)]
+
+    out = emit.empty(result.type)
+    return emit.generic([start, result], [out], [identity_map] * 3, ["parallel"] * rank, body).results[0]
+
+
+def describe_extreme(nest: Nest, extreme: Extreme) -> str:
+    """What a remark calls it."""
+    word = "maximum" if extreme.name.startswith("arith.max") else "minimum"
+    slides = any(not isinstance(e, mlir.AffineDimExpr | mlir.AffineConstantExpr) for m in nest.maps for e in m.results)
+    return f"a {word} over windows" if slides else f"a {word}"
