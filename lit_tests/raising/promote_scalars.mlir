@@ -187,3 +187,54 @@ func.func @main(%x: tensor<8x3xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %result : tensor<8xf32>
 }
+
+// -----
+
+// Where a branch is taken, its condition holds: no clamp and no wrapped index is left in it.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for %[[I:[a-z0-9]+]] =
+// CHECK: %[[K:.*]] = arith.subi %[[I]], %c2
+// CHECK: scf.if
+// CHECK-NOT: cf.assert
+// CHECK: tensor.extract %{{.*}}[%[[K]]]
+// CHECK: else
+// CHECK: arith.select
+func.func @main(%x: tensor<6xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c6 = arith.constant 6 : index
+  %c8 = arith.constant 8 : index
+  %c12 = arith.constant 12 : index
+  %zero = arith.constant 0.0 : f32
+  %result = scf.for %i = %c0 to %c8 step %c1 iter_args(%y0 = %y) -> (tensor<8xf32>) {
+    %k = arith.subi %i, %c2 : index
+    %not_low = arith.cmpi sge, %k, %c0 : index
+    %not_high = arith.cmpi sle, %k, %c5 : index
+    %inside = arith.andi %not_low, %not_high : i1
+    %a = scf.if %inside -> (f32) {
+      %k6 = arith.addi %i, %c4 : index
+      %holds = arith.cmpi ult, %k6, %c12 : index
+      cf.assert %holds, "" {mlirml.check = 0 : i64}
+      %negative = arith.cmpi slt, %k, %c0 : index
+      %place = arith.select %negative, %k6, %k : index
+      %clamped = arith.minui %place, %c5 : index
+      %0 = tensor.extract %x[%clamped] : tensor<6xf32>
+      scf.yield %0 : f32
+    } else {
+      %k6 = arith.addi %i, %c4 : index
+      %holds = arith.cmpi ult, %k6, %c12 : index
+      cf.assert %holds, "" {mlirml.check = 0 : i64}
+      %negative = arith.cmpi slt, %k, %c0 : index
+      %place = arith.select %negative, %k6, %k : index
+      %clamped = arith.minui %place, %c5 : index
+      %0 = tensor.extract %x[%clamped] : tensor<6xf32>
+      scf.yield %0 : f32
+    }
+    %y1 = tensor.insert %a into %y0[%i] : tensor<8xf32>
+    scf.yield %y1 : tensor<8xf32>
+  }
+  return %result : tensor<8xf32>
+}

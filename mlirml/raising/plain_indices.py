@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mlirml.dialects import emit
 from mlirml.dialects.scalars import behind
-from mlirml.ir import defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.raising.ranges import Ranges, decided, remainder_of
 
 CASTS = ("arith.index_cast", "arith.index_castui")
@@ -100,16 +100,27 @@ class _Plain:
 
 
 def decide(function: mlir.Operation) -> None:
-    """Decide what the ranges of integers decide; what is built is of no more operations."""
-    ranges = Ranges()
-    for op in list(operations(function)):
+    """Decide what the ranges of integers decide, in the branches of an `scf.if` with what its condition tells."""
+    for block in function.regions[0].blocks:
+        _decide_in(block, Ranges())
+
+
+def _decide_in(block: mlir.Block, ranges: Ranges) -> None:
+    for op in block_ops(block):
+        if op.name == "scf.if":
+            for region, holds in zip(op.regions, (True, False)):
+                for inner in region.blocks:
+                    _decide_in(inner, ranges.given(op.operands[0], holds))
+        elif op.name.startswith("scf."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    _decide_in(inner, ranges)
         rule = _DECISIONS.get(op.name)
-        if rule is None or isinstance(op.results[0].type, mlir.ShapedType):
-            continue
-        with op.location, mlir.InsertionPoint(op):
-            value = rule(op, ranges)
-        if value is not None:
-            op.results[0].replace_all_uses_with(value)
+        if rule is not None and not isinstance(op.results[0].type, mlir.ShapedType):
+            with op.location, mlir.InsertionPoint(op):
+                value = rule(op, ranges)
+            if value is not None:
+                op.results[0].replace_all_uses_with(value)
 
 
 def _compared(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.ir import defining_op, mlir
+
+_SIGNED = 5
+"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
+_NEGATED = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
+_SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 
 Range = tuple[int, int]
 """The least and the greatest number, both included."""
@@ -15,6 +20,32 @@ class Ranges:
 
     def __init__(self) -> None:
         self._known: dict[mlir.Value, Range] = {}
+        self._assumed: dict[mlir.Value, Range] = {}
+
+    def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
+        """The ranges where a condition is known to hold, or not to hold."""
+        inside = Ranges()
+        inside._assumed = dict(self._assumed)
+        for value, found in _facts(condition, holds, self):
+            inside._assume(value, found, self)
+        return inside
+
+    def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
+        """Take a range for known, of a value and of what it is a sum of."""
+        low, high = _both(found, self._assumed.get(value, outside.of(value)))
+        if low > high:  # nothing gets here
+            return
+        self._assumed[value] = low, high
+        op = defining_op(value)
+        if op is not None and op.name in ("arith.addi", "arith.subi"):
+            a, b = op.operands
+            x, y = outside.of(a), outside.of(b)
+            least, greatest = _add(x, y) if op.name == "arith.addi" else _subtract(x, y)
+            whole = _whole(value.type)
+            if whole[0] <= least and greatest <= whole[1]:  # it has not wrapped
+                for part in (a, b):
+                    if defining_op(part) is None or outside.of(part)[0] != outside.of(part)[1]:
+                        self._assume(part, _part(op, part == a, (low, high), x, y), outside)
 
     def of(self, value: mlir.Value) -> Range:
         """The range of an index or a signed integer."""
@@ -22,6 +53,8 @@ class Ranges:
             whole = _whole(value.type)
             self._known[value] = whole  # for what depends on itself, a number that a loop carries
             low, high = self._find(value) or whole
+            if value in self._assumed:
+                low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
             # Beyond the type's range the arithmetic has wrapped.
             self._known[value] = (low, high) if whole[0] <= low and high <= whole[1] else whole
         return self._known[value]
@@ -67,6 +100,44 @@ class Ranges:
         if op.name == "affine.max":
             return _maximum(*filter(None, ranges))
         return _minimum(*filter(None, ranges))
+
+
+def _part(op: mlir.Operation, first: bool, total: Range, x: Range, y: Range) -> Range:
+    """The range of an operand of a sum or a difference whose range is `total`."""
+    if op.name == "arith.addi":
+        return _subtract(total, y if first else x)
+    return _add(total, y) if first else _subtract(x, total)
+
+
+def _both(a: Range, b: Range) -> Range:
+    return max(a[0], b[0]), min(a[1], b[1])
+
+
+def _facts(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
+    """The ranges that follow of a condition."""
+    op = defining_op(condition)
+    if op is None:
+        return
+    if op.name == ("arith.andi" if holds else "arith.ori"):
+        for operand in op.operands:
+            yield from _facts(operand, holds, ranges)
+    elif op.name == "arith.cmpi" and not isinstance(op.operands[0].type, mlir.ShapedType):
+        predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+        if not holds:
+            predicate = _NEGATED[predicate]
+        a, b = op.operands
+        yield a, _bound(predicate, ranges.of(b), _whole(a.type))
+        yield b, _bound(_SWAPPED[predicate], ranges.of(a), _whole(b.type))
+
+
+def _bound(predicate: int, other: Range, whole: Range) -> Range:
+    """Where a value lies that compares with a value in `other`."""
+    low, high = other
+    if predicate > _SIGNED:
+        if low < 0 or predicate > _SIGNED + 2:
+            return whole
+        return 0, high - (predicate == _SIGNED + 1)
+    return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
 
 
 def _whole(kind: mlir.Type) -> Range:
@@ -182,10 +253,6 @@ def decided(predicate: int, a: Range, b: Range) -> bool | None:
     always = (equal, different, less, not_greater, greater, not_less)[predicate]
     never = (different, equal, not_less, greater, not_greater, less)[predicate]
     return True if always else False if never else None
-
-
-_SIGNED = 5
-"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
 
 
 def _maximum(*ranges: Range) -> Range:
