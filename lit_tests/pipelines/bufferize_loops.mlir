@@ -164,3 +164,50 @@ func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<i64>) {
   %from_elements = tensor.from_elements %0#1 : tensor<i64>
   return %0#0, %from_elements : tensor<8xf32>, tensor<i64>
 }
+
+// -----
+
+// Stores of elements in branches go into the array that the loop carries.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<8xf32>, %[[OUT:.*]]: memref<8xf32>)
+// CHECK-NOT: memref.alloc
+// CHECK: scf.for
+// CHECK: scf.if
+// CHECK-NEXT: memref.store %{{.*}}, %[[OUT]]
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> attributes {mlirml.writebacks = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %a) -> (tensor<8xf32>) {
+    %e = tensor.extract %x[%i] : tensor<8xf32>
+    %p = arith.cmpf olt, %e, %zero : f32
+    %b = scf.if %p -> (tensor<8xf32>) {
+      %y = tensor.insert %zero into %x[%i] : tensor<8xf32>
+      scf.yield %y : tensor<8xf32>
+    } else {
+      scf.yield %x : tensor<8xf32>
+    }
+    scf.yield %b : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+// Two arguments that change places: one of them is copied.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<6xf64>, %{{.*}}: memref<6xf64>, %[[A:.*]]: memref<6xf64>, %[[B:.*]]: memref<6xf64>)
+// CHECK: %[[T:.*]] = memref.alloc
+// CHECK: linalg.generic {{.*}} ins(%[[A]] : memref<6xf64>) outs(%[[T]] : memref<6xf64>)
+// CHECK: memref.copy %[[T]], %[[B]]
+func.func @main(%a: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<6xf64>, tensor<6xf64>) attributes {mlirml.writebacks = array<i64: 0, 0, 1, 1>} {
+  %c3 = arith.constant 3 : index
+  %x = tensor.extract %b[%c3] : tensor<6xf64>
+  %y = tensor.extract %a[%c3] : tensor<6xf64>
+  %new = tensor.insert %x into %a[%c3] : tensor<6xf64>
+  %other = tensor.insert %y into %b[%c3] : tensor<6xf64>
+  return %other, %new : tensor<6xf64>, tensor<6xf64>
+}

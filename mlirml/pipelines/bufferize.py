@@ -32,11 +32,14 @@ from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import (
     ALLOC,
+    BRANCHES,
     LOOPS,
+    branch_root,
     carried_values,
     grows_from,
     is_grown_from,
     is_loop_body,
+    memories_of,
     place_results,
     writes_outs,
 )
@@ -155,24 +158,39 @@ def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operat
     body = main.regions[0].blocks[0]
     final, stores = block_ops(body)[-1], []
     for number, argument in written.items():
-        value, chain = final.operands[number], []
-        op = defining_op(value)
-        while op is not None and (place := stored_operand(op, value)) is not None:
-            chain.append(op)
-            value = op.operands[place]
-            op = defining_op(value)
-        if value == body.arguments[argument]:
-            stores += chain
+        stores += stores_between(body.arguments[argument], final.operands[number]) or []
     return stores
 
 
-def stored_operand(op: mlir.Operation, value: mlir.Value) -> int | None:
-    """The operand that a result is after a store into it, or a reshape of it; None for any other operation."""
+def stores_between(start: mlir.Value, value: mlir.Value) -> list[mlir.Operation] | None:
+    """The stores that make `value` of `start`, those in branches too; None where anything else does."""
+    chain: list[mlir.Operation] = []
+    while value != start:
+        op = defining_op(value)
+        stored = stored_tensor(op, value) if op is not None else None
+        if op is None or stored is None:
+            return None
+        chain.append(op)
+        if op.name in BRANCHES:
+            number = list(op.results).index(value)
+            for region in op.regions:
+                chain += stores_between(stored, block_ops(region.blocks[0])[-1].operands[number]) or []
+        value = stored
+    return chain
+
+
+def stored_tensor(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
+    """The tensor that a result is after a store into it, or a reshape of it; None for any other operation."""
     if op.name == "scf.for":
         number, body = list(op.results).index(value), op.regions[0].blocks[0]
         stored = is_grown_from(block_ops(body)[-1].operands[number], body.arguments[1 + number])
-        return 3 + number if stored else None
-    return {"tensor.insert_slice": 1, "tensor.expand_shape": 0, "tensor.collapse_shape": 0}.get(op.name)
+        return op.operands[3 + number] if stored else None
+    if op.name in BRANCHES:
+        return branch_root(op, list(op.results).index(value))
+    place = {
+        "tensor.insert": 1, "tensor.insert_slice": 1, "tensor.expand_shape": 0, "tensor.collapse_shape": 0,
+    }.get(op.name)  # fmt: skip
+    return None if place is None else op.operands[place]
 
 
 def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
@@ -505,7 +523,7 @@ def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Seque
     if result == argument or 0 in result.type.shape:
         return result
     early = last_view(result, tensors)
-    if early is None and is_written(result):
+    if early is None and (is_written(result) or memories_of(result) & {t for t in tensors if t != argument}):
         early = defining_op(result)
     if early is not None:
         with mlir.InsertionPoint.after(early):

@@ -76,30 +76,92 @@ def carry_in_place(block: mlir.Block, copied: Copy) -> None:
 
 
 def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
-    """Whether `value` is `target` after stores into it, by loops too: it lies in the same buffer already."""
+    """Whether `value` is `target` after stores into it, by loops and branches too: it lies in the same buffer."""
     while value != target:
         owner = defining_op(value)
-        if owner is None or owner.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
+        grown = stored_over(owner, value) if owner is not None else None
+        if owner is None or grown is None:
             return False
-        position = 3 + list(owner.results).index(value) if owner.name == "scf.for" else 1
-        value = owner.operands[position]
-        if value.owner != owner.block and getattr(defining_op(value), "block", None) != owner.block:
+        if grown.owner != owner.block and getattr(defining_op(grown), "block", None) != owner.block:
             return False
-        if not is_read_before(value, owner, position):
-            return False
+        value = grown
     return True
 
 
-def is_read_before(value: mlir.Value, op: mlir.Operation, position: int = -1) -> bool:
-    """Whether every use of a value and of views of it comes before `op`, except as its operand `position`."""
+def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
+    """The tensor that a result is after stores into it, if nobody reads it later; None for any other operation."""
+    if op.name in BRANCHES:
+        return branch_root(op, list(op.results).index(value))
+    if op.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
+        return None
+    position = 3 + list(op.results).index(value) if op.name == "scf.for" else 1
+    return op.operands[position] if is_read_before(op.operands[position], op, position) else None
+
+
+def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:
+    """The tensor that result `number` of a branch is after stores into it, in all its regions; None where it is not."""
+    roots = {grown_root(block_ops(region.blocks[0])[-1].operands[number], region.blocks[0]) for region in op.regions}
+    root = roots.pop()
+    if root is None or roots or not is_near(root, op) or not is_read_before(root, op, inside=True):
+        return None
+    return root
+
+
+def is_near(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value is from the same round of all loops as an operation: from its block, or around branches."""
+    owner = defining_op(value)
+    home = value.owner if owner is None else owner.block
+    block = op.block
+    while block != home:
+        around = block.owner.operation
+        if around.name not in BRANCHES:
+            return False
+        block = around.block
+    return True
+
+
+def grown_root(value: mlir.Value, block: mlir.Block) -> mlir.Value | None:
+    """The tensor from outside of a block that `value` is after stores into it; None where it is anything else."""
+    owner = defining_op(value)
+    while owner is not None and owner.block == block:
+        grown = stored_over(owner, value)
+        if grown is None:
+            return None
+        value = grown
+        owner = defining_op(value)
+    return value if owner is not None or value.owner != block else None
+
+
+def is_read_before(value: mlir.Value, op: mlir.Operation, position: int = -1, *, inside: bool = False) -> bool:
+    """Whether every use of a value and of views of it comes before `op`, except as its operand `position`.
+
+    What `op` holds in its regions may use it too where `inside` is true. A region does not see what others that are
+    left out when it runs do.
+    """
     for use in value.uses:
         user = use.owner.operation
         if user == op and use.operand_number == position:
             continue
-        if not is_before(user, op, op.block):
+        place = place_in(user, op.block)
+        if place is None and may_follow(user, op):
             return False
-        if user.name in _VIEWS and not is_read_before(user.results[0], op):
+        if place is not None and not (place.is_before_in_block(op) if place != op else inside):
             return False
+        if user.name in _VIEWS and not is_read_before(user.results[0], op, inside=inside):
+            return False
+    return True
+
+
+def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
+    """Whether an operation that stands in no region of the block of `op` may run after it."""
+    while op.name != "func.func":
+        around = op.parent.operation
+        place = place_in(user, around.block) if around.name != "func.func" else None
+        if around.name not in BRANCHES:
+            return True
+        if place is not None:  # in another region of the branch, or in front of it
+            return place != around and not place.is_before_in_block(around)
+        op = around
     return True
 
 
@@ -148,11 +210,24 @@ def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
     while op is not None:
         if op.name in _VIEWS:
             return True
-        grown = grows_from(op, value)
+        grown = branch_root(op, list(op.results).index(value)) if op.name in BRANCHES else None
+        grown = grown or grows_from(op, value)
         if grown is None:
             return False
         value, op = grown, defining_op(grown)
     return bool(value != target)
+
+
+def memories_of(value: mlir.Value) -> set[mlir.Value]:
+    """The tensors in whose memory a value may lie: stores into them made it."""
+    op = defining_op(value)
+    if op is None:
+        return {value}
+    if op.name in BRANCHES:
+        number = list(op.results).index(value)
+        return set().union(*(memories_of(block_ops(r.blocks[0])[-1].operands[number]) for r in op.regions))
+    grown = op.operands[0] if op.name in _VIEWS else grows_from(op, value)
+    return {value} if grown is None else memories_of(grown)
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
@@ -188,7 +263,7 @@ def place_branches(op: mlir.Operation, copied: Copy) -> None:
     """Let all branches of an operation put each of their results into the same buffer."""
     targets: dict[int, mlir.Value] = {}
     for number, result in enumerate(op.results):
-        if not isinstance(result.type, mlir.RankedTensorType):
+        if not isinstance(result.type, mlir.RankedTensorType) or branch_root(op, number) is not None:
             continue
         target, user = destination(op, result)
         if target is None:
