@@ -154,14 +154,17 @@ def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layou
         combination = match_combination(statement)
     if not is_scalar_type(statement.write.array.kind):
         raise NoMatch("it keeps indices")
-    if mask and has_division(statement.value, statement):
+    part = bool(mask) or not has_rounds(dims, spans)
+    if part and has_division(statement.value, statement):
         raise NoMatch("it divides integers in a part of a box only")
     inputs: list[Operand] = []
     gathers: list[mlir.Value] = []
     for value, access in statement.reads.items():
         if combination is not None and value == combination.old:
             continue
-        operand = match_read(statement, access, dims, layouts, spans, bool(mask))
+        if mask and access.indices is None:
+            raise NoMatch("it reads places that are not linear in the loops, in a part of a box only")
+        operand = match_read(statement, access, dims, layouts, spans, part)
         if operand is None:
             gathers.append(value)
             continue
@@ -170,7 +173,7 @@ def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layou
             inputs.append(Operand(*operand, (value,)))
         else:
             inputs[same] = Operand(*operand, (*inputs[same].values, value))
-    check_bounds(write, shape_in(statement.write.array, layouts), dims, spans, bool(mask))
+    check_bounds(write, shape_in(statement.write.array, layouts), dims, spans, part)
     out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write))
     told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
     windows = tuple(number for number in range(len(dims)) if number not in told)
@@ -201,8 +204,6 @@ def match_read(
     array = access.array
     places = places_in(layouts.get(array), access, statement.loops)
     if places is None:
-        if part:
-            raise NoMatch("it reads places that are not linear in the loops, in a part of a box only")
         return None
     check_bounds(places, shape_in(array, layouts), dims, spans, part)
     try:
@@ -288,12 +289,18 @@ def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[
     ends = {dim.loop: (dim.first, dim.last) for dim in dims}
     for place, size in zip(places, shape, strict=True):
         first, last = (extreme(place, loops, ends, sign) for sign in (-1, 1))
-        least, _ = range_of(first, spans)
+        least, latest = range_of(first, spans)
         _, most = range_of(last, spans)
-        if part and (least is None or most is None or least < 0 or most >= size):
-            raise NoMatch("the box around its loops reaches out of an array")
-        if (first.is_constant and first.constant < 0) or (last.is_constant and last.constant >= size):
+        inside = least is not None and latest is not None and most is not None
+        if part and not (inside and least >= 0 and latest <= size and most < size):  # type: ignore[operator]
+            raise NoMatch("the box around its loops may reach out of an array")
+        if (first.is_constant and not 0 <= first.constant < size) or (last.is_constant and last.constant >= size):
             raise NoMatch("it reaches out of an array")
+
+
+def has_rounds(dims: Sequence[Dim], spans: Spans) -> bool:
+    """Whether it is known that all dims have a round: what a slice touches, the program does too."""
+    return all((range_of(dim.size, spans)[0] or 0) > 0 for dim in dims)
 
 
 def has_division(value: mlir.Value, statement: Statement) -> bool:

@@ -15,10 +15,10 @@ _ORDER = {ast.Gt: "gt", ast.Lt: "lt", ast.GtE: "ge", ast.LtE: "le"}
 
 
 class Writer:
-    """Writes one function. `env` has the names of values by Python name; numbers are all of one float type."""
+    """Writes one function. `env` has the names of values by Python name; numbers are all of one type."""
 
     def __init__(self, arrays: dict[str, np.ndarray], numbers: dict[str, int], kind: str = "f64") -> None:
-        self.kind, self.numbers = kind, numbers
+        self.kind, self.numbers, self.whole = kind, numbers, kind.startswith("i")
         self.types = {name: self.tensor(array) for name, array in arrays.items()}
         self.env = {name: f"%{name}" for name in arrays}
         self.indices: set[str] = set()
@@ -70,10 +70,10 @@ class Writer:
     def value(self, node: ast.expr) -> str:
         match node:
             case ast.Constant(value=value):
-                return self.op(f"arith.constant {float(value)!r} : {self.kind}")
+                return self.op(f"arith.constant {value if self.whole else float(value)!r} : {self.kind}")
             case ast.Name(id=name) if name in self.indices:
                 number = self.op(f"arith.index_cast {self.env[name]} : index to i64")
-                return self.op(f"arith.sitofp {number} : i64 to {self.kind}")
+                return number if self.whole else self.op(f"arith.sitofp {number} : i64 to {self.kind}")
             case ast.Name(id=name):
                 return self.env[name]
             case ast.Subscript():
@@ -82,15 +82,17 @@ class Writer:
                 return self.op(f"arith.negf {self.value(operand)} : {self.kind}")
             case ast.BinOp(left, op, right):
                 a, b = self.value(left), self.value(right)
-                return self.op(f"arith.{_ARITH[type(op)]}f {a}, {b} : {self.kind}")
+                return self.op(f"arith.{_ARITH[type(op)]}{'i' if self.whole else 'f'} {a}, {b} : {self.kind}")
             case ast.IfExp(test, body, orelse):
                 c, a, b = self.value(test), self.value(body), self.value(orelse)
                 return self.op(f"arith.select {c}, {a}, {b} : {self.kind}")
             case ast.Compare(left, [op], [right]):
                 a, b = self.value(left), self.value(right)
-                return self.op(f"arith.cmpf o{_ORDER[type(op)]}, {a}, {b} : {self.kind}")
+                relation = f"cmpi s{_ORDER[type(op)]}" if self.whole else f"cmpf o{_ORDER[type(op)]}"
+                return self.op(f"arith.{relation}, {a}, {b} : {self.kind}")
             case ast.Call(func=ast.Name(id=name), args=[a, b]):
-                return self.op(f"arith.{name}imumf {self.value(a)}, {self.value(b)} : {self.kind}")
+                op = f"{name}si" if self.whole else f"{name}imumf"
+                return self.op(f"arith.{op} {self.value(a)}, {self.value(b)} : {self.kind}")
             case ast.Call(func=ast.Attribute(attr=name), args=[a]):
                 return self.op(f"{_MATH[name]} {self.value(a)} : {self.kind}")
         raise NotImplementedError(ast.dump(node))
