@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
-    "mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
+    "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
     "mlirml-elide-copies,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers,"
@@ -34,10 +34,10 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "move_reshapes", "fuse", "double_buffer", "rotate_buffers", "schedule_contract",
-    "scalarize", "buffer_stores", "bufferize", "elide_copies", "widen_bools", "lower_contract", "lower_conv",
-    "lower_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
-    "lower_parallel", "emit_entry",
+    "hoist", "fold_contract", "move_reshapes", "fuse", "double_buffer", "rotate_buffers", "fuse_attention",
+    "schedule_contract", "scalarize", "buffer_stores", "bufferize", "elide_copies", "widen_bools", "lower_contract",
+    "lower_conv", "lower_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts",
+    "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def target_with(math: str) -> Target:
             ("transform", ""),
             ("optimize", OPTIMIZE),
             ("offload", ""),
-            ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits())),
+            ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
             ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER}"),
         ),
         load_passes=load_passes,

@@ -89,7 +89,7 @@ def match_contraction(op: mlir.Operation) -> Contraction:
     """Classify a linalg contraction on tensors or memrefs of static shape; raises `NoMatch`."""
     if op.name not in CONTRACTIONS:
         raise NoMatch(f"{op.name} is no contraction")
-    maps = [_projection(m) for m in _indexing_maps(op)]
+    maps = [_projection(m) for m in indexing_maps(op)]
     types = [mlir.ShapedType(value.type) for value in op.operands]
     if any(not t.has_rank or not t.has_static_shape for t in types):
         raise NoMatch("an operand has no static shape")
@@ -105,7 +105,8 @@ def match_contraction(op: mlir.Operation) -> Contraction:
     return Contraction(out, (maps[0], maps[1], maps[2]), (operands[0], operands[1], operands[2]), compute)
 
 
-def _indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
+def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
+    """The maps of a structured operation, which is left without the attribute that upstream keeps them in."""
     memo = "linalg.memoized_indexing_maps"
     had = memo in op.attributes
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
