@@ -325,6 +325,16 @@ def test_an_invalid_module_is_our_bug_and_names_the_line(tmp_path: Path) -> None
     assert (error.location.file, error.location.line, error.location.column) == ("user.py", 3, 5)
 
 
+@pytest.mark.parametrize("after", ["cse", "mlirml-fail{how=python}", "mlirml-fail{how=nothing},canonicalize"])
+def test_the_pass_that_left_the_module_invalid_is_named_not_a_later_one(after: str, tmp_path: Path) -> None:
+    pipeline = Pipeline((stage("optimize", "canonicalize", FailPass("invalid"), after),))
+    with pytest.raises(InternalError) as caught:
+        pipeline.run(parse(SOURCE), instrumentation=Instrumentation(reproducer_dir=tmp_path))
+    assert caught.value.message == f"the pass mlirml-fail left an invalid module: {TOO_FEW_OPERANDS}"
+    assert caught.value.notes[0] == "pass: mlirml-fail{how=invalid}"
+    assert "builtin.module(mlirml-fail{how=invalid})\n" in (tmp_path / "reproducer.mlir").read_text()
+
+
 def test_a_lowering_error_gets_its_pass_and_reproducer(tmp_path: Path) -> None:
     error = _failure("lowering", tmp_path, LoweringError)
     assert isinstance(error, LoweringError)

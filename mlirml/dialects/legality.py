@@ -7,7 +7,7 @@ from dataclasses import field
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import LoweringError, MlirmlError
-from mlirml.ir import mlir, operations
+from mlirml.ir import mlir
 from mlirml.location import is_unknown, source_location
 
 
@@ -84,11 +84,23 @@ def verify_stage(module: mlir.Operation, stage: str) -> None:
     the user's line and the pass that should have removed it.
     """
     contract = STAGES[stage]
-    for op in operations(module):
-        if not contract.allows(op.name):
-            raise _illegal(op, stage, contract)
-        if is_unknown(op.location) and not _has_no_place(op):
-            raise _unlocated(op, stage)
+    legal: set[str] = set()
+    wrong: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        name = op.name
+        if name in legal or contract.allows(name):
+            legal.add(name)
+            location = op.location
+            # Most are plain places, which need no closer look.
+            if type(location) is mlir.FileLineColLoc or not is_unknown(location) or _has_no_place(op):
+                return mlir.WalkResult.ADVANCE
+        wrong.append(op)
+        return mlir.WalkResult.INTERRUPT
+
+    module.walk(visit, mlir.WalkOrder.PRE_ORDER)
+    for op in wrong:
+        raise _unlocated(op, stage) if contract.allows(op.name) else _illegal(op, stage, contract)
 
 
 def _has_no_place(op: mlir.Operation) -> bool:

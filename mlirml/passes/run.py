@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from mlirml.config import config
+from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError
 from mlirml.ir import mlir, passmanager, to_text
 from mlirml.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
 from mlirml.passes.reproducer import write_reproducer
+from mlirml.passes.verify_stage import VerifyStagePass
 
 _OP_IN_MESSAGE = re.compile(r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation: .*?"(?P<shown>[\w.]+)"\(""")
 
@@ -30,18 +32,22 @@ class StageLike(Protocol):
 
 
 def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentation: Instrumentation) -> None:
-    """Run the stages in order, in place. The module is verified after every step unless `config.checks` is off."""
+    """Run the stages in order, in place.
+
+    The module is verified at the end of each stage and before an upstream pass meets what passes of ours have made,
+    unless `config.checks` is off. Verifying it after every step would take as long as the steps themselves.
+    """
     instrumentation.start(module)
     with active(instrumentation), _diagnostics(module.context, instrumentation):
         for stage in stages:
             _run_stage(stage, module, instrumentation)
 
 
-def upstream_manager(step: Upstream, context: mlir.Context) -> Any:
+def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = True) -> Any:
     """The pass manager of an upstream step; raises `PipelineError` when MLIR does not know it or its options."""
     with context:
         manager = passmanager.PassManager("builtin.module")
-        manager.enable_verifier(config.checks)
+        manager.enable_verifier(verify)
         try:
             manager.add(step.text)
         except ValueError as error:
@@ -50,44 +56,74 @@ def upstream_manager(step: Upstream, context: mlir.Context) -> Any:
 
 
 def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation) -> None:
-    # One clone a stage, not one a pass: when a pass fails, the steps before it are run again on the clone.
+    # One clone a stage, not one a pass: when a pass fails, the stage is run again on the clone, with care.
     before = module.clone().operation
-    for position, step in enumerate(stage.all_steps):
+    steps = stage.all_steps
+    changed = changed_by_us = False  # since the module was verified
+    for position, step in enumerate(steps):
         instrumentation.current_pass = step.name
         started = time.perf_counter()
+        ends = isinstance(step, VerifyStagePass)
         try:
+            if (changed and ends) or (changed_by_us and isinstance(step, Upstream)):
+                _verify(module)
+                changed = changed_by_us = False
             _run_step(step, module)
+            changed = not ends
+            changed_by_us |= changed and isinstance(step, Pass)
+            if changed and position == len(steps) - 1:
+                _verify(module)
         except PipelineError:
             raise
         except Exception as cause:
-            steps = stage.all_steps
-            text, remaining = _module_before(before, steps, position)
-            raise _failure(cause, stage.name, step, text, remaining, instrumentation) from cause
+            found = _culprit(before, steps[: position + 1], cause)
+            step = steps[found.position]
+            remaining = steps[found.first : found.position + 1]
+            raise _failure(found.cause, stage.name, step, found.text, remaining, instrumentation) from found.cause
         instrumentation.after_pass(stage.name, step.name, module, time.perf_counter() - started)
     instrumentation.current_pass = ""
 
 
-def _run_step(step: Step, module: mlir.Operation) -> None:
+def _run_step(step: Step, module: mlir.Operation, *, verify: bool = False) -> None:
     # A pass manager a step costs 50 us and tells which upstream pass failed; one for all steps would not.
     if isinstance(step, Upstream):
-        upstream_manager(step, module.context).run(module)
+        upstream_manager(step, module.context, verify=verify).run(module)
         return
     with module.context, mlir.Location.unknown():
         step.run(module)
+    if verify:
+        module.verify()
+
+
+def _verify(module: mlir.Operation) -> None:
     if config.checks:
         module.verify()
 
 
-def _module_before(clone: mlir.Operation, steps: Sequence[Step], failed: int) -> tuple[str, Sequence[Step]]:
-    """The module before step `failed`, as text, and the steps that have to run on it up to and with that one."""
-    at_start = to_text(clone, locations=True)
-    try:
-        with active(Instrumentation()):
-            for step in steps[:failed]:
-                _run_step(step, clone)
-    except Exception:
-        return at_start, steps[: failed + 1]
-    return to_text(clone, locations=True), steps[failed : failed + 1]
+@dataclass(frozen=True)
+class _Culprit:
+    """The step that failed, and the module that steps `first` to `position` fail on, as text."""
+
+    position: int
+    cause: Exception
+    text: str
+    first: int
+
+
+def _culprit(clone: mlir.Operation, steps: Sequence[Step], cause: Exception) -> _Culprit:
+    """Run the steps again, the last of which failed, and verify the module after each: an earlier one may be to blame.
+
+    Where the failure does not come back, the module is shown as it was before all of the steps.
+    """
+    at_start = text = to_text(clone, locations=True)
+    with active(Instrumentation()):
+        for position, step in enumerate(steps):
+            try:
+                _run_step(step, clone, verify=config.checks)
+            except Exception as found:
+                return _Culprit(position, found, text, position)
+            text = to_text(clone, locations=True)
+    return _Culprit(len(steps) - 1, cause, at_start, 0)
 
 
 def _failure(
