@@ -59,13 +59,17 @@ else:
         positional = tuple(field.name for field in taken if not field.kw_only)
         defaults = {field.name: field.default for field in fields if field.default is not MISSING}
         factories = {field.name: field.default_factory for field in fields if field.default_factory is not MISSING}
-        simple = len(positional) == len(fields)  # all of them are arguments by position
+        # The least number of arguments that is enough when all are given by position.
+        enough = len(names) if factories else max((i for i, n in enumerate(names, 1) if n not in defaults), default=0)
+        enough = enough if len(positional) == len(fields) else len(fields) + 1
         after = hasattr(cls, "__post_init__")
 
         def __init__(self, *args, **kwargs):
             values = self.__dict__
             # Into the dictionary: attributes of a frozen object cannot be set.
-            if simple and len(args) == len(names) and not kwargs:
+            if enough <= len(args) <= len(names) and not kwargs:
+                if len(args) < len(names):
+                    values.update(defaults)
                 values.update(zip(names, args))
             else:
                 given = dict(zip(positional, args))

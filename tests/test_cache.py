@@ -302,6 +302,23 @@ def test_everything_that_code_depends_on_is_in_the_key(monkeypatch: pytest.Monke
     assert len({key(double, X), *others}) == 1 + len(others)
 
 
+def test_an_edited_source_is_another_compiler(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (tmp_path / "a.py").write_text("1")
+    (package / "b.py").write_text("2")
+    states = [cache.state_of_sources(str(tmp_path))]
+    (package / "notes.txt").write_text("no source")
+    assert cache.state_of_sources(str(tmp_path)) == states[0]
+    (package / "b.py").write_text("20")
+    states.append(cache.state_of_sources(str(tmp_path)))
+    os.utime(tmp_path / "a.py", ns=(5, 5))
+    states.append(cache.state_of_sources(str(tmp_path)))
+    (package / "c.py").write_text("3")
+    states.append(cache.state_of_sources(str(tmp_path)))
+    assert len(set(states)) == 4
+
+
 def test_versions_are_those_installed() -> None:
     versions = dict(cache.versions())
     assert versions["version.llvmlite"].count(".") >= 1

@@ -110,11 +110,15 @@ def define(record: OpDef) -> OpDef:
 def _by_number(record: OpDef) -> Callable[..., Any]:
     """`build`, or the record's complex form where an operand or the dtype is complex."""
     plain, forms = record.build, record.forms
-    names = list(inspect.signature(plain).parameters)[1:]
-    place = names.index("dtype") if "dtype" in names else None
+
+    @functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
+    def place_of_dtype() -> int | None:
+        names = list(inspect.signature(plain).parameters)[1:]
+        return names.index("dtype") if "dtype" in names else None
 
     @functools.wraps(plain)
     def build(b: Any, *operands: Any, **options: Any) -> Any:
+        place = place_of_dtype()
         dtype = options.get("dtype", operands[place] if place is not None and place < len(operands) else None)
         listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
         if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):

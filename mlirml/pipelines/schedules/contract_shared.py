@@ -5,6 +5,8 @@ What depends on the sizes of a contraction is an argument, so that one copy of t
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mlirml.pipelines.schedules.contract import Cast
 from mlirml.pipelines.schedules.contract_kernel import add, convert, fused_multiply_add
 from mlirml.pipelines.schedules.contract_pack import transpose
@@ -30,6 +32,7 @@ def _finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 
+@lru_cache(maxsize=64)  # several contractions of a program ask for the same
 def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1) -> tuple[str, str]:
     """tile[mr][nr] += sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
 
@@ -99,6 +102,7 @@ def _pair_product(
     return after
 
 
+@lru_cache(maxsize=64)
 def pack_function(
     way: str, source: str, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool, prefetch: int = 0,
     pairs: int = 1,
