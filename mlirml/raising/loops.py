@@ -8,6 +8,9 @@ from mlirml.ir import block_ops, mlir, rewrite
 
 LOOPS = ("scf.for", "scf.while", "affine.for", "affine.parallel", "scf.parallel")
 
+RAISED = "mlirml.raised"
+"""The attribute of functions that mlirml-raise has changed, until mlirml-recognise has run."""
+
 
 def loop_functions(module: mlir.Operation) -> list[mlir.Operation]:
     """The functions of a module with a loop in them, in the order of the module."""
@@ -15,6 +18,13 @@ def loop_functions(module: mlir.Operation) -> list[mlir.Operation]:
         return []
     functions = [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "func.func"]
     return [f for f in functions if f.regions[0].blocks and has_op(f, LOOPS)]
+
+
+def mark_raised(op: mlir.Operation) -> None:
+    """Note on the function around `op` that it has generics which were loops."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    op.attributes[RAISED] = mlir.UnitAttr.get(op.context)
 
 
 def has_op(op: mlir.Operation, names: tuple[str, ...]) -> bool:

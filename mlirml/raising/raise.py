@@ -28,7 +28,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Span, Variable
 from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
 from mlirml.raising.generic import Raised
-from mlirml.raising.loops import loop_functions
+from mlirml.raising.loops import loop_functions, mark_raised
 from mlirml.raising.model import match_nest
 from mlirml.raising.rebuild import rebuild
 from mlirml.raising.remarks import remark
@@ -76,6 +76,7 @@ class Raiser:
             return
         explain(scope)
         if raised_in(scope):
+            mark_raised(op)
             rebuild(nest, scope)
 
 

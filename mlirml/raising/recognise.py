@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import mlir, operations
+from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.raising.loops import RAISED
 from mlirml.raising.recognition.contract import build_contraction, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
@@ -37,13 +38,19 @@ Family = Callable[[Nest], Callable[[], Built]]
 @register
 @dataclass(frozen=True)
 class RecognisePass(Pass):
-    """Name the operations that generics compute."""
+    """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""
 
     name = "mlirml-recognise"
+    only_raised: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        for op in [op for op in operations(module) if op.name == "linalg.generic"]:
-            recognise(op)
+        for function in block_ops(module.regions[0].blocks[0]):
+            if self.only_raised and RAISED not in function.attributes:
+                continue
+            for op in [op for op in operations(function) if op.name == "linalg.generic"]:
+                recognise(op)
+            if RAISED in function.attributes:
+                del function.attributes[RAISED]
 
 
 def recognise(op: mlir.Operation) -> None:
