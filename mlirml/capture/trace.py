@@ -79,6 +79,13 @@ class Trace:
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
 
     @cached_property
+    def integers(self) -> Any:
+        """What is known of the integers of loops."""
+        from mlirml.capture.loops.affine import Integers
+
+        return Integers()
+
+    @cached_property
     def hooks(self) -> Any:
         """What rewritten functions call."""
         from mlirml.capture.loops.hooks import Hooks
@@ -145,6 +152,8 @@ class Trace:
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
                 note_range(self, ufunc, operands, result._cell.value)
+            if self.builder.direct and isinstance(result._cell.value, Value):
+                self.integers.note(ufunc, operands, result._cell.value)
             return result
 
     def _as_integer(self, x: Any) -> Any:
@@ -631,7 +640,8 @@ def trace(
     from mlirml.capture.namespace import LOOPS, retarget
 
     state = Trace(name)
-    state.builder.direct = loops
+    if loops:
+        state.builder.direct, state.builder.limits_of = True, state.integers.limits_of
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]

@@ -18,6 +18,7 @@ from mlirml.dialects.dtypes import mlir_name, tensor_type
 INT64 = np.dtype(np.int64)
 _ARITHMETIC = re.compile(r"(arith\.(?:addi|subi|muli)) (%[\w#]+), (%[\w#]+)\Z")
 _CONSTANT = re.compile(r"arith\.constant (-?\d+)\Z")
+_UNSET = "%unset"  # what stands for the element of an empty tensor, which nobody reads
 _NAME = re.compile(r"%\w+")
 
 
@@ -29,7 +30,8 @@ class ElementBuilder(Builder):
 
     def __init__(self, *arguments: Callable[[], object]) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
-        self._elements: dict[str, str] = {}  # the scalar that a 0-d tensor was made of
+        self.limits_of: Callable[[Value], tuple[int | None, int | None]] = lambda value: (None, None)
+        self._elements: dict[str, str] = {_UNSET: _UNSET}  # the scalar that a 0-d tensor was made of
         self._indices: dict[str, str] = {}  # the same number as an `index`, of scalars of type i64
         self._numbers: dict[str, int] = {}  # constants of type i64
 
@@ -100,6 +102,11 @@ class ElementBuilder(Builder):
             if not block.lines:  # lines of a complex body are written elsewhere
                 return self.from_element(result, out.dtype)
         return super().generic(inputs, maps, out, out_map, iterators, body)
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
+        if self.direct and not shape:
+            return Value(_UNSET, (), dtype)
+        return super().empty(shape, dtype)
 
     def filled(self, shape: Sequence[int], dtype: np.dtype, value: object) -> Value:
         if self.direct and not shape:

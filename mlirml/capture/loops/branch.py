@@ -8,6 +8,7 @@ from typing import Any
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
+from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
 from mlirml.dataclass import dataclass
@@ -39,12 +40,13 @@ class Branch(Construct):
         self,
         *arguments: Any,
         condition: str,
+        facts: Condition,
         parts: tuple[Callable[[], Any], Callable[[], Any]],
         assigned: tuple[Sequence[str], Sequence[str]],
         after: Sequence[str],
     ) -> None:
         super().__init__(*arguments)
-        self.condition, self.parts, self.assigned, self.after = condition, parts, assigned, tuple(after)
+        self.facts, self.condition, self.parts, self.assigned, self.after = facts, condition, parts, assigned, tuple(after)
         self.merged: dict[str, Merged] | None = None
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
@@ -56,7 +58,8 @@ class Branch(Construct):
             for name, value in before.items():
                 self.variables.set(name, value)
             stored.enter(stored.starts)
-            self.parts[number]()
+            with self.trace.integers.given(self.facts.false if number else self.facts.true):
+                self.parts[number]()
             found.append({name: self.variables.get(name) for name in self.after})
             if self.merged is not None:
                 plan = self.merged

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture.array import Cell, Traced
+from mlirml.capture.loops.affine import Linear
 from mlirml.capture.loops.ranges import Parallel, TracedRange
 from mlirml.capture.loops.rounds import Loop
 from mlirml.capture.loops.variables import UNBOUND, Slot, Stored
 from mlirml.capture.trace import value_of
 from mlirml.dialects import control
 from mlirml.dialects.build import Value
-
-_LIMITS = np.iinfo(np.int64)
 
 
 class ForLoop(Loop):
@@ -64,13 +63,14 @@ class ForLoop(Loop):
         """As an `scf.while` that counts the rounds."""
         b, trace = self.trace.builder, self.trace
         count, first = self._rounds(), b.filled((), np.dtype(np.int64), 0)
+        counter = trace.integers.symbol(Linear(0), self._last(count), frozenset([self]))
 
         def begin(arguments: list[Value]) -> Any:
             self.enter()
             values, held = self.split(arguments[1:], stored)
             self.begin(before, slots, values)
             stored.enter(held)
-            b.known_ranges[arguments[0].name] = 0, self.count - 1 if self.count else _LIMITS.max // 4
+            trace.integers.forms[arguments[0].name] = counter
             return Traced(trace, Cell(replace(arguments[0], weak=True)), scalar=True)
 
         def proceeds(arguments: list[Value]) -> Value:
@@ -122,27 +122,27 @@ class ForLoop(Loop):
                 index = b.named(f"arith.muli {index}, {control.index(b, -self.step)} : index")
             index = b.named(f"arith.subi {lower}, {index} : index")
         number = control.from_index(b, index)
-        b.known_ranges[number.name] = self._limits()
+        self.trace.integers.forms[number.name] = self._symbol()
         return Traced(self.trace, Cell(replace(number, weak=True)), scalar=True)
 
-    def _limits(self) -> tuple[int, int]:
-        """The least and the greatest value of the loop variable."""
+    def _symbol(self) -> Linear:
+        """The loop variable with its limits."""
+        integers = self.trace.integers
+        start, stop = integers.of(self.start), integers.of(self.stop)
         if self.count:
             last = self.start + (self.count - 1) * self.step
-            return min(self.start, last), max(self.start, last)
-        (least, _), (_, greatest) = self._range(self.start), self._range(self.stop)
-        if self.step < 0:
-            (_, greatest), (least, _) = self._range(self.start), self._range(self.stop)
-            return min(least + 1, greatest), greatest
-        return least, max(least, greatest - 1)
+            start, end = Linear(self.start), Linear(last)
+        elif stop is not None:
+            end = stop + Linear(-1 if self.step > 0 else 1)
+        else:
+            end = None
+        least, greatest = (start, end) if self.step > 0 else (end, start)
+        found: Linear = integers.symbol(least, greatest, frozenset([self]))
+        return found
 
-    def _range(self, bound: Any) -> tuple[int, int]:
-        if not isinstance(bound, Traced):
-            return int(bound), int(bound)
-        known = None
-        if isinstance(bound._cell.value, Value):
-            known = self.trace.builder.known_ranges.get(bound._cell.value.name)
-        return known or (_LIMITS.min // 4, _LIMITS.max // 4)
+    def _last(self, count: Any) -> Linear | None:
+        form = self.trace.integers.of(count)
+        return None if form is None else form + Linear(-1)
 
     def _set_target(self, before: dict[str, Any]) -> None:
         """The loop variable keeps its last value."""

@@ -15,6 +15,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import joined, kind_of, several
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch
 from mlirml.capture.loops.for_loop import ForLoop
 from mlirml.capture.loops.functions import replaced
@@ -97,6 +98,7 @@ class Hooks:
                 own,
                 changed,
                 condition=control.to_scalar(self._trace.builder, truth),
+                facts=self._trace.integers.condition(truth),
                 parts=(then, other),
                 assigned=(first, second),
                 after=after,
@@ -131,7 +133,7 @@ class Hooks:
         if not isinstance(truth, Value):
             return not truth
         with at_user_line():
-            return self._trace.call_function(np.logical_not, (self._wrapped(truth),), {})
+            return self._logical(np.logical_not, self._wrapped(truth))
 
     def and_(self, first: Any, *later: Callable[[], Any]) -> Any:
         """`first and ...`."""
@@ -180,19 +182,30 @@ class Hooks:
         """One of two expressions: both are computed where that is cheap and safe, else there are branches."""
         trace, b = self._trace, self._trace.builder
         mark = b.mark()
+        facts = trace.integers.condition(truth)
         with self._inline():
-            one, two = body(), other()
+            with trace.integers.given(facts.true):
+                one = body()
+            with trace.integers.given(facts.false):
+                two = other()
             found: Traced | None = None
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
-                    found = trace.call_function(logical, operands, {})
+                    found = self._logical(logical, *operands)
                 else:
                     found = self._selected(truth, one, two)
         if found is None:
             b.rewind(mark)
-            return self._branches(truth, body, other)
+            return self._branches(truth, body, other, logical)
         return Traced(trace, Cell(found._cell.value), scalar=True)
+
+    def _logical(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        """A logical function of bools."""
+        result = self._trace.call_function(ufunc, operands, {})
+        if isinstance(result, Traced) and isinstance(result._cell.value, Value):
+            self._trace.integers.note(ufunc, operands, result._cell.value)
+        return result
 
     def _selected(self, truth: Value, one: Any, two: Any) -> Traced | None:
         """One of two numbers; None where they have no common dtype."""
@@ -210,12 +223,17 @@ class Hooks:
         )
         return self._wrapped(value, kind.weak)
 
-    def _branches(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    def _branches(
+        self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None
+    ) -> Any:
         value: Any = None
+        integers = self._trace.integers
+        facts, more = integers.condition(truth), Condition()
 
         def then() -> None:
-            nonlocal value
+            nonlocal value, more
             value = body()
+            more = integers.condition(value)
 
         def otherwise() -> None:
             nonlocal value
@@ -228,10 +246,14 @@ class Hooks:
                 ["value"],
                 [],
                 condition=control.to_scalar(self._trace.builder, truth),
+                facts=facts,
                 parts=(then, otherwise),
                 assigned=(["value"], ["value"]),
                 after=["value"],
             ).run()
+        found = value_in(value)
+        if logical is np.logical_and and found is not None:
+            integers.conditions[found.name] = Condition((*facts.true, *more.true))
         return value
 
     @contextmanager

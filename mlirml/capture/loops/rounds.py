@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
+import numpy as np
+
 from mlirml.capture.array import Traced
 from mlirml.capture.carry import Kind, carried, kind_of
 from mlirml.capture.loops.construct import Again, Construct
@@ -23,6 +25,8 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Value
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.tree import TreeDef
+
+_I64 = np.dtype(np.int64)
 
 
 @dataclass
@@ -52,6 +56,7 @@ class Loop(Construct):
         self.head, self.after = frozenset(head), frozenset(after)
         self.passed = [name for name in self.own if (name in self.head or name in self.after) and name != keep]
         self.rounds = Rounds()
+        self.symbols: dict[str, Any] = {}  # what is known of carried integers, the same in all parts of the loop
         self.runs = False  # whether there is a first round for certain
 
     # In front of the loop.
@@ -91,6 +96,11 @@ class Loop(Construct):
 
     def _argument(self, slot: Slot, value: Value) -> Traced:
         array = slot.inside(self.trace, value)
+        if slot.scalar and slot.kind.dtype == _I64:
+            integers = self.trace.integers
+            if slot.path not in self.symbols:
+                self.symbols[slot.path] = integers.symbol(roots=frozenset([self]))
+            integers.forms[value.name] = self.symbols[slot.path]
         if not slot.scalar:
             array._cell.frozen = (
                 f"a store into {slot.path}, which is another array in the next round of the loop: compiled code cannot "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture.loops.affine import Linear
 from mlirml.capture.loops.rounds import Loop
 from mlirml.capture.loops.variables import Stored
 from mlirml.dialects import control
@@ -28,13 +29,17 @@ class WhileLoop(Loop):
         b, trace = self.trace.builder, self.trace
         slots = self.slots(before)
         starts = [*self.outside(slots), *stored.starts]
+        known: list[Linear] = []
+        self.symbols.clear()
 
         def proceeds(arguments: list[Value]) -> Value:
             self.enter()
             values, held = self.split(arguments, stored)
             self.begin(before, slots, values)
             stored.enter(held)
-            truth = trace.hooks.truth(self.test())
+            found = self.test()
+            known.extend(trace.integers.condition(found).true)
+            truth = trace.hooks.truth(found)
             stored.values()
             stored.leave()
             return truth if isinstance(truth, Value) else b.filled((), _BOOL, truth)
@@ -44,7 +49,8 @@ class WhileLoop(Loop):
             values, held = self.split(arguments, stored)
             self.begin(before, slots, values)
             stored.enter(held)
-            self.body()
+            with trace.integers.given(known):
+                self.body()
             return [*self.carried_on(before, slots), *stored.values()]
 
         results = control.while_loop(b, starts, proceeds, again, (self.owner, self.owner))

@@ -170,14 +170,15 @@ def scalar_position(b: ElementBuilder, values: Value, size: int, axis: int) -> s
 
 def _direct_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
     """As in loops, where an index is checked only if that is asked for, and nothing is written that is not needed."""
-    least, greatest = b.known_ranges.get(values.name) or (0 if values.dtype.kind == "u" else -1, size)
-    if b.checked and not -size <= least <= greatest < size:
+    least, greatest = b.limits_of(values)
+    inside = least is not None and greatest is not None and -size <= least and greatest < size
+    if b.checked and not inside:
         check_values(b, values, size, axis)
     index = b.element_index(values)
-    if least >= 0:
+    if least is not None and least >= 0:
         return index
     from_end = b.named(f"arith.addi {index}, {b.index(size)} : index")
-    if greatest < 0:
+    if greatest is not None and greatest < 0:
         return from_end
     negative = b.named(f"arith.cmpi slt, {index}, {b.index(0)} : index")
     return b.named(f"arith.select {negative}, {from_end}, {index} : index")
