@@ -95,6 +95,8 @@ def _rebuild(name: str, message: str, state: dict[str, Any]) -> MlirmlError:
 class CaptureError(MlirmlError):
     """The Python function cannot be turned into MLIR."""
 
+    roots: frozenset[Any] = frozenset()  # the loops that need not stay loops: unrolled, they would not be in the way
+
 
 class ShapeError(CaptureError, ValueError):
     """Shapes, axes or sizes do not fit together."""

@@ -20,6 +20,7 @@ from mlirml.capture.indexing import Index, parse_index
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
+from mlirml.dialects.ops.moving import Moving, placed
 from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, check_order
 from mlirml.errors import (
     CaptureError,
@@ -247,7 +248,7 @@ class Traced:
     def _check_views(self) -> None:
         """Refuse a view at a position that was computed in a region that is closed."""
         for view in self._views:
-            if isinstance(view, Select) and not view.region.open:
+            if isinstance(view, (Select, Moving)) and not view.region.open:
                 raise LeakedTracerError(
                     f"a view ({self._describe()}) is used outside of {view.region.owner}, which computed its place",
                     help="return it from there; do not keep it in a list, a closure or an attribute",
@@ -348,6 +349,10 @@ class Traced:
         result = self
         for view in views:
             if view.shape == result._shape and isinstance(view, Reshape):
+                continue
+            if isinstance(view, Moving):
+                steps = placed(result._trace.builder, result._views, view)
+                result = Traced(result._trace, result._cell, steps, ambiguous=result._ambiguous)
                 continue
             ambiguous = result._ambiguous
             if isinstance(view, Reshape) and result.size > 1:
@@ -565,11 +570,14 @@ class Traced:
             what, location, help = found.subject, found.place, found.help
         if what in ("a branch", "a loop") and self._is_weak():
             help = f"{help}, or {advice.STATIC}"
-        raise TracedBoolError(
+        error = TracedBoolError(
             f"{what} needs the value of {self._describe()}, known only when the program runs",
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
+        if self._trace.builder.direct:
+            error.roots = self._trace.integers.roots(self)
+        raise error
 
     def __bool__(self) -> bool:
         return bool(self._convert("a truth test", advice.on_truth_test, "select with `np.where(condition, a, b)`"))

@@ -78,6 +78,12 @@ class _Item:
 
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
     """Read the index of an array of this shape. Checks of positions known only at run time go into the program."""
+    if trace.builder.direct:
+        from mlirml.capture.loops.slices import window_index
+
+        found = window_index(trace, shape, index)
+        if found is not None:
+            return found
     items = index if isinstance(index, tuple) else (index,)
     if _BASIC.issuperset(map(type, items)):
         return _basic_index(shape, items)
@@ -110,12 +116,12 @@ def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:
             for part in (sizes, kept, result):
                 part += rest
         elif type(item) is int:
-            starts.append(_position(item, shape[axis], axis))
+            starts.append(position(item, shape[axis], axis))
             sizes.append(1)
             steps.append(1)
             drop.append(axis)
         else:
-            start, stop, step = _slice_bounds(item, shape[axis])
+            start, stop, step = slice_bounds(item, shape[axis])
             count = len(range(start, stop, step))
             starts.append(start if count else 0)
             steps.append(step if count > 1 else 1)
@@ -197,14 +203,14 @@ class _Plan:
             self.groups, self.in_group = self.groups + 1, True
             self.place = len(self.result) if self.place is None else self.place
         if item.kind == "integer":
-            self.ranges.append((_position(item.value, self.shape[axis], axis), 1, 1))
+            self.ranges.append((position(item.value, self.shape[axis], axis), 1, 1))
             self.drop.append(axis)
             return
         self.ranges.append((0, self.shape[axis], 1))
         (self.arrays if item.kind == "array" else self.selected).append((axis, item.value))
 
     def _add_slice(self, item: slice, size: int) -> None:
-        start, stop, step = _slice_bounds(item, size)
+        start, stop, step = slice_bounds(item, size)
         count = len(range(start, stop, step))
         self.ranges.append((start if count else 0, count, step if count > 1 else 1))
         self.result.append(count)
@@ -352,7 +358,8 @@ def _check_unchanged(trace: Trace, mask: np.ndarray) -> None:
     b.check(same, Check("LaunchError", message, "pass the mask as an argument, and select with `np.where(mask, x, 0)`"))
 
 
-def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    """Start, stop and step of a slice of an axis."""
     for bound in (item.start, item.stop, item.step):
         if bound is None or type(bound) is int:
             continue
@@ -368,7 +375,8 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     return item.indices(size)
 
 
-def _position(number: int, size: int, axis: int) -> int:
+def position(number: int, size: int, axis: int) -> int:
+    """A Python integer as a position along an axis."""
     if not -size <= number < size:
         raise out_of_bounds(number, size, axis)
     return number % size

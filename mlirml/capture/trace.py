@@ -668,6 +668,9 @@ def trace(
             in_memory = [state.builder.at_boundary(v) for v in outputs]
             if loops:
                 state.builder.without_unused(in_memory)
+    except CaptureError as error:
+        error.roots = frozenset()
+        raise
     finally:
         _CURRENT.reset(token)
         state.done = True

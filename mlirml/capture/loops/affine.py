@@ -196,7 +196,7 @@ class Integers:
     def _divided(self, ufunc: np.ufunc, form: Linear, divisor: int, roots: frozenset[Any]) -> Linear:
         least, greatest = self.limits(form)
         if ufunc is np.remainder:
-            if least is not None and greatest is not None and 0 <= least and greatest < divisor:
+            if least is not None and greatest is not None and least >= 0 and greatest < divisor:
                 return form
             return self.symbol(Linear(0), Linear(divisor - 1), roots)
         ends = [None if n is None else Linear(n // divisor) for n in (least, greatest)]

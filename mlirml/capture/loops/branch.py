@@ -46,7 +46,13 @@ class Branch(Construct):
         after: Sequence[str],
     ) -> None:
         super().__init__(*arguments)
-        self.facts, self.condition, self.parts, self.assigned, self.after = facts, condition, parts, assigned, tuple(after)
+        self.facts, self.condition, self.parts, self.assigned, self.after = (
+            facts,
+            condition,
+            parts,
+            assigned,
+            tuple(after),
+        )
         self.merged: dict[str, Merged] | None = None
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:

@@ -26,7 +26,7 @@ from mlirml.capture.trace import Trace
 from mlirml.dialects import control
 from mlirml.dialects.build import Region, Value
 from mlirml.dialects.dtypes import mlir_name
-from mlirml.errors import UnsupportedSyntaxError
+from mlirml.errors import CaptureError, UnsupportedSyntaxError
 
 _BOOL = np.dtype(np.bool_)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -37,6 +37,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 _UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+UNROLLED = 64  # rounds of a loop that has to be unrolled, at most
 Part = types.FunctionType
 Words = Sequence[str]
 
@@ -69,22 +70,44 @@ class Hooks:
                     head=head,
                     after=after,
                 )
-                loop.run()
-                return
+                try:
+                    loop.run()
+                    return
+                except CaptureError as error:
+                    if loop not in error.roots:
+                        raise
+                    if loop.count is None or loop.count > UNROLLED:
+                        raise self._stays(error, loop.count) from None
+        self._python_rounds(rounds, body, own, head, after, changed, stop)
+
+    def _stays(self, error: CaptureError, count: int | None) -> CaptureError:
+        """The error for a loop that cannot be unrolled."""
+        error.roots = frozenset()
+        rounds = "an unknown number of rounds" if count is None else f"{count} rounds"
+        error.notes += (f"it differs from round to round of a loop with {rounds}; up to {UNROLLED} would be unrolled",)
+        return error
+
+    def _python_rounds(
+        self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, stop: str
+    ) -> None:
+        """The rounds of a loop one after the other, each with an item that is known."""
         variables = Variables(body)
         for item in rounds:
-            body(item)
-            if stop and self.truth(variables.get(stop)):
+            flag = self.truth(variables.get(stop)) if stop else False
+            if flag is True:
                 break
+            if isinstance(flag, Value):
+                going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
+                self.if_(going_on, _Round(body, item), _nothing, own, (), later, changed)
+            else:
+                body(item)
 
     def while_(self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words) -> None:
         """A `while` statement."""
         with at_user_line():
             WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, head=head, after=after).run()
 
-    def if_(
-        self, test: Any, then: Part, other: Part, first: Words, second: Words, after: Words, changed: Words
-    ) -> None:
+    def if_(self, test: Any, then: Any, other: Any, first: Words, second: Words, after: Words, changed: Words) -> None:
         """An `if` statement."""
         truth = self.truth(test)
         if not isinstance(truth, Value):
@@ -276,6 +299,21 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """What is called for a function: Python's own functions of numbers take those of the program too."""
         return replaced(self._trace, callee)
+
+
+class _Round:
+    """A round of a loop as a function without parameters, with the variables of the loop's body."""
+
+    def __init__(self, body: Part, item: Any) -> None:
+        self.__code__, self.__closure__ = body.__code__, body.__closure__
+        self._body, self._item = body, item
+
+    def __call__(self) -> None:
+        self._body(self._item)
+
+
+def _nothing() -> None:
+    return None
 
 
 def _same(x: Any) -> Any:
