@@ -101,7 +101,24 @@ class ElementBuilder(Builder):
             result = body(block, [self.element(v) for v in inputs], self.element(out))
             if not block.lines:  # lines of a complex body are written elsewhere
                 return self.from_element(result, out.dtype)
-        return super().generic(inputs, maps, out, out_map, iterators, body)
+        return super().generic(inputs, maps, self._written(out), out_map, iterators, body)
+
+    def generic2(
+        self,
+        inputs: Sequence[Value],
+        maps: Sequence[Sequence[int]],
+        outs: tuple[Value, Value],
+        out_map: Sequence[int],
+        iterators: Sequence[str],
+        body: Callable[[Body, list[str], list[str]], tuple[str, str]],
+    ) -> tuple[Value, Value]:
+        first, second = outs
+        both = self._written(first), self._written(second)
+        return super().generic2(inputs, maps, both, out_map, iterators, body)
+
+    def _written(self, out: Value) -> Value:
+        """An empty tensor that an operation names."""
+        return super().empty((), out.dtype) if out.name == _UNSET else out
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
         if self.direct and not shape:

@@ -125,7 +125,7 @@ def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
 
 def _check(trace: Trace, start: Traced, length: int, size: int) -> None:
     b = trace.builder
-    least, greatest = trace.integers.limits(trace.integers.of(start))
+    _, greatest = trace.integers.limits(trace.integers.of(start))
     if greatest is not None and greatest + length <= size:
         return
     limit = b.filled((), np.dtype(np.int64), size - length)
