@@ -30,6 +30,11 @@ class Ranges:
             inside._assume(value, found, self)
         return inside
 
+    @property
+    def assumed(self) -> dict[mlir.Value, Range]:
+        """What follows from the conditions that hold, by the values that they are about."""
+        return self._assumed
+
     def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
         """Take a range for known, of a value and of what it is a sum of."""
         low, high = _both(found, self._assumed.get(value, outside.of(value)))

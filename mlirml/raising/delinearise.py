@@ -1,0 +1,284 @@
+"""Delinearise: arrays of one dimension that loops use as rows of rows get the dimensions that the indices tell.
+
+Before, with %n constant, 0 <= %j < %n and 0 <= %k < %n:
+    %r = scf.for %i = ... iter_args(%y = %y0) -> (tensor<12xf32>) {
+      %p = arith.muli %i, %n
+      %q = arith.addi %p, %j
+      %a = tensor.extract %x[%q] : tensor<12xf32>
+      ...
+      %y1 = tensor.insert %s into %y[%t] : tensor<12xf32>
+After:
+    %x2 = tensor.expand_shape %x [[0, 1]] : tensor<12xf32> into tensor<3x4xf32>
+    %y2 = tensor.expand_shape %y0 [[0, 1]] : tensor<12xf32> into tensor<3x4xf32>
+    %r2 = scf.for %i = ... iter_args(%y = %y2) -> (tensor<3x4xf32>) {
+      %a = tensor.extract %x2[%i, %j] : tensor<3x4xf32>
+      ...
+      %y1 = tensor.insert %s into %y[%i, %k] : tensor<3x4xf32>
+    }
+    %r = tensor.collapse_shape %r2 [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+
+An array has one shape in a whole nest, so all indices into it there must fit; an array with one that does not, or that
+operations on arrays use, stays as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.dialects.scalars import behind
+from mlirml.ir import block_ops, defining_op, mlir, passmanager
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.raising.affine import Linear, Reader
+from mlirml.raising.digits import Flat, digits_of, strides_of
+from mlirml.raising.loops import loop_functions
+from mlirml.raising.ranges import Ranges
+
+_CLEAN = "builtin.module(canonicalize,cse)"
+
+
+@register
+@dataclass(frozen=True)
+class DelinearisePass(Pass):
+    """Give arrays of one dimension the dimensions that loops use them with."""
+
+    name = "mlirml-delinearise"
+
+    def run(self, module: mlir.Operation) -> None:
+        changed = False
+        for function in loop_functions(module):
+            for block in function.regions[0].blocks:
+                for op in block_ops(block):
+                    if op.name == "scf.for":
+                        changed |= delinearise_nest(op)
+        if changed:
+            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+
+
+def delinearise_nest(nest: mlir.Operation) -> bool:
+    """Give the arrays of a nest their dimensions; whether one has got some."""
+    uses = _Uses(nest)
+    seen: set[mlir.Value] = set()
+    for value in uses.arrays:
+        if value not in seen:
+            web = _Web(nest)
+            try:
+                web.grow(value)
+                strides = match_web(web, uses)
+            except NoMatch:
+                strides = None
+            seen |= web.values
+            if strides is not None:
+                reshape(web, strides, uses)
+    for old in uses.replaced:
+        old.owner.erase()
+    return bool(uses.replaced)
+
+
+class _Uses:
+    """The reads and stores of single elements in a nest, with what is known where they stand."""
+
+    def __init__(self, nest: mlir.Operation) -> None:
+        self.arrays: list[mlir.Value] = []
+        self.replaced: dict[mlir.Value, mlir.Value] = {}
+        """The results of accesses, which stay to the end, with those of the new ones: indices may be made of them."""
+        self._ranges: dict[mlir.Value, Ranges] = {}
+        self._reader = Reader(lambda _: True)
+        self._facts: dict[int, tuple[tuple[Linear, tuple[int, int]], ...]] = {}
+        self._walk(nest, Ranges())
+
+    def _walk(self, op: mlir.Operation, ranges: Ranges) -> None:
+        for number, region in enumerate(op.regions):
+            inside = ranges.given(op.operands[0], number == 0) if op.name == "scf.if" else ranges
+            for block in region.blocks:
+                for inner in block_ops(block):
+                    if inner.name in _ACCESSES:
+                        array = inner.operands[_ACCESSES[inner.name]]
+                        self._ranges[inner.results[0]] = inside
+                        if is_flat(array):
+                            self.arrays.append(array)
+                    else:
+                        self._walk(inner, inside)
+
+    def flat(self, access: mlir.Operation) -> Flat:
+        """The index of an access to an array of one dimension."""
+        ranges = self._ranges[access.results[0]]
+        index = self._reader.read(access.operands[_ACCESSES[access.name] + 1])
+        if index is None:
+            raise NoMatch("an index is not linear")
+        if id(ranges) not in self._facts:
+            read = [(self._reader.read(value), found) for value, found in ranges.assumed.items()]
+            self._facts[id(ranges)] = tuple((known, found) for known, found in read if known is not None)
+        return Flat(index, ranges, self._facts[id(ranges)])
+
+
+_ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
+"""Which operand is the array."""
+
+
+def is_flat(value: mlir.Value) -> bool:
+    """Whether a value is an array of one dimension and known size."""
+    return isinstance(value.type, mlir.RankedTensorType) and value.type.rank == 1 and value.type.has_static_shape
+
+
+class _Web:
+    """The values that an array is in a nest, from where it comes in to where it goes out, and the accesses to it."""
+
+    def __init__(self, nest: mlir.Operation) -> None:
+        self.nest = nest
+        self.values: set[mlir.Value] = set()
+        self.order: list[mlir.Value] = []
+        self.accesses: list[mlir.Operation] = []
+
+    def grow(self, start: mlir.Value) -> None:
+        """Find everything that must have the shape of `start`; raises `NoMatch` where something cannot have it."""
+        todo = [start]
+        while todo:
+            value = todo.pop()
+            if value in self.values:
+                continue
+            self.values.add(value)
+            self.order.append(value)
+            todo += self._source(value)
+            for use in list(value.uses):
+                op = use.owner.operation
+                if op == self.nest or self._holds(op):
+                    todo += self._through(op, use.operand_number)
+
+    def comes_from_outside(self, value: mlir.Value) -> bool:
+        """Whether a value of the web is made by what is not of the web."""
+        return not self._source(value)
+
+    def _holds(self, op: mlir.Operation) -> bool:
+        around = op.parent
+        while around is not None and around.operation != self.nest:
+            around = around.operation.parent
+        return around is not None
+
+    def _source(self, value: mlir.Value) -> list[mlir.Value]:
+        """The values that one of the web is made of."""
+        op = defining_op(value)
+        if op is None:
+            loop = value.owner.owner.operation
+            if loop.name != "scf.for" or not (loop == self.nest or self._holds(loop)):
+                if loop.name == "func.func" or not self._holds(loop):
+                    return []
+                raise NoMatch("a loop carries it that is no `scf.for`")
+            number = value.arg_number - 1
+            return [loop.operands[3 + number]]
+        if not (op == self.nest or self._holds(op)):
+            return []
+        number = list(op.results).index(value)
+        if op.name == "tensor.insert":
+            return [op.operands[1]]
+        if op.name == "scf.for":
+            return [op.operands[3 + number]]
+        if op.name == "scf.if":
+            return [block_ops(region.blocks[0])[-1].operands[number] for region in op.regions]
+        return []
+
+    def _through(self, op: mlir.Operation, number: int) -> list[mlir.Value]:
+        """The values that an operation in the nest makes of one of the web."""
+        if op.name in _ACCESSES and number == _ACCESSES[op.name]:
+            self.accesses.append(op)
+            return [op.results[0]] if op.name == "tensor.insert" else []
+        if op.name == "scf.for" and number >= 3:
+            carried = number - 3
+            final = block_ops(op.regions[0].blocks[0])[-1]
+            return [op.regions[0].blocks[0].arguments[1 + carried], op.results[carried], final.operands[carried]]
+        if op.name == "scf.yield" and op.parent.name in ("scf.for", "scf.if"):
+            around = op.parent.operation
+            if around.name == "scf.if":
+                return [around.results[number]]
+            return [around.results[number], around.regions[0].blocks[0].arguments[1 + number]]
+        raise NoMatch(f"`{op.name}` uses it as a whole")
+
+
+def match_web(web: _Web, uses: _Uses) -> tuple[int, ...] | None:
+    """The strides of the dimensions of an array by the accesses to it; None for one dimension."""
+    kinds = {str(value.type) for value in web.values}
+    if len(kinds) != 1 or not web.accesses:
+        return None
+    return strides_of([uses.flat(access) for access in web.accesses], web.order[0].type.shape[0])
+
+
+def reshape(web: _Web, strides: Sequence[int], uses: _Uses) -> None:
+    """Give the values of a web their dimensions, and the accesses their indices."""
+    flat = web.order[0].type
+    sizes = (flat.shape[0], *strides, 1)
+    kind = mlir.RankedTensorType.get([a // b for a, b in itertools.pairwise(sizes)], flat.element_type, flat.encoding)
+    indices = [digits_of(uses.flat(access), strides) for access in web.accesses]
+    for value in web.order:
+        if web.comes_from_outside(value):
+            _enter(web, value, kind)
+    for value in web.order:
+        if not web.comes_from_outside(value):
+            value.set_type(kind)
+    for result in web.nest.results:
+        if result in web.values:
+            _leave(result, flat)
+    for access, places in zip(web.accesses, indices, strict=True):
+        assert places is not None
+        _access(access, places, uses.replaced)
+
+
+def _reassociation(kind: mlir.Type) -> mlir.Attribute:
+    i64 = mlir.IntegerType.get_signless(64)
+    dims = mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, n) for n in range(kind.rank)])
+    return mlir.ArrayAttr.get([dims])
+
+
+def _enter(web: _Web, value: mlir.Value, kind: mlir.Type) -> None:
+    """Let the nest see an array from outside of the web in its new shape."""
+    uses = [(use.owner.operation, use.operand_number) for use in value.uses]
+    uses = [(op, number) for op, number in uses if op == web.nest or web._holds(op)]
+    owner = defining_op(value)
+    inside = owner is not None and web._holds(owner)
+    with web.nest.location, behind(value) if inside else mlir.InsertionPoint(web.nest):
+        attributes = {
+            "reassociation": _reassociation(kind),
+            "static_output_shape": mlir.DenseI64ArrayAttr.get(kind.shape),
+        }
+        new = emit.create("tensor.expand_shape", [value], [kind], attributes).results[0]
+    for op, number in uses:
+        op.operands[number] = new
+
+
+def _leave(result: mlir.Value, flat: mlir.Type) -> None:
+    """Let the program behind the nest see a result as it was."""
+    uses = [(use.owner, use.operand_number) for use in result.uses]
+    kind = result.type
+    with behind(result), result.owner.location:
+        old = emit.value("tensor.collapse_shape", [result], flat, reassociation=_reassociation(kind))
+    for op, number in uses:
+        op.operands[number] = old
+
+
+def _access(access: mlir.Operation, places: Sequence[Linear], replaced: dict[mlir.Value, mlir.Value]) -> None:
+    """Read or store the element at these places."""
+    before = list(access.operands)[: _ACCESSES[access.name] + 1]
+    with access.location, mlir.InsertionPoint(access):
+        operands = [*before, *(build_linear(place, replaced) for place in places)]
+        new = emit.create(access.name, operands, [r.type for r in access.results]).results[0]
+    access.results[0].replace_all_uses_with(new)
+    replaced[access.results[0]] = new
+
+
+def build_linear(expression: Linear, replaced: Mapping[mlir.Value, mlir.Value]) -> mlir.Value:
+    """A linear expression of indices, built here."""
+    total: mlir.Value | None = None
+    for variable, factor in expression.factors.items():
+        assert isinstance(variable, mlir.Value)
+        value = replaced.get(variable, variable)
+        if not isinstance(value.type, mlir.IndexType):
+            value = emit.value("arith.index_cast", [value], mlir.IndexType.get())
+        term = value if factor == 1 else emit.same_type("arith.muli", value, emit.index(factor))
+        total = term if total is None else emit.same_type("arith.addi", total, term)
+    if total is None:
+        return emit.index(expression.constant)
+    if expression.constant:
+        name = "arith.addi" if expression.constant > 0 else "arith.subi"
+        total = emit.same_type(name, total, emit.index(abs(expression.constant)))
+    return total
