@@ -47,6 +47,9 @@ class Linear:
     constant: int = 0
     factors: Mapping[Variable, int] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.constant, frozenset(self.factors.items())))
+
     @staticmethod
     def of(variable: Variable) -> Linear:
         return Linear(0, {variable: 1})

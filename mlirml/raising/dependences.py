@@ -36,15 +36,19 @@ class Dependence:
     read: mlir.Value | None = None
 
 
-def dependences(nest: Nest) -> list[Dependence]:
-    """All dependences of a nest."""
-    isl = Isl()
+def dependences(nest: Nest, isl: Isl) -> list[Dependence]:
+    """The dependences of a nest: all flows of a statement to itself, of all others one for each level."""
     found: list[Dependence] = []
+    known: set[tuple[Statement, Statement, int]] = set()
     for a, b, kind, first, second, read in pairs(nest.statements):
         loops = common_loops(a, b)
-        for level in levels(a, b, first, second, isl):
+        levels = [
+            level for level in levels_of(a, b, first) if (kind == "flow" and a is b) or (a, b, level) not in known
+        ]
+        for level in met(a, b, first, second, levels, isl):
             if level < len(loops) and loops[level].independent:
                 continue
+            known.add((a, b, level))
             found.append(Dependence(a, b, level, kind, read))
     return found
 
@@ -66,13 +70,20 @@ def pairs(statements: Sequence[Statement]) -> Iterator[Pair]:
                     yield a, b, "anti", access, b.write, value
 
 
-def levels(a: Statement, b: Statement, first: Access, second: Access, isl: Isl) -> list[int]:
-    """The levels at which an instance of `b` can meet an earlier instance of `a` at the same place."""
-    loops = common_loops(a, b)
-    own = first.array.depth
-    depth = len(loops)
+def levels_of(a: Statement, b: Statement, access: Access) -> list[int]:
+    """The levels at which `b` may come after `a` at all, for accesses to the array of `access`."""
+    depth = len(common_loops(a, b))
     later = a is not b and a.position < b.position
-    candidates = [*range(own, depth), *([depth] if later else [])]
+    return [*range(access.array.depth, depth), *([depth] if later else [])]
+
+
+def met(
+    a: Statement, b: Statement, first: Access, second: Access, candidates: Sequence[int], isl: Isl
+) -> Sequence[int]:
+    """Those of some levels at which an instance of `b` can meet an earlier instance of `a` at the same place."""
+    if not candidates:
+        return []
+    loops = common_loops(a, b)
     at, to = a.places(first), b.places(second)
     if at is None or to is None:
         return candidates
@@ -81,7 +92,10 @@ def levels(a: Statement, b: Statement, first: Access, second: Access, isl: Isl) 
     simple = uniform(a, b, at, to, loops)
     if simple is not None:
         return [level for level in simple if level in candidates]
-    return [level for level in candidates if isl.meet(a, b, at, to, level)]
+    meetings = isl.meetings(a, b, first, second)
+    if meetings.is_empty():
+        return []
+    return [level for level in candidates if isl.are_ordered(meetings, a, b, level)]
 
 
 def uniform(a: Statement, b: Statement, at: Places, to: Places, loops: Sequence[Loop]) -> list[int] | None:
@@ -116,47 +130,73 @@ def uniform(a: Statement, b: Statement, at: Places, to: Places, loops: Sequence[
 
 
 class Isl:
-    """Asks isl; `islpy` is imported with the first question."""
+    """Asks isl; `islpy` is imported with the first question. Text is read once an access, as that takes longest."""
 
     def __init__(self) -> None:
         self._isl: Any = None
         self._context: Any = None
+        self._parameters: dict[Variable, str] = {}
+        self._accesses: dict[tuple[Statement, Access], Any] = {}
+        self._orders: dict[tuple[int, int, int, int], Any] = {}
 
-    def meet(self, a: Statement, b: Statement, at: Places, to: Places, level: int) -> bool:
-        """Whether instances of `a` and `b` exist that meet, those of `b` in later rounds of the loop at `level`."""
-        names: dict[tuple[int, Variable], str] = {}
-        parameters: dict[Variable, str] = {}
+    def meetings(self, a: Statement, b: Statement, first: Access, second: Access) -> Any:
+        """The pairs of instances of `a` and `b` that are at one place."""
+        return self._access(a, first).apply_range(self._access(b, second).reverse())
 
-        def text(expression: Linear, side: int) -> str:
-            parts = [str(expression.constant)]
-            for variable, factor in expression.factors.items():
-                if isinstance(variable, Loop):
-                    name = names[side, variable]
-                else:
-                    name = parameters.setdefault(variable, f"p{len(parameters)}")
-                parts.append(f"{factor}*{name}")
-            return " + ".join(parts)
+    def are_ordered(self, meetings: Any, a: Statement, b: Statement, level: int) -> bool:
+        """Whether in some of the pairs, `b` is in a later round of the loop at `level` and of none around it."""
+        return not meetings.is_disjoint(self._order(a, b, level))
 
-        conditions: list[str] = []
-        for side, statement in enumerate((a, b)):
-            for number, loop in enumerate(statement.loops):
-                names[side, loop] = f"{'ab'[side]}{number}"
-        for side, statement in enumerate((a, b)):
-            for loop in statement.loops:
-                name = names[side, loop]
-                conditions += [f"{name} >= {text(bound, side)}" for bound in loop.lowers]
-                conditions += [f"{name} < {text(bound, side)}" for bound in loop.uppers]
-        conditions += [f"{text(one, 0)} = {text(other, 1)}" for one, other in zip(at, to, strict=True)]
-        for number, loop in enumerate(common_loops(a, b)[: level + 1]):
-            relation = "<" if number == level else "="
-            conditions.append(f"{names[0, loop]} {relation} {names[1, loop]}")
-        head = f"[{', '.join(parameters.values())}] -> " if parameters else ""
-        return not self._is_empty(f"{head}{{ [{', '.join(names.values())}] : {' and '.join(conditions)} }}")
+    def is_covered(self, reader: Statement, access: Access, writers: Sequence[tuple[Statement, int]]) -> bool:
+        """Whether every instance of a reader meets an earlier one of a writer, later in the loop at its level."""
+        rest = self._access(reader, access).domain()
+        for writer, level in writers:
+            if writer.write.indices is not None:
+                meetings = self.meetings(writer, reader, writer.write, access)
+                rest = rest.subtract(meetings.intersect(self._order(writer, reader, level)).range())
+        return bool(rest.is_empty())
 
-    def _is_empty(self, text: str) -> bool:
+    def _access(self, statement: Statement, access: Access) -> Any:
+        """The map from the instances of a statement to the places that it accesses."""
+        key = (statement, access)
+        if key not in self._accesses:
+            names = [f"i{number}" for number in range(len(statement.loops))]
+            conditions = []
+            for name, loop in zip(names, statement.loops):
+                conditions += [f"{name} >= {self._linear(bound, statement)}" for bound in loop.lowers]
+                conditions += [f"{name} < {self._linear(bound, statement)}" for bound in loop.uppers]
+            places = [self._linear(place, statement) for place in statement.places(access) or ()]
+            head = f"[{', '.join(self._parameters.values())}] -> " if self._parameters else ""
+            tail = f" : {' and '.join(conditions)}" if conditions else ""
+            self._accesses[key] = self._map(f"{head}{{ [{', '.join(names)}] -> [{', '.join(places)}]{tail} }}")
+        return self._accesses[key]
+
+    def _linear(self, expression: Linear, statement: Statement) -> str:
+        parts = [str(expression.constant)] if expression.constant or not expression.factors else []
+        for variable, factor in expression.factors.items():
+            if isinstance(variable, Loop):
+                name = f"i{statement.loops.index(variable)}"
+            else:
+                name = self._parameters.setdefault(variable, f"p{len(self._parameters)}")
+            parts.append(f"{factor}*{name}")
+        return " + ".join(parts)
+
+    def _order(self, a: Statement, b: Statement, level: int) -> Any:
+        """The pairs of instances of which the second is later in the common loop at `level`."""
+        key = (len(a.loops), len(b.loops), len(common_loops(a, b)), level)
+        if key not in self._orders:
+            first, second, common, _ = key
+            conditions = [
+                f"a{number} {'<' if number == level else '='} b{number}" for number in range(min(level + 1, common))
+            ]
+            tail = f" : {' and '.join(conditions)}" if conditions else ""
+            places = [", ".join(f"{side}{n}" for n in range(count)) for side, count in (("a", first), ("b", second))]
+            self._orders[key] = self._map(f"{{ [{places[0]}] -> [{places[1]}]{tail} }}")
+        return self._orders[key]
+
+    def _map(self, text: str) -> Any:
         if self._isl is None:
             import islpy
 
             self._isl, self._context = islpy, islpy.Context()
-        empty: bool = self._isl.Set.read_from_str(self._context, text).is_empty()
-        return empty
+        return self._isl.Map.read_from_str(self._context, text)

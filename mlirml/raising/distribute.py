@@ -17,9 +17,10 @@ from mlirml.dataclass import dataclass
 from mlirml.passes import NoMatch
 from mlirml.raising.affine import Loop, Span, Variable
 from mlirml.raising.combine import match_combination
-from mlirml.raising.dependences import Dependence, dependences
+from mlirml.raising.dependences import Dependence, Isl, dependences
 from mlirml.raising.generic import Layout, Raised, Spans, layout_of, match_raised, spans_of
 from mlirml.raising.model import Array, Nest, Statement
+from mlirml.raising.privatise import privatised
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ Component = tuple[Statement, ...]
 
 
 class _Planner:
-    def __init__(self, nest: Nest, spans: Spans, dynamic: bool) -> None:
-        self.all = dependences(nest)
+    def __init__(self, nest: Nest, spans: Spans, dynamic: bool, isl: Isl) -> None:
+        self.nest, self.all = nest, dependences(nest, isl)
         self.dynamic = dynamic
         self.spans: dict[Variable, Span] = dict(spans)
         for statement in nest.statements:
@@ -156,7 +157,16 @@ class _Planner:
 
 def plan(nest: Nest, spans: Spans, dynamic: bool) -> Scope:
     """What becomes of a nest; slices of lengths that depend on loops around are made only if `dynamic`."""
-    return _Planner(nest, spans, dynamic).scope(nest.statements, 0)
+    isl = Isl()
+    found = _Planner(nest, spans, dynamic, isl).scope(nest.statements, 0)
+    if not loops_in(found):
+        return found
+    try:
+        other = _Planner(privatised(nest, spans, isl), spans, dynamic, isl)
+        separate = other.scope(other.nest.statements, 0)
+    except NoMatch:
+        return found
+    return separate if loops_in(separate) < loops_in(found) else found
 
 
 def arrays_of(statement: Statement) -> list[Array]:
@@ -175,6 +185,11 @@ def is_shared(groups: Sequence[Component], array: Array, raised: dict[Component,
     """Whether an array outlives a round of a loop that stays."""
     users = [group for group in groups if uses_array(group, array)]
     return len(users) > 1 or any(group in raised for group in users)
+
+
+def loops_in(scope: Scope) -> int:
+    """How many loops stay."""
+    return sum(1 + loops_in(node.scope) for node in scope.nodes if isinstance(node, Sequence_))
 
 
 def raised_in(scope: Scope) -> list[Raised]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Span, Variable, extreme, range_of
+from mlirml.raising.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
 from mlirml.raising.combine import Combination, match_combination
 from mlirml.raising.model import Access, Array, Statement, is_pure
 
@@ -52,11 +52,12 @@ class Index:
 
 @dataclass(frozen=True)
 class Operand:
-    """A slice of an array; `values` are what a statement reads through it."""
+    """A slice of an array, seen as one row if `flat`; `values` are what a statement reads through it."""
 
     array: Array
     indices: tuple[Index, ...]
     values: tuple[mlir.Value, ...] = ()
+    flat: bool = False
 
     def covers(self, other: tuple[Array, tuple[Index, ...]]) -> bool:
         return self.array is other[0] and self.indices == other[1]
@@ -144,17 +145,20 @@ def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layou
     write = places_in(layouts.get(statement.write.array), statement.write, statement.loops)
     if write is None:
         raise NoMatch("it stores to places that are not linear in the loops")
+    box = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
+    part = bool(mask) or not has_rounds(box, spans)
+    check_bounds(write, shape_in(statement.write.array, layouts), box, spans, part)
+    flat = not is_separate(write, loops)
+    if flat:
+        write = flattened(write, statement.write.array, loops)
     dims = tuple(Dim(loop, *ends[loop], backward=any(e.factor(loop) < 0 for e in write)) for loop in loops)
     combination = None
     written = [loop for index in write for loop in index.loops if loop in loops]
-    if len(written) != len(set(written)) or any(len([v for v in e.loops if v in loops]) > 1 for e in write):
-        raise NoMatch("several rounds store to one place")
     iterators = tuple("parallel" if loop in written else "reduction" for loop in loops)
     if "reduction" in iterators:
         combination = match_combination(statement)
     if not is_scalar_type(statement.write.array.kind):
         raise NoMatch("it keeps indices")
-    part = bool(mask) or not has_rounds(dims, spans)
     if part and has_division(statement.value, statement):
         raise NoMatch("it divides integers in a part of a box only")
     inputs: list[Operand] = []
@@ -173,8 +177,7 @@ def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layou
             inputs.append(Operand(*operand, (value,)))
         else:
             inputs[same] = Operand(*operand, (*inputs[same].values, value))
-    check_bounds(write, shape_in(statement.write.array, layouts), dims, spans, part)
-    out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write))
+    out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write), flat=flat)
     told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
     windows = tuple(number for number in range(len(dims)) if number not in told)
     if windows and not (inputs or gathers):
@@ -184,6 +187,23 @@ def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layou
     return Raised(
         statement, level, dims, tuple(inputs), tuple(gathers), windows, out, iterators, combination, tuple(mask)
     )
+
+
+def is_separate(places: Sequence[Linear], loops: Sequence[Loop]) -> bool:
+    """Whether each dimension of an array is walked by a loop of its own, or by none."""
+    walked = [[loop for loop in place.loops if loop in loops] for place in places]
+    flat = [loop for found in walked for loop in found]
+    return len(flat) == len(set(flat)) and all(len(found) <= 1 for found in walked)
+
+
+def flattened(places: Sequence[Linear], array: Array, loops: Sequence[Loop]) -> tuple[Linear]:
+    """The place in an array seen as one row, for a diagonal; raises `NoMatch` if more than one loop walks along it."""
+    total, stride = constant(0), 1
+    for place, size in zip(places[::-1], array.shape[::-1], strict=True):
+        total, stride = total + place * stride, stride * size
+    if array.local or len([loop for loop in total.loops if loop in loops]) != 1:
+        raise NoMatch("several rounds store to one place")
+    return (total,)
 
 
 def walking(index: Index) -> list[int]:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,11 @@ class _Builder:
         if scalar:
             state.arrays[array] = emit.value("tensor.extract", [result], array.kind)
         else:
-            state.arrays[array] = result if result.type == shape_type(state, raised) else self.put(result, target)
+            state.arrays[array] = result if self.is_all(result) else self.put(result, target)
+
+    def is_all(self, result: mlir.Value) -> bool:
+        """Whether a result is the whole array."""
+        return bool(result.type == shape_type(self.state, self.raised)) and not self.raised.out.flat
 
     def is_static(self, operand: Operand) -> bool:
         return all(index.size.is_constant for index in operand.indices)
@@ -73,6 +78,7 @@ class _Builder:
 
     def cut(self, value: mlir.Value, operand: Operand) -> mlir.Value:
         """The slice of a tensor that an operand is; the tensor itself where that is all of it."""
+        value = as_row(value) if operand.flat else value
         kind = mlir.RankedTensorType(value.type)
         if is_whole(operand.indices, kind.shape):
             return value
@@ -94,12 +100,16 @@ class _Builder:
         """The array with the result in its place."""
         if target is None:
             target = emit.empty(shape_type(self.state, self.raised))
+        whole = target
+        if self.raised.out.flat:
+            target = as_row(target)
         operands, attributes = self.place(self.raised.out.indices)
         segments = emit.segments(1, 1, *map(len, operands))
         flat = [value, target, *operands[0], *operands[1]]
-        return emit.create(
+        result = emit.create(
             "tensor.insert_slice", flat, [target.type], attributes | {"operandSegmentSizes": segments}
         ).results[0]
+        return from_row(result, whole.type) if self.raised.out.flat else result
 
     def place(
         self, indices: Sequence[Index]
@@ -297,6 +307,29 @@ def is_whole(indices: Sequence[Index], shape: Sequence[int]) -> bool:
         index.offset == Linear(0) and index.size == Linear(size) and index.stride == 1 and index.factors is not None
         for index, size in zip(indices, shape)
     )
+
+
+def as_row(value: mlir.Value) -> mlir.Value:
+    """All elements of a tensor in one dimension."""
+    kind = mlir.RankedTensorType(value.type)
+    row = mlir.RankedTensorType.get([math.prod(kind.shape)], kind.element_type)
+    return emit.value("tensor.collapse_shape", [value], row, reassociation=all_together(kind.rank))
+
+
+def from_row(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """The opposite of `as_row`."""
+    shape = mlir.RankedTensorType(kind).shape
+    return emit.value(
+        "tensor.expand_shape",
+        [value],
+        kind,
+        reassociation=all_together(len(shape)),
+        static_output_shape=mlir.DenseI64ArrayAttr.get(list(shape)),
+    )
+
+
+def all_together(rank: int) -> mlir.Attribute:
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(n) for n in range(rank)])])
 
 
 def from_elements(value: mlir.Value) -> mlir.Value:

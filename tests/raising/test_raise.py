@@ -184,3 +184,41 @@ def test_modules_without_loops_need_no_isl(monkeypatch: pytest.MonkeyPatch) -> N
     module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}")
     parse_pipeline(PIPELINE).run(module)
     assert isinstance(module, mlir.Module)
+
+
+def doitgen(A, B, t):
+    for r in range(N):
+        for q in range(N):
+            for p in range(M):
+                t[p] = 0.0
+                for s in range(M):
+                    t[p] += A[r, q, s] * B[s, p]
+            for p in range(M):
+                A[r, q, p] = t[p]
+
+
+def test_an_array_that_each_round_fills_anew_keeps_no_loop() -> None:
+    ops = raised(doitgen, random(A=(N, N, M), B=(M, M), t=(M,)))
+    assert ops["scf.for"] == 0
+
+
+def carried(A, t):
+    for i in range(1, N):
+        for p in range(M):
+            t[p] = t[p] + A[i, p]
+        for p in range(1, M):
+            A[i, p] = t[p - 1] * t[p]
+
+
+def test_an_array_that_rounds_hand_on_keeps_its_loop() -> None:
+    assert raised(carried, random(A=(N, M), t=(M,)))["linalg.generic"] == 2
+
+
+def diagonal(A, x):
+    for i in range(N - 1):
+        A[i + 1, i] = x[i] * 2.0
+
+
+def test_a_diagonal_is_a_slice_of_the_array_as_one_row() -> None:
+    ops = raised(diagonal, random(A=(N, N), x=(N,)))
+    assert ops["scf.for"] == 0 and ops["tensor.collapse_shape"] == 1
