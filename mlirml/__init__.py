@@ -19,6 +19,8 @@ from mlirml.errors import (
     LeakedTracerError,
     LoweringError,
     MlirmlError,
+    NoBatchingError,
+    NoDerivativeError,
     ParseError,
     PipelineError,
     ShapeError,
@@ -27,12 +29,26 @@ from mlirml.errors import (
     TransformError,
     UnsupportedSyntaxError,
 )
+from mlirml.transforms import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
-    "InvalidIndexError",
-    "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "ParseError", "PipelineError", "ShapeError",
-    "TargetError", "TensorSpec", "TracedBoolError", "TransformError", "UnsupportedSyntaxError", "compile", "cond",
-    "config", "errors", "fori_loop", "lower", "scan", "switch", "trace", "while_loop",
+    "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
+    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
+    "TransformError", "UnsupportedSyntaxError", "compile", "cond", "config", "errors", "fori_loop", "grad", "hessian",
+    "hvp", "jacfwd", "jacrev", "jvp", "linearize", "lower", "scan", "stop_gradient", "switch", "trace",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -138,6 +138,14 @@ class TransformError(MlirmlError):
     """Differentiation or batching failed."""
 
 
+class NoDerivativeError(TransformError):
+    """An operation that a derivative goes through has no rule for it."""
+
+
+class NoBatchingError(TransformError):
+    """An operation on a batch has no rule for it."""
+
+
 class LoweringError(MlirmlError):
     """A pass failed. `reproducer` is the path of a file that shows it with `mlirml-opt --run-reproducer`."""
 

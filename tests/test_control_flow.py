@@ -14,6 +14,7 @@ import pytest
 import mlirml as ml
 from mlirml.capture import control
 from mlirml.tree import flatten
+from tests import oracle
 
 TARGETS = ("cpu", "reference")
 
@@ -301,3 +302,27 @@ def test_a_loop_that_never_runs_does_not_trace_its_body() -> None:
 
     check(empty, np.zeros(0), np.float32(2))
     check(empty, np.zeros(0), 3)
+
+
+def test_branches_give_views_of_different_strides() -> None:
+    def pick(x: Any, y: Any) -> Any:
+        return ml.cond(np.any(x), lambda a, b: a, lambda a, b: b, y, -y), ml.cond(
+            np.any(x), lambda a, b: a, lambda a, b: b, y[:, ::2], y[:, 2:]
+        )
+
+    y = np.arange(12.0).reshape(3, 4)
+    for x in (1.0, 0.0):
+        check(pick, np.array(x), y)
+        check(pick, np.array(x), y + 1j)
+
+
+def test_a_branch_that_is_known_gives_an_array_of_its_own() -> None:
+    def pick(x: Any) -> Any:
+        known = np.arange(4)
+        first = ml.switch(np.argmin(known), [lambda a: a, lambda a: a + a], known)
+        second = ml.cond(True, lambda a: a, lambda a: a + a, x)
+        known[1:] = 7
+        x[:] = 3
+        return first, second
+
+    oracle.check(pick, np.arange(3.0))

@@ -111,6 +111,8 @@ REFUSED = (
     "not compiled for complex numbers",
     "the branches differ in type",
     "read-only",
+    "a NumPy function made a view",
+    "a NumPy scalar cannot be stored into",  # of branches of which one gives an array and the other a number
     "with size 0",  # the body of a loop of no rounds is traced too
 )
 TEMPLATES = [*VALUES, *STATEMENTS * 2]

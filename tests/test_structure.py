@@ -27,7 +27,7 @@ TIERS = [
     {"pipelines.stages"},
     {"cache", "capture", "importers", "numpy"},
     {"nn", "optim", "random"},
-    {"api"},
+    {"api", "transforms"},
     {"opt", "opt_flags", "verify_diagnostics", "cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list."""

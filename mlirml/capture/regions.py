@@ -230,7 +230,7 @@ def trace_cond(
     with at_user_line():
         known = _known_number(pred)
         if known is not None:
-            return retarget(true_fn if known else false_fn, trace)(*operands)
+            return _fresh(retarget(true_fn if known else false_fn, trace)(*operands))
         condition = control.to_scalar(trace.builder, _truth(trace, "cond", "`pred`", pred))
         return _branches(
             trace,
@@ -242,6 +242,12 @@ def trace_cond(
         )
 
 
+def _fresh(tree: Any) -> Any:
+    """The result of a branch as arrays of its own, which share nothing with what the branch read."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten([x._copy() if isinstance(x, Traced) and not x._scalar else x for x in leaves])
+
+
 def trace_switch(trace: Trace, number: Any, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """`ml.switch` in a trace."""
     with at_user_line():
@@ -249,7 +255,7 @@ def trace_switch(trace: Trace, number: Any, branches: Sequence[Callable[..., Any
             raise CaptureError("switch: there are no branches")
         known = _known_number(number)
         if isinstance(known, (bool, int, np.bool_, np.integer)):
-            return retarget(branches[min(max(int(known), 0), len(branches) - 1)], trace)(*operands)
+            return _fresh(retarget(branches[min(max(int(known), 0), len(branches) - 1)], trace)(*operands))
         kind = kind_of(number, "switch: `index`")
         if kind.shape or kind.dtype.kind not in "iub":
             raise DTypeError(f"switch: `index` must be an integer, got {kind}", help="convert it with `.astype(int)`")

@@ -77,6 +77,7 @@ class Trace:
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
+        self._requests = 0
 
     @cached_property
     def integers(self) -> Any:
@@ -97,6 +98,11 @@ class Trace:
         from mlirml.capture.loops.construct import note_store
 
         note_store(self, cell)
+
+    def new_request(self) -> int:
+        """The number of a new request for derivatives or a batch."""
+        self._requests += 1
+        return self._requests - 1
 
     def wrap(self, value: Any, *, scalar: bool = True, c_order: bool = True) -> Any:
         """Results of an op record as traced arrays; 0-d results are NumPy scalars."""

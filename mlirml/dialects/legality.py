@@ -40,10 +40,16 @@ _CONTRACTIONS = (
     "linalg.matmul", "linalg.matvec", "linalg.vecmat",
 )  # fmt: skip
 
+_REQUESTS = frozenset(
+    f"mlirml.{name}" for name in ("independent", "cotangent", "vjp", "dual", "jvp", "unbatch", "vmap", "stop_gradient")
+)
+
 STAGES: Mapping[str, Contract] = {
     "capture": Contract(_TENSOR_LEVEL, _CHECKS),
     "raise": Contract(_TENSOR_LEVEL, _CHECKS),
-    "transform": Contract(_TENSOR_LEVEL, _CHECKS),
+    "transform": Contract(
+        _TENSOR_LEVEL, _CHECKS, illegal=_REQUESTS, removed_by=dict.fromkeys(_REQUESTS, "mlirml-expand")
+    ),
     "optimize": Contract(_TENSOR_LEVEL, _CHECKS),
     "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(

@@ -25,9 +25,51 @@ irdl.dialect @mlirml {
     irdl.operands(input: %rows, out: %positions)
     irdl.results(positions: optional %positions)
   }
+  irdl.operation @independent {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @cotangent {
+    %kind = irdl.any
+    irdl.operands(value: %kind, cotangent: %kind)
+  }
+  irdl.operation @vjp {
+    %kind = irdl.any
+    irdl.operands(independent: %kind)
+    irdl.results(gradient: %kind)
+  }
+  irdl.operation @dual {
+    %kind = irdl.any
+    irdl.operands(value: %kind, tangent: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @jvp {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(tangent: %kind)
+  }
+  irdl.operation @unbatch {
+    %many = irdl.any
+    %one = irdl.any
+    irdl.operands(examples: %many)
+    irdl.results(example: %one)
+  }
+  irdl.operation @vmap {
+    %one = irdl.any
+    %many = irdl.any
+    irdl.operands(example: %one)
+    irdl.results(examples: %many)
+  }
+  irdl.operation @stop_gradient {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
 }
 """
-"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), on tensors and on memrefs.
+"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), on tensors and on memrefs; requests for derivatives
+and batches (`autodiff/requests.py`).
 
 It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
 """

@@ -76,6 +76,7 @@ class BufferizePass(Pass):
         insert_in_place(main, stores)
         private_inits(main, stores)
         reuse_dying_inputs(main, written)
+        copy_views_out_of_branches(main)
         for block in tensor_blocks(main):
             place_results(block, copied)
         add_out_parameters(main, written)
@@ -322,6 +323,50 @@ def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Val
     """A `linalg.fill` that makes the same tensor as a splat constant."""
     scalar = emit.constant(attribute.get_splat_value())
     return emit.fill(scalar, emit.empty(value.type)).results[0]
+
+
+def copy_views_out_of_branches(main: mlir.Operation) -> None:
+    """Let every branch give whole tensors: views of different strides would meet in a memref of unknown ones.
+
+    Branches that compute nothing have become `arith.select`, which becomes one of elements.
+    """
+    for block in tensor_blocks(main):
+        for op in block_ops(block):
+            ends = []
+            if op.name == "arith.select" and isinstance(op.results[0].type, mlir.RankedTensorType):
+                choose_by_elements(op)
+            elif op.name in ("scf.if", "scf.index_switch"):
+                ends = [block_ops(inner)[-1] for region in op.regions for inner in region.blocks]
+            for end in ends:
+                for number, value in enumerate(end.operands):
+                    if is_slice(value):
+                        with end.location, mlir.InsertionPoint(end):
+                            end.operands[number] = copied(value)
+
+
+def choose_by_elements(op: mlir.Operation) -> None:
+    """Replace an `arith.select` of tensors by that of their elements."""
+    condition, *sides = op.operands
+    kind = op.results[0].type
+    identity = mlir.AffineMap.get_identity(len(kind.shape))
+    with op.location, mlir.InsertionPoint(op):
+        new = emit.generic(
+            sides,
+            [emit.empty(kind)],
+            [identity] * 3,
+            ["parallel"] * len(kind.shape),
+            lambda xs: [emit.same_type("arith.select", condition, *xs[:2])],
+        )
+    op.results[0].replace_all_uses_with(new.results[0])
+    op.erase()
+
+
+def is_slice(value: mlir.Value) -> bool:
+    """Whether a tensor is, or is a reshape of, a slice of another one."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        owner = defining_op(owner.operands[0])
+    return owner is not None and owner.name == "tensor.extract_slice"
 
 
 def copied(value: mlir.Value) -> mlir.Value:

@@ -67,9 +67,11 @@ def _writes(op: mlir.Operation, operand: int) -> bool:
 
 def _ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
     """The operation of a block that is or holds `op`."""
-    inner: mlir.Operation | None = op
-    while inner is not None and inner.block != block:
-        inner = inner.parent.operation if inner.parent is not None else None
+    inner = op
+    while inner.block != block:
+        inner = inner.parent.operation
+        if inner.name == "builtin.module":  # which is in no block: asking for it would crash
+            return None
     return inner
 
 

@@ -17,6 +17,7 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
+TRANSFORM = "mlirml-expand"
 OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,canonicalize,cse"
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
@@ -61,7 +62,7 @@ def target_with(math: str) -> Target:
         name="cpu",
         stages=(
             ("raise", RAISE),
-            ("transform", ""),
+            ("transform", TRANSFORM),
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
@@ -79,6 +80,7 @@ def load_passes() -> None:
         importlib.import_module(f"mlirml.raising.{name}")
     for name in PASSES:
         importlib.import_module(f"mlirml.pipelines.{name}")
+    importlib.import_module("mlirml.autodiff.expand")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -21,13 +22,18 @@ _LOCK = threading.RLock()
 
 @cache
 def reference_target() -> Target:
-    """No passes at all run: what is interpreted is what was captured, so that no pass can hide a fault."""
+    """What is interpreted is what was captured, with derivatives and batches written out, and no other pass run."""
     return Target(
         name="reference",
-        stages=(("raise", ""), ("transform", ""), ("optimize", "")),
-        load_passes=lambda: None,
+        stages=(("raise", ""), ("transform", "mlirml-expand"), ("optimize", "")),
+        load_passes=load_passes,
         codegen=codegen,
     )
+
+
+def load_passes() -> None:
+    """Import the one pass."""
+    importlib.import_module("mlirml.autodiff.expand")
 
 
 def codegen(module: Any) -> Artifact:

@@ -1,0 +1,37 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-expand --canonicalize | filecheck %s
+
+#v = affine_map<(i) -> (i)>
+
+// A gradient for each of many examples: the inner request, the gradient, is expanded first.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: "mlirml.
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel"]
+// CHECK: math.cos
+// CHECK: arith.mulf
+// CHECK-NOT: "mlirml.
+func.func @main(%xs: tensor<8x4xf64>, %ct: tensor<4xf64>) -> tensor<8x4xf64> {
+  %x = "mlirml.unbatch"(%xs) {group = 0 : i64} : (tensor<8x4xf64>) -> tensor<4xf64>
+  %x0 = "mlirml.independent"(%x) {group = 1 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+  %e = tensor.empty() : tensor<4xf64>
+  %y = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%x0 : tensor<4xf64>) outs(%e : tensor<4xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %s = math.sin %a : f64
+    linalg.yield %s : f64
+  } -> tensor<4xf64>
+  "mlirml.cotangent"(%y, %ct) {group = 1 : i64} : (tensor<4xf64>, tensor<4xf64>) -> ()
+  %g = "mlirml.vjp"(%x0) {group = 1 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+  %b = "mlirml.vmap"(%g) {group = 0 : i64, size = 8 : i64} : (tensor<4xf64>) -> tensor<8x4xf64>
+  return %b : tensor<8x4xf64>
+}
+
+// -----
+
+// What nobody differentiates goes through `stop_gradient` as it is.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: return %arg0
+func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %y = "mlirml.stop_gradient"(%x) : (tensor<4xf64>) -> tensor<4xf64>
+  return %y : tensor<4xf64>
+}

@@ -1,0 +1,27 @@
+"""Differentiate: requests for derivatives become ordinary code, innermost first, up to one for a batch.
+
+Before:
+    %0 = mlirml.dual %x, %t {group = 0} : tensor<f64>
+    %y = linalg.generic ... ins(%0) { math.sin }
+    %d = mlirml.jvp %y {group = 0} : tensor<f64>
+After:
+    %d = linalg.generic ... ins(%x, %t) { math.cos, arith.mulf }
+"""
+
+from __future__ import annotations
+
+from mlirml.autodiff.expand import expand
+from mlirml.dataclass import dataclass
+from mlirml.ir import mlir
+from mlirml.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class AutodiffPass(Pass):
+    """Expand requests for derivatives."""
+
+    name = "mlirml-autodiff"
+
+    def run(self, module: mlir.Operation) -> None:
+        expand(module, ("mlirml.vjp", "mlirml.jvp"))

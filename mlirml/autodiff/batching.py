@@ -1,0 +1,144 @@
+"""Batching: operations on one example become operations on all examples, which lie along a first dimension.
+
+Before:
+    %0 = mlirml.unbatch %xs {group = 0} : tensor<8x4xf32> -> tensor<4xf32>
+    %y = linalg.generic {maps = [(i) -> (i), (i) -> (i)]} ins(%0) { math.sin }
+    %b = mlirml.vmap %y {group = 0, size = 8} : tensor<4xf32> -> tensor<8x4xf32>
+After:
+    %b = linalg.generic {maps = [(b, i) -> (b, i), (b, i) -> (b, i)]} ins(%xs) { math.sin }
+
+A number of an example becomes a tensor of one dimension. What does not depend on the example stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import element_type
+from mlirml.autodiff.reverse import used_by
+from mlirml.dialects import emit
+from mlirml.errors import NoBatchingError
+from mlirml.ir import mlir
+from mlirml.location import source_location
+
+STAYS = {"mlirml.unbatch"}
+"""The beginning of another request."""
+
+Rule = Callable[["Batch", mlir.Operation], None]
+
+_RULES: dict[str, Rule] = {}
+
+
+def batching(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
+
+    def note(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return note
+
+
+def rule_of(name: str) -> Rule | None:
+    """The batching rule of an operation."""
+    from mlirml.autodiff.rules import batch_control, batch_linalg, batch_shapes  # noqa: F401
+
+    return _RULES.get(name) or _RULES.get(f"{name.partition('.')[0]}.")
+
+
+class Batch:
+    """Batched values, built behind the operations that compute those of one example."""
+
+    def __init__(self, size: int, dead: list[mlir.Operation] | None = None) -> None:
+        self.size = size
+        self.values: dict[mlir.Value, mlir.Value] = {}
+        self.dead: list[mlir.Operation] = [] if dead is None else dead
+
+    def __contains__(self, value: mlir.Value) -> bool:
+        return value in self.values
+
+    def inner(self) -> Batch:
+        """For a region: what is batched outside is so inside."""
+        batch = Batch(self.size, self.dead)
+        batch.values.update(self.values)
+        return batch
+
+    def kind(self, kind: mlir.Type) -> mlir.Type:
+        """The type of many values of a type."""
+        shape = kind.shape if isinstance(kind, mlir.RankedTensorType) else ()
+        return mlir.RankedTensorType.get([self.size, *shape], element_type(kind))
+
+    def full(self, value: mlir.Value) -> mlir.Value:
+        """The batched value, repeated where it does not depend on the example."""
+        if value in self.values:
+            return self.values[value]
+        kind = self.kind(value.type)
+        rank = len(kind.shape)
+        if not isinstance(value.type, mlir.RankedTensorType):
+            return scalars(kind, lambda: value)
+        dims = [mlir.AffineDimExpr.get(d) for d in range(1, rank)]
+        maps = [mlir.AffineMap.get(rank, 0, dims), mlir.AffineMap.get_identity(rank)]
+        out = tensors.empty(kind, value)
+        return emit.generic([value], [out], maps, ["parallel"] * rank, lambda xs: xs[:1]).results[0]
+
+    def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
+        """Go through operations; what is built for `ops[i]` stands in front of `after[i]`."""
+        for op, behind in zip(ops, after):
+            if not any(x in self.values for x in used_by(op)):
+                continue
+            with op.location, mlir.InsertionPoint(behind):
+                rule = rule_of(op.name)
+                if rule is None:
+                    raise refuse(op)
+                rule(self, op)
+            if op.name not in STAYS:
+                self.dead.append(op)
+
+
+def refuse(op: mlir.Operation, why: str = "") -> NoBatchingError:
+    """The error for an operation without a rule, at the user's line."""
+    return NoBatchingError(
+        f"`{op.name}` has no batched form{': ' + why if why else ''}",
+        location=source_location(op.location),
+        help="keep it out of `ml.vmap`, or write a loop over the examples with `ml.scan`",
+    )
+
+
+def scalars(kind: mlir.Type, body: Callable[[], mlir.Value]) -> mlir.Value:
+    """A tensor whose elements are all computed from outside."""
+    rank = len(kind.shape)
+    maps = [mlir.AffineMap.get_identity(rank)]
+    return emit.generic([], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: [body()]).results[0]
+
+
+def chosen(condition: mlir.Value, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """For each example `a` or `b`, tensors whose first dimension is that of `condition`."""
+    rank = len(a.type.shape)
+    first = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)])
+    identity = mlir.AffineMap.get_identity(rank)
+    maps = [first, identity, identity, identity]
+    op = emit.generic(
+        [condition, a, b], [tensors.empty(a.type, a)], maps, ["parallel"] * rank,
+        lambda xs: [emit.same_type("arith.select", *xs[:3])],
+    )  # fmt: skip
+    return op.results[0]
+
+
+def index(dim: int) -> mlir.Value:
+    """`linalg.index`."""
+    return emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(dim))
+
+
+def gather(
+    kind: mlir.Type, inputs: Sequence[mlir.Value], element: Callable[[list[mlir.Value], list[mlir.Value]], mlir.Value]
+) -> mlir.Value:
+    """A batched tensor, computed at each place from the numbers of its example: `element(places, numbers)`."""
+    rank = len(kind.shape)
+    first = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)])
+    maps = [*[first] * len(inputs), mlir.AffineMap.get_identity(rank)]
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        return [element([index(d) for d in range(rank)], xs[:-1])]
+
+    return emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"] * rank, body).results[0]

@@ -1,0 +1,107 @@
+"""Derivatives of scalar code: the bodies of structured operations, and numbers between tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mlirml.autodiff.arithmetic import add, is_float, number, select
+from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.dialects import emit
+from mlirml.errors import NoDerivativeError
+from mlirml.ir import mlir
+from mlirml.location import source_location
+
+LINEAR = {"arith.addf", "arith.subf", "arith.negf", "arith.extf", "arith.truncf", "arith.select"}
+"""Operations whose partials are finite whatever the operands are."""
+
+
+def refuse(op: mlir.Operation, why: str = "", help: str | None = None) -> NoDerivativeError:
+    """The error for an operation without a rule, at the user's line."""
+    return NoDerivativeError(
+        f"`{op.name}` has no derivative{': ' + why if why else ''}",
+        location=source_location(op.location),
+        help=help or "keep it out of what is differentiated, or give the function a rule with `ml.custom_vjp`",
+    )
+
+
+def depends(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
+    """The float values among `roots` and the results of scalar operations that depend on them smoothly."""
+    found = set(roots)
+    for op in ops:
+        if op.name not in INACTIVE and any(operand in found for operand in op.operands):
+            found.update(r for r in op.results if is_float(r.type))
+    return found
+
+
+class Pullback:
+    """Cotangents of scalar values: `run` goes through operations backwards.
+
+    Operations are those of the original body; `environment` maps their values to what stands for them at the insertion
+    point. A cotangent that passed an `arith.select` is masked: where it is zero, the other branch was taken, whose
+    partials may be infinite or NaN and do not count.
+    """
+
+    def __init__(self, environment: Mapping[mlir.Value, mlir.Value], active: set[mlir.Value]) -> None:
+        self._environment = environment
+        self._active = active
+        self.cotangents: dict[mlir.Value, mlir.Value] = {}
+        self.masked: set[mlir.Value] = set()
+
+    def add(self, value: mlir.Value, cotangent: mlir.Value, masked: bool = False) -> None:
+        """Add to the cotangent of a value of the original body."""
+        known = self.cotangents.get(value)
+        self.cotangents[value] = cotangent if known is None else add(known, cotangent)
+        if masked:
+            self.masked.add(value)
+
+    def run(self, ops: Sequence[mlir.Operation]) -> list[tuple[mlir.Operation, mlir.Value, bool]]:
+        """Go through `ops`; gives the `tensor.extract`s that were met, with their cotangents, and whether masked."""
+        reads = []
+        for op in reversed(ops):
+            if not len(op.results) or op.results[0] not in self.cotangents or op.name in INACTIVE:
+                continue
+            result = op.results[0]
+            cotangent, masked = self.cotangents[result], result in self.masked
+            if op.name == "tensor.extract":
+                reads.append((op, cotangent, masked))
+            elif op.name in RULES:
+                self._apply(op, cotangent, masked)
+            elif any(operand in self._active for operand in op.operands):
+                raise refuse(op)
+        return reads
+
+    def _apply(self, op: mlir.Operation, cotangent: mlir.Value, masked: bool) -> None:
+        here = [self._environment.get(x, x) for x in op.operands]
+        result = self._environment.get(op.results[0], op.results[0])
+        for operand, partial in zip(op.operands, RULES[op.name](op, here, result)):
+            if partial is None or operand not in self._active:
+                continue
+            found = partial(cotangent)
+            if masked and op.name not in LINEAR:
+                dead = emit.compare("oeq", cotangent, number(cotangent, 0))
+                found = select(dead, number(found, 0), found)
+            self.add(operand, found, masked or op.name == "arith.select")
+
+
+def push(
+    ops: Sequence[mlir.Operation],
+    environment: Mapping[mlir.Value, mlir.Value],
+    tangents: dict[mlir.Value, mlir.Value],
+) -> None:
+    """Tangents of the results of scalar operations, from those of some operands, at the insertion point."""
+    for op in ops:
+        if op.name in INACTIVE or not len(op.results) or op.results[0] in tangents:
+            continue
+        if not any(x in tangents for x in op.operands):
+            continue
+        if op.name not in RULES:
+            raise refuse(op)
+        here = [environment.get(x, x) for x in op.operands]
+        result = environment.get(op.results[0], op.results[0])
+        total: mlir.Value | None = None
+        for operand, partial in zip(op.operands, RULES[op.name](op, here, result)):
+            if partial is not None and operand in tangents:
+                part = partial(tangents[operand])
+                total = part if total is None else add(total, part)
+        if total is not None:
+            tangents[op.results[0]] = total

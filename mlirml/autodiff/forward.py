@@ -1,0 +1,69 @@
+"""Forward mode: next to each operation, the change of its result.
+
+Before:
+    %0 = mlirml.dual %x, %t {group = 0}
+    %y = linalg.generic ... ins(%0) { math.sin }
+    %d = mlirml.jvp %y {group = 0}
+After:
+    %y = linalg.generic ... ins(%x) { math.sin }
+    %d = linalg.generic ... ins(%x, %t) { math.cos, arith.mulf }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
+from mlirml.autodiff.bodies import push, refuse
+from mlirml.autodiff.reverse import NO_DERIVATIVE, used_by
+from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.ir import mlir
+
+Pushforward = Callable[["Push", mlir.Operation], None]
+
+_PUSHFORWARDS: dict[str, Pushforward] = {}
+
+
+def pushforward(*names: str) -> Callable[[Pushforward], Pushforward]:
+    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
+
+    def note(rule: Pushforward) -> Pushforward:
+        _PUSHFORWARDS.update(dict.fromkeys(names, rule))
+        return rule
+
+    return note
+
+
+def rule_of(name: str) -> Pushforward | None:
+    """The pushforward of an operation."""
+    from mlirml.autodiff.rules import forward_control, forward_linalg, forward_shapes  # noqa: F401
+
+    return _PUSHFORWARDS.get(name) or _PUSHFORWARDS.get(f"{name.partition('.')[0]}.")
+
+
+class Push:
+    """Tangents of values, built behind the operations that compute the values."""
+
+    def __init__(self) -> None:
+        self.tangents: dict[mlir.Value, mlir.Value] = {}
+        self.dead: list[mlir.Operation] = []  # that others have taken the place of
+
+    def of(self, value: mlir.Value) -> mlir.Value:
+        """The tangent of a value, zeros for a constant one."""
+        return self.tangents.get(value) or tensors.zeros_like(value)
+
+    def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
+        """Go through operations; the tangents of `ops[i]` are built in front of `after[i]`."""
+        for op, behind in zip(ops, after):
+            if op.name in INACTIVE or op.name in NO_DERIVATIVE or not any(x in self.tangents for x in used_by(op)):
+                continue
+            with op.location, mlir.InsertionPoint(behind):
+                if op.name in RULES:
+                    push([op], {}, self.tangents)
+                    continue
+                rule = rule_of(op.name)
+                if rule is not None:
+                    rule(self, op)
+                elif any(is_float(r.type) for r in op.results):
+                    raise refuse(op)

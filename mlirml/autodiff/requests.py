@@ -1,0 +1,139 @@
+"""Requests for derivatives and batches, as operations of the module, and the order in which they are met.
+
+    %0 = mlirml.independent %x {group = 0}       what is differentiated, reverse mode
+    mlirml.cotangent %y, %ct {group = 0, call = 0}
+    %g = mlirml.vjp %0 {group = 0, call = 0}
+
+    %1 = mlirml.dual %x, %t {group = 1}          a value and its change, forward mode
+    %d = mlirml.jvp %y {group = 1}
+
+    %2 = mlirml.unbatch %xs {group = 2}          one of the examples along the first dimension
+    %b = mlirml.vmap %y {group = 2, size = 8}
+
+What is between the ends of a request is ordinary code, and requests nest as the calls of the transforms do: the one
+that closes first is the innermost, and is expanded first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from mlirml.autodiff.batching import Batch
+from mlirml.autodiff.forward import Push
+from mlirml.autodiff.reverse import Sweep, active_values
+from mlirml.dataclass import dataclass
+from mlirml.ir import block_ops, mlir, operations
+
+OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
+
+
+@dataclass
+class Request:
+    """The operations of one request; `closes` are those that give the results."""
+
+    kind: str
+    group: int
+    call: int
+    closes: list[mlir.Operation] = field(default_factory=list)
+
+
+def requests(function: mlir.Operation) -> list[Request]:
+    """The requests of a function, innermost first."""
+    found: dict[tuple[str, int, int], Request] = {}
+    for op in operations(function):
+        if op.name in OPENS:
+            key = op.name, _number(op, "group"), _number(op, "call")
+            found.setdefault(key, Request(*key)).closes.append(op)
+    return list(found.values())
+
+
+def opened(function: mlir.Operation, request: Request) -> list[mlir.Operation]:
+    """The operations where a request begins."""
+    name = OPENS[request.kind]
+    return [op for op in operations(function) if op.name == name and _number(op, "group") == request.group]
+
+
+def _number(op: mlir.Operation, name: str) -> int:
+    return int(mlir.IntegerAttr(op.attributes[name]).value) if name in op.attributes else 0
+
+
+def expand_vjp(function: mlir.Operation, request: Request) -> None:
+    """Write the reverse sweep of one call of a pullback."""
+    starts = opened(function, request)
+    seeds = [
+        op
+        for op in operations(function)
+        if op.name == "mlirml.cotangent"
+        and (_number(op, "group"), _number(op, "call")) == (request.group, request.call)
+    ]
+    first = request.closes[0]
+    ops = _between(starts, first)
+    sweep = Sweep(active_values(ops, [r for op in starts for r in op.results]))
+    with mlir.InsertionPoint(first):
+        for op in seeds:
+            if op.operands[0] in sweep.active:
+                with op.location:
+                    sweep.add(op.operands[0], op.operands[1])
+        sweep.run(ops)
+        for op in request.closes:
+            with op.location:
+                gradient = sweep.of(op.operands[0])
+            op.results[0].replace_all_uses_with(gradient)
+    for op in (*request.closes, *seeds, *reversed(sweep.dead)):
+        op.erase()
+
+
+def expand_jvp(function: mlir.Operation, request: Request) -> None:
+    """Write the tangents of a request."""
+    starts = opened(function, request)
+    push = Push()
+    for op in starts:
+        push.tangents[op.results[0]] = op.operands[1]
+    push.run(*_followed(starts, request))
+    for op in request.closes:
+        with op.location, mlir.InsertionPoint(op):
+            op.results[0].replace_all_uses_with(push.of(op.operands[0]))
+    for op in (*request.closes, *reversed(push.dead)):
+        op.erase()
+
+
+def expand_vmap(function: mlir.Operation, request: Request) -> None:
+    """Write what is between the ends of a request for all examples at once."""
+    starts = opened(function, request)
+    batch = Batch(_number(request.closes[0], "size"))
+    for op in starts:
+        batch.values[op.results[0]] = op.operands[0]
+    if starts:
+        batch.run(*_followed(starts, request))
+    for op in request.closes:
+        with op.location, mlir.InsertionPoint(op):
+            op.results[0].replace_all_uses_with(batch.full(op.operands[0]))
+    for op in (*request.closes, *reversed(batch.dead)):
+        op.erase()
+
+
+def close(function: mlir.Operation, request: Request) -> None:
+    """Take away the beginning of a request that no call is left of."""
+    for op in opened(function, request):
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def _between(starts: list[mlir.Operation], last: mlir.Operation) -> list[mlir.Operation]:
+    """The operations of the block of the beginning, up to the one that is, or holds, the end."""
+    block = starts[0].block
+    ops = block_ops(block)
+    end = last
+    while end.block != block:
+        end = end.parent
+    return ops[ops.index(starts[0]) : ops.index(end)]
+
+
+def _followed(starts: list[mlir.Operation], request: Request) -> tuple[list[mlir.Operation], list[mlir.Operation]]:
+    """The operations of a request without those that close it, and for each the one behind it."""
+    ops = _between(starts, request.closes[-1])
+    end = request.closes[-1]
+    while end.block != ops[0].block:
+        end = end.parent
+    pairs = [(op, behind) for op, behind in zip(ops, [*ops[1:], end]) if op not in request.closes]
+    return [op for op, _ in pairs], [behind for _, behind in pairs]

@@ -1,0 +1,168 @@
+"""Reverse mode: cotangents go backwards through the operations, each by the rule of its kind.
+
+Before:
+    %0 = mlirml.independent %x {group = 0}
+    %y = linalg.generic ... ins(%0) { math.sin }
+    mlirml.cotangent %y, %ct {group = 0}
+    %g = mlirml.vjp %0 {group = 0}
+After:
+    %y = linalg.generic ... ins(%x) { math.sin }
+    %g = linalg.generic ... ins(%x, %ct) { math.cos, arith.mulf }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
+from mlirml.autodiff.bodies import Pullback, refuse
+from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.ir import block_ops, mlir, operations
+
+Transpose = Callable[["Sweep", mlir.Operation], None]
+
+_TRANSPOSES: dict[str, Transpose] = {}
+NO_DERIVATIVE = {
+    "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert", "mlirml.stop_gradient", "scf.yield",
+}  # fmt: skip
+
+
+def transpose(*names: str) -> Callable[[Transpose], Transpose]:
+    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
+
+    def note(rule: Transpose) -> Transpose:
+        _TRANSPOSES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return note
+
+
+def rule_of(name: str) -> Transpose | None:
+    """The transpose of an operation."""
+    from mlirml.autodiff.rules import control, linalg, shapes  # noqa: F401  (they register themselves)
+
+    return _TRANSPOSES.get(name) or _TRANSPOSES.get(f"{name.partition('.')[0]}.")
+
+
+class Sweep:
+    """Cotangents of values, built at the insertion point. `active` are the values that they are wanted for.
+
+    `dead` are operations that others have taken the place of, to be erased at the end: an erased value's place in
+    memory may be taken by a new one, which must not be found here.
+    """
+
+    def __init__(self, active: set[mlir.Value], dead: list[mlir.Operation] | None = None) -> None:
+        self.active = active
+        self.dead: list[mlir.Operation] = [] if dead is None else dead
+        self.cotangents: dict[mlir.Value, mlir.Value] = {}
+        self.masked: set[mlir.Value] = set()
+
+    def is_active(self, value: mlir.Value) -> bool:
+        """Whether the cotangent of a value is wanted."""
+        return value in self.active and is_float(value.type)
+
+    def add(self, value: mlir.Value, cotangent: mlir.Value, masked: bool = False) -> None:
+        """Add to the cotangent of a value."""
+        known = self.cotangents.get(value)
+        self.cotangents[value] = cotangent if known is None else tensors.sum_of(known, cotangent)
+        if masked:
+            self.masked.add(value)
+
+    def of(self, value: mlir.Value) -> mlir.Value:
+        """The cotangent of a value, zeros where nothing came."""
+        return self.cotangents.get(value) or tensors.zeros_like(value)
+
+    def run(self, ops: Sequence[mlir.Operation]) -> None:
+        """Go through operations, the last one first."""
+        for op in reversed(ops):
+            if not any(r in self.cotangents for r in op.results) or op.name in INACTIVE or op.name in NO_DERIVATIVE:
+                continue
+            with op.location:
+                if op.name in RULES:
+                    self._scalar(op)
+                    continue
+                rule = rule_of(op.name)
+                if rule is None:
+                    if any(self.is_active(x) for x in used_by(op)):
+                        raise refuse(op)
+                    continue
+                rule(self, op)
+
+    def _scalar(self, op: mlir.Operation) -> None:
+        pullback = Pullback({}, self.active)
+        result = op.results[0]
+        pullback.add(result, self.cotangents[result], result in self.masked)
+        pullback.run([op])
+        for operand in dict.fromkeys(op.operands):
+            if operand in pullback.cotangents and self.is_active(operand):
+                self.add(operand, pullback.cotangents[operand], operand in pullback.masked)
+
+
+def used_by(op: mlir.Operation) -> list[mlir.Value]:
+    """The values from outside that an operation and its regions use."""
+    inside: set[mlir.Value] = set()
+    found: dict[mlir.Value, None] = {}
+    for inner in operations(op):
+        inside.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+        found.update(dict.fromkeys(x for x in inner.operands if x not in inside))
+    return [value for value in found if value not in inside]
+
+
+def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
+    """The float values that depend on `roots` by operations that pass derivatives on, those in regions too."""
+    active = set(roots)
+
+    def visit(inner: Iterable[mlir.Operation]) -> bool:
+        grew = False
+        for op in inner:
+            if op.name in INACTIVE or op.name in NO_DERIVATIVE:
+                continue
+            if not any(x in active for x in used_by(op)):
+                continue
+            before = len(active)
+            if op.name in ("scf.for", "scf.if", "scf.index_switch", "scf.while"):
+                _enter(op, active, visit)
+            else:
+                active.update(r for r in op.results if is_float(r.type))
+            grew = grew or len(active) > before
+        return grew
+
+    visit(ops)
+    return active
+
+
+def _enter(op: mlir.Operation, active: set[mlir.Value], visit: Callable[[Iterable[mlir.Operation]], bool]) -> None:
+    """What is active in regions, and of the results."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    if op.name == "scf.for":
+        (block,) = blocks
+        pairs = list(zip(list(op.operands)[3:], list(block.arguments)[1:], op.results))
+        active.update(a for init, a, _ in pairs if init in active and is_float(a.type))
+        while True:
+            visit(block_ops(block))
+            yields = list(block_ops(block)[-1].operands)
+            new = {a for y, (_, a, _) in zip(yields, pairs) if y in active and is_float(a.type)} - active
+            if not new:
+                break
+            active.update(new)
+        active.update(r for (_, a, r) in pairs if a in active)
+        active.update(r for y, (_, _, r) in zip(yields, pairs) if y in active and is_float(r.type))
+        return
+    if op.name == "scf.while":
+        active.update(r for r in op.results if is_float(r.type))
+        return
+    for block in blocks:
+        visit(block_ops(block))
+        ends = block_ops(block)[-1]
+        active.update(r for y, r in zip(ends.operands, op.results) if y in active and is_float(r.type))
+
+
+@transpose("mlirml.independent", "mlirml.dual")
+def passed_on(sweep: Sweep, op: mlir.Operation) -> None:
+    """The beginning of another request is its operand."""
+    if sweep.is_active(op.operands[0]):
+        sweep.add(op.operands[0], sweep.cotangents[op.results[0]], op.results[0] in sweep.masked)

@@ -1,0 +1,1 @@
+"""Rules for derivatives and batches, keyed by MLIR operation."""

@@ -1,0 +1,233 @@
+"""Batched forms of control flow.
+
+A loop whose bounds are the same for all examples stays that loop. Where the number of rounds, or a condition, is each
+example's own, the loop goes on while any example does, and those that have ended keep what they have; of branches both
+are computed, and the right one chosen.
+"""
+
+from __future__ import annotations
+
+from mlirml.autodiff.batching import Batch, batching, chosen, refuse
+from mlirml.autodiff.rules.control import copied
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, mlir, operations
+
+
+def _block(
+    batch: Batch, block: mlir.Block, environment: dict[mlir.Value, mlir.Value], batched: dict[mlir.Value, mlir.Value]
+) -> Batch:
+    """Build a block again for all examples; `batched` are new values of the block with their batched forms."""
+    ops = copied(block, environment)
+    inner = batch.inner()
+    inner.values.update(batched)
+    end = emit.index(0).owner
+    inner.run(ops, [*ops[1:], end])
+    return inner
+
+
+def _fixpoint(
+    batch: Batch,
+    op: mlir.Operation,
+    blocks: list[mlir.Block],
+    inits: list[mlir.Value],
+    carried: list[mlir.Value],
+    ends: list[mlir.Value],
+) -> list[bool]:
+    """Which carried values depend on the example."""
+    known = set(batch.values)
+    many = [x in batch for x in inits]
+    while True:
+        inside = known | {a for a, m in zip(carried, many) if m}
+        for block in blocks:
+            _spread(block, inside)
+        new = [m or e in inside for m, e in zip(many, ends)]
+        if new == many:
+            return many
+        many = new
+
+
+def _spread(block: mlir.Block, many: set[mlir.Value]) -> None:
+    """Note every value of a block that depends on one in `many`; of control flow all results do."""
+    for op in block_ops(block):
+        if any(x in many for inner in operations(op) for x in inner.operands):
+            many.update(op.results)
+
+
+@batching("scf.for")
+def for_loop(batch: Batch, op: mlir.Operation) -> None:
+    """A loop over rounds that all examples share, or the most of any."""
+    lower, upper, step, *inits = op.operands
+    block = op.regions[0].blocks[0]
+    carried = list(block.arguments)[1:]
+    ends = list(block_ops(block)[-1].operands)
+    own = any(x in batch for x in (lower, upper, step))
+    many = [True] * len(inits) if own else _fixpoint(batch, op, [block], inits, carried, ends)
+    starts = [batch.full(x) if m else x for x, m in zip(inits, many)]
+    rounds = _rounds(batch, lower, upper, step) if own else None
+
+    def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+        environment: dict[mlir.Value, mlir.Value] = {}
+        batched: dict[mlir.Value, mlir.Value] = {}
+        if rounds is None:
+            environment[block.arguments[0]] = i
+        else:
+            place = _place(batch, lower, step, i)
+            stand_in = emit.index(0)  # the loop variable of one example, which only its batched form is read of
+            environment[block.arguments[0]], batched[stand_in] = stand_in, place
+        for argument, value, m in zip(carried, values, many):
+            if m:
+                one = _stand_in(argument)
+                environment[argument], batched[one] = one, value
+            else:
+                environment[argument] = value
+        inner = _block(batch, block, environment, batched)
+        new = [inner.full(environment.get(y, y)) if m else environment.get(y, y) for y, m in zip(ends, many)]
+        if rounds is None:
+            return new
+        going = _compare("slt", i, rounds)
+        return [chosen(going, after, before) for after, before in zip(new, values)]
+
+    bounds = (lower, upper, step) if rounds is None else (emit.index(0), _greatest(rounds), emit.index(1))
+    results = emit.for_loop(*bounds, body, starts)
+    for old, new, m in zip(op.results, results, many):
+        if m:
+            batch.values[old] = new
+        else:
+            old.replace_all_uses_with(new)
+
+
+def _stand_in(value: mlir.Value) -> mlir.Value:
+    """A value of one example, of which only the batched form is read."""
+    if isinstance(value.type, mlir.RankedTensorType):
+        return emit.empty(value.type)
+    return emit.number(value.type, 0)
+
+
+def _rounds(batch: Batch, lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
+    """How many rounds each example has."""
+    kind = batch.kind(mlir.IndexType.get())
+    identity = mlir.AffineMap.get_identity(1)
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", xs[1], xs[0]), emit.index(0))
+        return [emit.same_type("arith.ceildivsi", span, xs[2])]
+
+    inputs = [batch.full(x) for x in (lower, upper, step)]
+    return emit.generic(inputs, [emit.empty(kind)], [identity] * 4, ["parallel"], body).results[0]
+
+
+def _place(batch: Batch, lower: mlir.Value, step: mlir.Value, number: mlir.Value) -> mlir.Value:
+    """The loop variable of each example in a round."""
+    kind = batch.kind(mlir.IndexType.get())
+    identity = mlir.AffineMap.get_identity(1)
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        return [emit.same_type("arith.addi", xs[0], emit.same_type("arith.muli", xs[1], number))]
+
+    inputs = [batch.full(x) for x in (lower, step)]
+    return emit.generic(inputs, [emit.empty(kind)], [identity] * 3, ["parallel"], body).results[0]
+
+
+def _compare(predicate: str, number: mlir.Value, many: mlir.Value) -> mlir.Value:
+    """`number < many` for each example."""
+    kind = mlir.RankedTensorType.get(list(many.type.shape), mlir.IntegerType.get_signless(1))
+    identity = mlir.AffineMap.get_identity(1)
+    op = emit.generic(
+        [many], [emit.empty(kind)], [identity] * 2, ["parallel"], lambda xs: [emit.compare(predicate, number, xs[0])]
+    )
+    return op.results[0]
+
+
+def _reduced(name: str, many: mlir.Value, start: int) -> mlir.Value:
+    """All numbers of a tensor of one dimension, as one."""
+    kind = mlir.RankedTensorType.get([], many.type.element_type)
+    out = emit.fill(emit.number(many.type.element_type, start), emit.empty(kind)).results[0]
+    maps = [mlir.AffineMap.get_identity(1), mlir.AffineMap.get(1, 0, [])]
+    op = emit.generic([many], [out], maps, ["reduction"], lambda xs: [emit.same_type(name, xs[0], xs[1])])
+    return emit.value("tensor.extract", [op.results[0]], many.type.element_type)
+
+
+def _greatest(rounds: mlir.Value) -> mlir.Value:
+    return _reduced("arith.maxsi", rounds, 0)
+
+
+@batching("scf.if", "scf.index_switch")
+def branches(batch: Batch, op: mlir.Operation) -> None:
+    """The branch that all examples take, or all of them and a choice."""
+    selector = op.operands[0]
+    blocks = [region.blocks[0] for region in op.regions]
+    if selector not in batch:
+        _shared_branches(batch, op, blocks)
+        return
+    found = []
+    for block in blocks:
+        environment: dict[mlir.Value, mlir.Value] = {}
+        inner = _block(batch, block, environment, {})
+        found.append([inner.full(environment.get(y, y)) for y in block_ops(block)[-1].operands])
+    own = batch.values[selector]
+    if op.name == "scf.if":
+        results = [chosen(own, a, b) for a, b in zip(*found)]
+    else:  # the first region is the default
+        results = found[0]
+        for case, values in zip(mlir.DenseI64ArrayAttr(op.attributes["cases"]), found[1:]):
+            hit = _compare("eq", emit.index(case), own)
+            results = [chosen(hit, new, old) for new, old in zip(values, results)]
+    batch.values.update(zip(op.results, results))
+
+
+def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block]) -> None:
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    kinds = [batch.kind(r.type) for r in op.results]
+    new = emit.create(op.name, list(op.operands), kinds, attributes, regions=len(blocks))
+    for number, block in enumerate(blocks):
+        with mlir.InsertionPoint(emit.block(new, [], number)):
+            environment: dict[mlir.Value, mlir.Value] = {}
+            inner = _block(batch, block, environment, {})
+            emit.create("scf.yield", [inner.full(environment.get(y, y)) for y in block_ops(block)[-1].operands])
+    batch.values.update(zip(op.results, new.results))
+
+
+@batching("scf.while")
+def while_loop(batch: Batch, op: mlir.Operation) -> None:
+    """Goes on while any example does; an example that has ended keeps what it has."""
+    before, after = (region.blocks[0] for region in op.regions)
+    condition, *passed = block_ops(before)[-1].operands
+    if passed != list(before.arguments):
+        raise refuse(op, "what it carries is not what its condition passes on")
+    starts = [batch.full(x) for x in op.operands]
+    kinds = [batch.kind(r.type) for r in op.results]
+    new = emit.create("scf.while", starts, kinds, regions=2)
+
+    def going(arguments: list[mlir.Value]) -> mlir.Value:
+        environment, batched = _entered(before, arguments)
+        return _block(batch, before, environment, batched).full(environment.get(condition, condition))
+
+    with mlir.InsertionPoint(emit.block(new, kinds, 0)):
+        arguments = list(new.regions[0].blocks[0].arguments)
+        emit.create("scf.condition", [_reduced("arith.ori", going(arguments), 0), *arguments])
+    with mlir.InsertionPoint(emit.block(new, kinds, 1)):
+        arguments = list(new.regions[1].blocks[0].arguments)
+        goes = going(arguments)  # again: bufferization wants nothing passed on but what is carried
+        environment, batched = _entered(after, arguments)
+        inner = _block(batch, after, environment, batched)
+        ends = [inner.full(environment.get(y, y)) for y in block_ops(after)[-1].operands]
+        emit.create("scf.yield", [chosen(goes, end, old) for end, old in zip(ends, arguments)])
+    batch.values.update(zip(op.results, new.results))
+
+
+def _entered(
+    block: mlir.Block, arguments: list[mlir.Value]
+) -> tuple[dict[mlir.Value, mlir.Value], dict[mlir.Value, mlir.Value]]:
+    environment: dict[mlir.Value, mlir.Value] = {}
+    batched: dict[mlir.Value, mlir.Value] = {}
+    for argument, value in zip(block.arguments, arguments):
+        one = _stand_in(argument)
+        environment[argument], batched[one] = one, value
+    return environment, batched
+
+
+@batching("cf.assert")
+def check(batch: Batch, op: mlir.Operation) -> None:
+    """It must hold for every example."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    emit.create("cf.assert", [_reduced("arith.andi", batch.values[op.operands[0]], 1)], (), attributes)

@@ -1,0 +1,195 @@
+"""Batched forms of linalg's operations, and of numbers between tensors.
+
+Every map gets a first dimension. Contractions stay contractions, with wider maps; a convolution whose filters are the
+same for all examples takes the examples into its own batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.batching import Batch, batching, chosen, index
+from mlirml.autodiff.structured import Structured
+from mlirml.dialects import emit
+from mlirml.ir import clone_with, defining_op, mlir, operations
+
+
+@batching("arith.", "math.")
+def scalar(batch: Batch, op: mlir.Operation) -> None:
+    """A scalar operation for each example."""
+    inputs = [batch.values[x] for x in op.operands if x in batch]
+    result = op.results[0]
+    kind = batch.kind(result.type)
+    identity = mlir.AffineMap.get_identity(len(kind.shape))
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        given = iter(xs)
+        operands = [next(given) if x in batch else x for x in op.operands]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        return [emit.create(op.name, operands, [result.type], attributes).results[0]]
+
+    if isinstance(result.type, mlir.RankedTensorType):  # a choice between tensors
+        condition, *others = op.operands
+        batch.values[result] = chosen(batch.full(condition), *(batch.full(x) for x in others))
+        return
+    maps = [identity] * (len(inputs) + 1)
+    batch.values[result] = emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"], body).results[0]
+
+
+@batching("linalg.fill")
+def fill(batch: Batch, op: mlir.Operation) -> None:
+    """A number for each example, spread over its tensor."""
+    scalar_, out = op.operands
+    if scalar_ not in batch:
+        batch.values[op.results[0]] = emit.fill(scalar_, emit.empty(batch.kind(out.type))).results[0]
+        return
+    kind = batch.kind(out.type)
+    rank = len(kind.shape)
+    maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)]), mlir.AffineMap.get_identity(rank)]
+    spread = emit.generic([batch.values[scalar_]], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: xs[:1])
+    batch.values[op.results[0]] = spread.results[0]
+
+
+@batching("linalg.")
+def structured(batch: Batch, op: mlir.Operation) -> None:
+    """Any structured operation, with one more parallel dimension in front."""
+    s = Structured.of(op)
+    if ".conv_" in op.name and op.operands[1] not in batch and op.operands[0] in batch and not _from_outside(batch, s):
+        batch.values[op.results[0]] = _convolution(batch, op)
+        return
+    numbers = _from_outside(batch, s)
+    inputs = [batch.values.get(r.tensor, r.tensor) for r in s.inputs] + [batch.values[x] for x in numbers]
+    outs = [_init(batch, r.tensor) for r in s.inits]
+    rank = len(s.sizes) + 1
+    first = mlir.AffineDimExpr.get(0)
+
+    def moved(map_: mlir.AffineMap, batched: bool) -> mlir.AffineMap:
+        dims = [mlir.AffineDimExpr.get(d + 1) for d in range(map_.n_dims)]
+        inner = mlir.AffineMap.get(rank, 0, dims)
+        results = [e.compose(inner) for e in map_.results]
+        return mlir.AffineMap.get(rank, 0, [first, *results] if batched else results)
+
+    maps = [moved(r.map, r.tensor in batch) for r in s.inputs]
+    maps += [mlir.AffineMap.get(rank, 0, [first])] * len(numbers)
+    maps += [moved(r.map, True) for r in s.inits]
+    if _is_contraction(op) and not numbers:
+        batch.values[op.results[0]] = _contract(op, inputs, outs, maps)
+        return
+    kept = {d for r in s.inits for e in r.map.results for d in [getattr(e, "position", None)]}
+    iterators = ["parallel", *("parallel" if d in kept else "reduction" for d in range(len(s.sizes)))]
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        count, extra = len(s.inputs), len(numbers)
+        environment = dict(zip(s.block.arguments, [*xs[:count], *xs[count + extra :]]))
+        environment.update(zip(numbers, xs[count : count + extra]))
+        _copy(batch, s, environment)
+        return [environment.get(y, y) for y in s.yields]
+
+    new = emit.generic(inputs, outs, maps, iterators, body)
+    for old, result in zip(op.results, new.results):
+        batch.values[old] = result
+
+
+def _copy(batch: Batch, s: Structured, environment: dict[mlir.Value, mlir.Value]) -> None:
+    """The body again; places move by one dimension, and elements are read from the example's own tensor."""
+    for op in s.body:
+        if op.name == "linalg.index":
+            environment[op.results[0]] = index(int(mlir.IntegerAttr(op.attributes["dim"]).value) + 1)
+        elif op.name == "tensor.extract" and op.operands[0] in batch:
+            place = [environment.get(x, x) for x in list(op.operands)[1:]]
+            source = batch.values[op.operands[0]]
+            environment[op.results[0]] = emit.value("tensor.extract", [source, index(0), *place], op.results[0].type)
+        elif op.regions:
+            clone_with(op, environment)
+        else:
+            emit.body_op(op, environment)
+
+
+def _from_outside(batch: Batch, s: Structured) -> list[mlir.Value]:
+    """Batched numbers that the body uses."""
+    found: dict[mlir.Value, None] = {}
+    for op in s.body:
+        for inner in operations(op):
+            found.update((x, None) for x in inner.operands
+                         if x in batch and not isinstance(x.type, mlir.RankedTensorType))  # fmt: skip
+    return list(found)
+
+
+def _init(batch: Batch, value: mlir.Value) -> mlir.Value:
+    """What a batched operation starts from: the same again for each example, without a copy where it can be."""
+    owner = defining_op(value)
+    if value not in batch and owner is not None:
+        if owner.name == "tensor.empty":
+            return tensors.empty(batch.kind(value.type), value)
+        if owner.name == "linalg.fill" and owner.operands[0] not in batch:
+            return emit.fill(owner.operands[0], tensors.empty(batch.kind(value.type), value)).results[0]
+    return batch.full(value)
+
+
+_CONTRACTIONS = {
+    "linalg.matmul", "linalg.matvec", "linalg.vecmat", "linalg.dot", "linalg.contract", "linalg.batch_matmul",
+    "linalg.batch_matvec", "linalg.batch_vecmat",
+}  # fmt: skip
+
+
+def _is_contraction(op: mlir.Operation) -> bool:
+    return op.name in _CONTRACTIONS
+
+
+def _contract(
+    op: mlir.Operation, inputs: Sequence[mlir.Value], outs: Sequence[mlir.Value], maps: Sequence[mlir.AffineMap]
+) -> mlir.Value:
+    attributes = {
+        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
+        "operandSegmentSizes": emit.segments(2, 1),
+    }
+    if "cast" in op.attributes:
+        attributes["cast"] = op.attributes["cast"]
+    new = emit.create("linalg.contract", [*inputs, *outs], [outs[0].type], attributes, regions=1)
+    block = op.regions[0].blocks[0]
+    inner = emit.block(new, [a.type for a in block.arguments])
+    with mlir.InsertionPoint(inner):
+        environment = dict(zip(block.arguments, inner.arguments))
+        ops = [o.operation for o in block.operations]
+        for scalar_ in ops[:-1]:
+            emit.body_op(scalar_, environment)
+        emit.create("linalg.yield", [environment.get(y, y) for y in ops[-1].operands])
+    return new.results[0]
+
+
+def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:
+    """The examples join the batch of the convolution."""
+    x, _, out = op.operands
+    many = batch.values[x]
+    joined = _joined(many)
+    init = _joined(_init(batch, out))
+    copy = clone_with(op, {})
+    copy.operands[0], copy.operands[2] = joined, init
+    kind = init.type
+    result = emit.create(op.name, list(copy.operands), [kind], {n: op.attributes[n] for n in op.attributes}, regions=1)
+    copy.regions[0].blocks[0].append_to(result.regions[0])
+    copy.erase()
+    return _parted(result.results[0], batch.kind(out.type))
+
+
+def _groups(rank: int) -> mlir.ArrayAttr:
+    i64 = mlir.IntegerType.get_signless(64)
+    numbers = [[0, 1], *([d] for d in range(2, rank))]
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, d) for d in g]) for g in numbers])
+
+
+def _joined(value: mlir.Value) -> mlir.Value:
+    """The first two dimensions as one."""
+    shape = list(value.type.shape)
+    kind = mlir.RankedTensorType.get([shape[0] * shape[1], *shape[2:]], value.type.element_type)
+    return emit.value("tensor.collapse_shape", [value], kind, reassociation=_groups(len(shape)))
+
+
+def _parted(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """The first dimension as two."""
+    attributes = {
+        "reassociation": _groups(len(kind.shape)),
+        "static_output_shape": mlir.DenseI64ArrayAttr.get(list(kind.shape)),
+    }
+    return emit.value("tensor.expand_shape", [value], kind, **attributes)

@@ -1,0 +1,237 @@
+"""Batched forms of operations that move elements about."""
+
+from __future__ import annotations
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.batching import Batch, batching, gather
+from mlirml.autodiff.rules.batch_linalg import _joined, _parted
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+
+_SLICE = ("static_offsets", "static_sizes", "static_strides")
+
+
+def _slice(op: mlir.Operation) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Offsets, sizes, strides, and how many run-time ones there are of each."""
+    offsets, sizes, strides = (list(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _SLICE)
+    return offsets, sizes, strides, list(mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[-3:]
+
+
+def _wider(op: mlir.Operation, batch: Batch) -> dict[str, mlir.Attribute]:
+    """The slice of all examples."""
+    offsets, sizes, strides, _ = _slice(op)
+    return tensors.slice_attributes([0, *offsets], [batch.size, *sizes], [1, *strides])
+
+
+@batching("tensor.extract_slice")
+def extract_slice(batch: Batch, op: mlir.Operation) -> None:
+    """A slice of all examples, or at a place of each one's own."""
+    source, *places = op.operands
+    kind = batch.kind(op.results[0].type)
+    if not any(x in batch for x in places):
+        attributes = _wider(op, batch) | {"operandSegmentSizes": emit.segments(1, *_slice(op)[3])}
+        value = emit.value("tensor.extract_slice", [batch.full(source), *places], kind, **attributes)
+    else:
+        many = batch.full(source)
+        kept = _kept(op, source.type, op.results[0].type)
+
+        def element(indices: list[mlir.Value], numbers: list[mlir.Value]) -> mlir.Value:
+            where = _source_place(op, batch, places, kept, indices[1:], numbers)
+            return emit.value("tensor.extract", [many, indices[0], *where], kind.element_type)
+
+        value = gather(kind, [batch.values[x] for x in places if x in batch], element)
+    batch.values[op.results[0]] = value
+
+
+def _kept(op: mlir.Operation, source: mlir.Type, part: mlir.Type) -> list[int]:
+    """Which dimensions of the source the slice has."""
+    _, sizes, _, _ = _slice(op)
+    wanted, kept = list(part.shape), list[int]()
+    missing = len(sizes) - len(wanted)
+    for d, size in enumerate(sizes):
+        if missing and size == 1 and _matches(sizes[d + 1 :], wanted[len(kept) :]):
+            missing -= 1
+            continue
+        kept.append(d)
+    return kept
+
+
+def _matches(sizes: list[int], wanted: list[int]) -> bool:
+    """Whether `wanted` is `sizes` without some ones."""
+    if not wanted:
+        return all(n == 1 for n in sizes)
+    if not sizes:
+        return False
+    if sizes[0] == wanted[0] and _matches(sizes[1:], wanted[1:]):
+        return True
+    return sizes[0] == 1 and _matches(sizes[1:], wanted)
+
+
+def _offsets(op: mlir.Operation, batch: Batch, places: list[mlir.Value], numbers: list[mlir.Value]) -> list[mlir.Value]:
+    """The offset along each dimension, of one example."""
+    offsets, _, _, _ = _slice(op)
+    given, own = iter(places), iter(numbers)
+    dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
+    found = []
+    for offset in offsets:
+        if offset != dynamic:
+            found.append(emit.index(offset))
+            continue
+        place = next(given)
+        found.append(next(own) if place in batch else place)
+    return found
+
+
+def _source_place(
+    op: mlir.Operation,
+    batch: Batch,
+    places: list[mlir.Value],
+    kept: list[int],
+    indices: list[mlir.Value],
+    numbers: list[mlir.Value],
+) -> list[mlir.Value]:
+    _, _, strides, _ = _slice(op)
+    where = _offsets(op, batch, places, numbers)
+    for d, i in zip(kept, indices):
+        step = i if strides[d] == 1 else emit.same_type("arith.muli", i, emit.index(strides[d]))
+        where[d] = emit.same_type("arith.addi", where[d], step)
+    return where
+
+
+@batching("tensor.insert_slice")
+def insert_slice(batch: Batch, op: mlir.Operation) -> None:
+    """Into a slice of all examples, or, one example after the other, at a place of its own."""
+    source, into, *places = op.operands
+    target, part = batch.full(into), batch.full(source)
+    if not any(x in batch for x in places):
+        attributes = _wider(op, batch) | {"operandSegmentSizes": emit.segments(1, 1, *_slice(op)[3])}
+        batch.values[op.results[0]] = emit.value(
+            "tensor.insert_slice", [part, target, *places], target.type, **attributes
+        )
+        return
+    kept = _kept(op, into.type, source.type)
+    own = [batch.values[x] for x in places if x in batch]
+
+    def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        b, *inner = indices
+        numbers = [emit.value("tensor.extract", [x, b], x.type.element_type) for x in own]
+        where = _source_place(op, batch, places, kept, inner, numbers)
+        element = emit.value("tensor.extract", [part, *indices], part.type.element_type)
+        return emit.value("tensor.insert", [element, total, b, *where], total.type)
+
+    batch.values[op.results[0]] = tensors.nest(list(part.type.shape), target, store)
+
+
+@batching("tensor.extract")
+def extract(batch: Batch, op: mlir.Operation) -> None:
+    """One element of each example."""
+    source, *place = op.operands
+    kind = batch.kind(op.results[0].type)
+
+    def element(indices: list[mlir.Value], numbers: list[mlir.Value]) -> mlir.Value:
+        own = iter(numbers)
+        where = [next(own) if x in batch else x for x in place]
+        if source in batch:
+            where = [indices[0], *where]
+        return emit.value("tensor.extract", [batch.values.get(source, source), *where], kind.element_type)
+
+    if not place and source in batch:
+        batch.values[op.results[0]] = batch.values[source]
+        return
+    batch.values[op.results[0]] = gather(kind, [batch.values[x] for x in place if x in batch], element)
+
+
+@batching("tensor.insert")
+def insert(batch: Batch, op: mlir.Operation) -> None:
+    """One element of each example, one example after the other."""
+    scalar, into, *place = op.operands
+    many, target = batch.full(scalar), batch.full(into)
+    if not place:
+        batch.values[op.results[0]] = many
+        return
+
+    def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        (b,) = indices
+        where = [emit.value("tensor.extract", [batch.values[x], b], x.type) if x in batch else x for x in place]
+        element = emit.value("tensor.extract", [many, b], scalar.type)
+        return emit.value("tensor.insert", [element, total, b, *where], total.type)
+
+    batch.values[op.results[0]] = tensors.nest([batch.size], target, store)
+
+
+@batching("tensor.from_elements")
+def from_elements(batch: Batch, op: mlir.Operation) -> None:
+    """The elements of each example side by side."""
+    kind = batch.kind(op.results[0].type)
+    shape = list(op.results[0].type.shape)
+    if not shape:
+        batch.values[op.results[0]] = batch.full(op.operands[0])
+        return
+    total = emit.empty(kind)
+    for number, scalar in enumerate(op.operands):
+        place: list[int] = []
+        for size in reversed(shape):
+            number, digit = divmod(number, size)
+            place.insert(0, digit)
+        ones = [1] * len(shape)
+        total = tensors.insert(batch.full(scalar), total, [0, *place], [batch.size, *ones], [1, *ones])
+    batch.values[op.results[0]] = total
+
+
+def _moved(op: mlir.Operation) -> mlir.ArrayAttr:
+    """Groups of dimensions, behind that of the examples."""
+    i64 = mlir.IntegerType.get_signless(64)
+    groups = [[int(mlir.IntegerAttr(d).value) + 1 for d in mlir.ArrayAttr(g)] for g in op.attributes["reassociation"]]
+    if groups:
+        groups.insert(0, [0])
+    else:  # to or from no dimensions: what is there are ones
+        rank = max(len(op.operands[0].type.shape), len(op.results[0].type.shape))
+        groups = [list(range(rank + 1))]
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, d) for d in g]) for g in groups])
+
+
+@batching("tensor.expand_shape", "tensor.collapse_shape")
+def reshape(batch: Batch, op: mlir.Operation) -> None:
+    """The reshape of every example."""
+    kind = batch.kind(op.results[0].type)
+    attributes: dict[str, mlir.Attribute] = {"reassociation": _moved(op)}
+    if op.name == "tensor.expand_shape":
+        attributes["static_output_shape"] = mlir.DenseI64ArrayAttr.get(list(kind.shape))
+    batch.values[op.results[0]] = emit.value(op.name, [batch.values[op.operands[0]]], kind, **attributes)
+
+
+@batching("tensor.cast", "mlirml.independent", "mlirml.stop_gradient")
+def same(batch: Batch, op: mlir.Operation) -> None:
+    """The same of all."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    many = batch.values[op.operands[0]]
+    batch.values[op.results[0]] = emit.create(op.name, [many], [many.type], attributes).results[0]
+
+
+@batching("tensor.pad")
+def pad(batch: Batch, op: mlir.Operation) -> None:
+    """Padding of every example; the padding is the same for all."""
+    source = op.operands[0]
+    low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
+    kind, shape = batch.kind(op.results[0].type), list(source.type.shape)
+    value = list(op.regions[0].blocks[0].operations)[-1].operation.operands[0]
+    if value in batch:
+        padding = batch.full(value)
+        rank = len(kind.shape)
+        maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)]), mlir.AffineMap.get_identity(rank)]
+        around = emit.generic([padding], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: xs[:1]).results[0]
+    else:
+        around = emit.fill(value, emit.empty(kind)).results[0]
+    ones = [1] * (len(shape) + 1)
+    batch.values[op.results[0]] = tensors.insert(batch.full(source), around, [0, *low], [batch.size, *shape], ones)
+
+
+@batching("mlirml.sort", "mlirml.argsort")
+def sort(batch: Batch, op: mlir.Operation) -> None:
+    """The rows of all examples are rows of one matrix."""
+    kind = batch.kind(op.results[0].type)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    rows = _joined(batch.values[op.operands[0]])
+    flat = mlir.RankedTensorType.get([kind.shape[0] * kind.shape[1], *list(kind.shape)[2:]], kind.element_type)
+    ordered = emit.create(op.name, [rows, emit.empty(flat)], [flat], attributes).results[0]
+    batch.values[op.results[0]] = _parted(ordered, kind)

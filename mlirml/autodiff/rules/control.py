@@ -1,0 +1,228 @@
+"""Transposes of control flow.
+
+A loop goes backwards: the round `k` is computed again from the carried values that it began with, as far as its
+derivative reads them, and swept. Only such values are kept; a loop that is linear in what it carries keeps none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
+from mlirml.autodiff.bodies import refuse
+from mlirml.autodiff.reverse import Sweep, transpose, used_by
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
+
+
+@transpose("scf.for")
+def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
+    """The loop from its last round to its first."""
+    lower, upper, step, *inits = op.operands
+    block = op.regions[0].blocks[0]
+    carried = list(block.arguments)[1:]
+    yields = list(block_ops(block)[-1].operands)
+    wanted = [i for i, r in enumerate(op.results) if is_float(r.type)
+              and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
+    outer = [x for x in used_by(op) if sweep.is_active(x) and x not in inits]
+    outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
+    rounds = _rounds(lower, upper, step)
+    tapes = [_Tape(value, rounds) for value in carried]
+    starts = [sweep.of(op.results[i]) for i in wanted] + [
+        sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
+    ]
+    masked = any(r in sweep.masked for r in op.results)
+
+    def body(k: mlir.Value, cotangents: list[mlir.Value]) -> list[mlir.Value]:
+        last = emit.same_type("arith.subi", rounds, emit.index(1))
+        number = emit.same_type("arith.subi", last, k)
+        environment = {value: tape.read(number) for value, tape in zip(carried, tapes)}
+        environment[block.arguments[0]] = emit.same_type(
+            "arith.addi", lower, emit.same_type("arith.muli", number, step)
+        )
+        ops = copied(block, environment)
+        inner = Sweep(_moved(sweep.active, environment), sweep.dead)
+        inner.cotangents.update(zip(outer, cotangents[len(wanted) :]))
+        for i, cotangent in zip(wanted, cotangents):
+            inner.add(environment.get(yields[i], yields[i]), cotangent, masked)
+        # A value from outside that is yielded as it is has its sum in `inner` already.
+        inner.run(ops)
+        return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
+
+    results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
+    _record(sweep, op, [tape for tape in tapes if tape.finish()])
+    for x, total in zip(outer, results[len(wanted) :]):
+        sweep.cotangents[x] = total
+        sweep.masked.add(x)
+    for i, cotangent in zip(wanted, results):
+        if sweep.is_active(inits[i]):
+            sweep.add(inits[i], cotangent, True)
+
+
+class _Tape:
+    """The values that a loop carried into each of its rounds, to be recorded if they are read."""
+
+    def __init__(self, value: mlir.Value, rounds: mlir.Value) -> None:
+        self.value = value
+        kind = value.type
+        self._tensor = isinstance(kind, mlir.RankedTensorType)
+        self.element = kind.element_type if self._tensor else kind
+        self.shape = list(kind.shape) if self._tensor else []
+        known = _known(rounds)
+        size = mlir.ShapedType.get_dynamic_size() if known is None else known
+        self.kind = mlir.RankedTensorType.get([size, *self.shape], self.element)
+        self.stand_in = emit.value("tensor.empty", [rounds] if known is None else [], self.kind)
+        self._reads: list[mlir.Value] = []
+
+    def read(self, number: mlir.Value) -> mlir.Value:
+        """What went into a round."""
+        if not self._tensor:
+            value = emit.value("tensor.extract", [self.stand_in, number], self.element)
+        else:
+            value = emit.value("tensor.extract_slice", [self.stand_in, number], self.value.type, **self._row(1))
+        self._reads.append(value)
+        return value
+
+    def write(self, number: mlir.Value, value: mlir.Value, tape: mlir.Value) -> mlir.Value:
+        """Record what goes into a round."""
+        if not self._tensor:
+            return emit.value("tensor.insert", [value, tape, number], self.kind)
+        return emit.value("tensor.insert_slice", [value, tape, number], self.kind, **self._row(1, 1))
+
+    def _row(self, *groups: int) -> dict[str, mlir.Attribute]:
+        rank = len(self.shape)
+        attributes = tensors.slice_attributes(
+            [mlir.ShapedType.get_dynamic_size(), *[0] * rank], [1, *self.shape], [1] * (rank + 1)
+        )
+        return attributes | {"operandSegmentSizes": emit.segments(*groups, 1, 0, 0)}
+
+    def finish(self) -> bool:
+        """Whether anything of it is needed; if not, what stands in for it is dead code."""
+        return any(_is_needed(value, {}) for value in self._reads)
+
+
+def _is_needed(value: mlir.Value, known: dict[mlir.Value, bool]) -> bool:
+    """Whether a value is read by more than dead code without effects."""
+    if value not in known:
+        known[value] = False  # a loop of uses is none
+        for use in value.uses:
+            user = use.owner.operation
+            ends = user.name.endswith((".yield", ".condition")) or not len(user.results)
+            inside = user.parent if ends else user
+            known[value] = (
+                (ends and inside.name.startswith("linalg.") and any(_is_needed(r, known) for r in inside.results))
+                or (ends and not inside.name.startswith("linalg."))
+                or any(_is_needed(r, known) for r in user.results)
+            )
+            if known[value]:
+                break
+    return known[value]
+
+
+def _record(sweep: Sweep, op: mlir.Operation, tapes: Sequence[_Tape]) -> None:
+    """Let the loop write tapes; the stand-ins give way to them."""
+    if not tapes:
+        return
+    lower, upper, step, *inits = op.operands
+    block = op.regions[0].blocks[0]
+    with op.location, mlir.InsertionPoint(op):
+        count = _rounds(lower, upper, step)
+        empty = [emit.value("tensor.empty", [count] if _known(count) is None else [], tape.kind) for tape in tapes]
+
+        def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            environment = dict(zip(block.arguments, [i, *values]))
+            number = emit.value("arith.divsi", [emit.same_type("arith.subi", i, lower), step], i.type)
+            written = [
+                tape.write(number, environment[tape.value], current)
+                for tape, current in zip(tapes, values[len(inits) :])
+            ]
+            for inner in block_ops(block)[:-1]:
+                clone_with(inner, environment)
+            return [environment.get(y, y) for y in block_ops(block)[-1].operands] + written
+
+        results = emit.for_loop(lower, upper, step, body, [*inits, *empty])
+    for old, new in zip(op.results, results):
+        old.replace_all_uses_with(new)
+    for tape, new in zip(tapes, results[len(inits) :]):
+        tape.stand_in.replace_all_uses_with(new)
+        sweep.dead.append(tape.stand_in.owner)
+    sweep.dead.append(op)
+
+
+def _known(value: mlir.Value) -> int | None:
+    """The number that an index is, where it is a constant."""
+    owner = defining_op(value)
+    if owner is None or owner.name != "arith.constant":
+        return None
+    return int(mlir.IntegerAttr(owner.attributes["value"]).value)
+
+
+def _rounds(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
+    """How many rounds a loop has."""
+    known = [_known(x) for x in (lower, upper, step)]
+    if None not in known:
+        return emit.index(len(range(*known)))  # type: ignore[arg-type]
+    span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", upper, lower), emit.index(0))
+    return emit.same_type("arith.ceildivsi", span, step)
+
+
+def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """Build the operations of a block again; `environment` learns the values, those in regions too."""
+    copies = []
+    for op in block_ops(block)[:-1]:
+        before = list(operations(op))
+        copy = clone_with(op, environment)
+        for old, new in zip(before, operations(copy)):
+            environment.update(zip(old.results, new.results))
+            for region, other in zip(old.regions, new.regions):
+                for one, two in zip(region.blocks, other.blocks):
+                    environment.update(zip(one.arguments, two.arguments))
+        copies.append(copy)
+    return copies
+
+
+def _moved(active: set[mlir.Value], environment: dict[mlir.Value, mlir.Value]) -> set[mlir.Value]:
+    """What is active after values were replaced."""
+    return active | {new for old, new in environment.items() if old in active}
+
+
+def _used_inside(value: mlir.Value, block: mlir.Block) -> bool:
+    return any(value in list(inner.operands) for op in block_ops(block) for inner in operations(op))
+
+
+@transpose("scf.if", "scf.index_switch")
+def branches(sweep: Sweep, op: mlir.Operation) -> None:
+    """The branch that was taken is computed again and swept."""
+    wanted = [r for r in op.results if r in sweep.cotangents]
+    cotangents = [sweep.cotangents[r] for r in wanted]
+    outer = [x for x in used_by(op) if sweep.is_active(x)]
+    if not outer:
+        return
+    kinds = [x.type for x in outer]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    new = emit.create(op.name, list(op.operands), kinds, attributes, regions=len(op.regions))
+    for number, region in enumerate(op.regions):
+        (block,) = region.blocks
+        with mlir.InsertionPoint(emit.block(new, [], number)):
+            environment: dict[mlir.Value, mlir.Value] = {}
+            ops = copied(block, environment)
+            inner = Sweep(_moved(sweep.active, environment), sweep.dead)
+            ends = list(block_ops(block)[-1].operands)
+            for result, cotangent in zip(wanted, cotangents):
+                value = ends[list(op.results).index(result)]
+                inner.add(environment.get(value, value), cotangent, True)
+            inner.run(ops)
+            emit.create("scf.yield", [inner.of(x) for x in outer])
+    for x, cotangent in zip(outer, new.results):
+        sweep.add(x, cotangent, True)
+
+
+@transpose("scf.while")
+def while_loop(sweep: Sweep, op: mlir.Operation) -> None:
+    """How many rounds there were is not known, so they cannot be gone back."""
+    raise refuse(
+        op,
+        "the number of rounds is only known when it has ended",
+        "use `ml.fori_loop` or `ml.scan` with a bound, and `ml.cond` or `np.where` to stop changing earlier",
+    )

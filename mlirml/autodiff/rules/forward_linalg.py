@@ -1,0 +1,118 @@
+"""Pushforwards of linalg's operations: bilinear ones once for each factor, others with tangents in their body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import div, is_float, mul, number, select
+from mlirml.autodiff.bodies import push as push_scalars
+from mlirml.autodiff.bodies import refuse
+from mlirml.autodiff.forward import Push, pushforward
+from mlirml.autodiff.rules import linalg as transposes
+from mlirml.autodiff.structured import Read, Structured
+from mlirml.dialects import emit
+from mlirml.ir import clone_with, mlir
+
+Values = dict[mlir.Value, mlir.Value]
+Weight = Callable[[mlir.Value, mlir.Value, list[mlir.Value]], mlir.Value]
+
+
+@pushforward("linalg.")
+def structured(push: Push, op: mlir.Operation) -> None:
+    """Tangents of the float results of any structured operation."""
+    s = Structured.of(op)
+    if op.name != "linalg.generic" and s.reduces and len(s.inputs) == 2:
+        push.tangents[op.results[0]] = _bilinear(push, op)
+        return
+    if s.reduces and len(op.results) > 1:
+        raise refuse(op, "a reduction with several results")
+    for number_, result in enumerate(op.results):
+        if is_float(result.type):
+            push.tangents[result] = _tangent(push, s, number_)
+
+
+def _bilinear(push: Push, op: mlir.Operation) -> mlir.Value:
+    """A product: the change of one factor times the other, twice."""
+    x, y, out = op.operands
+    total = push.of(out)
+    for factor in dict.fromkeys((x, y)):
+        if factor not in push.tangents:
+            continue
+        places = [i for i, operand in enumerate((x, y)) if operand == factor]
+        for place in places:
+            copy = clone_with(op, {})
+            copy.operands[place] = push.tangents[factor]
+            copy.operands[2] = total
+            total = copy.results[0]
+    return total
+
+
+def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
+    """The tangent of one result."""
+    reads = [*s.inputs, *([] if s.reduces else s.inits)]
+    moved = [(i, Read(push.tangents[r.tensor], r.map)) for i, r in enumerate(reads) if r.tensor in push.tangents]
+    extra: list[Read] = [read for _, read in moved]
+    captured = transposes.captured(s)
+    result = s.op.results[number_]
+
+    def tangents_of(values: Values, extras: list[mlir.Value]) -> Values:
+        found = {s.argument(i): x for (i, _), x in zip(moved, extras)}
+        for op in s.body:
+            if op.name == "tensor.extract" and op.operands[0] in captured and op.operands[0] in push.tangents:
+                place = [values.get(x, x) for x in list(op.operands)[1:]]
+                source = push.tangents[op.operands[0]]
+                found[op.results[0]] = emit.value("tensor.extract", [source, *place], op.results[0].type)
+        push_scalars(s.body, values, found)
+        return found
+
+    init: mlir.Value | None = None
+    end = s.yields[number_]
+    weight: Weight = _no_weight
+    if s.reduces:
+        combiner, term = transposes.combiner(s)
+        if combiner == "sum":
+            init = push.tangents.get(s.inits[number_].tensor)
+        else:
+            end, (more, weight) = term, _weight(s, combiner, term, result)
+            extra = [*extra, *more]
+    count = len(reads)
+
+    def body(xs: list[mlir.Value]) -> mlir.Value:
+        values = dict(zip(s.block.arguments, xs[:count]))
+        if s.reduces:
+            argument = s.argument(len(s.inputs))
+            values[argument] = emit.number(argument.type, 0)
+        s.copy_body(values)
+        found = tangents_of(values, xs[count : count + len(moved)]).get(end)
+        here = values.get(end, end)
+        return emit.number(here.type, 0) if found is None else weight(found, here, xs[count + len(moved) :])
+
+    everything = [*reads, *extra]
+    out_map = s.inits[number_].map
+    return tensors.generic(
+        [r.tensor for r in everything], [r.map for r in everything], result.type, out_map, body, init
+    )
+
+
+def _no_weight(tangent: mlir.Value, term: mlir.Value, extras: list[mlir.Value]) -> mlir.Value:
+    return tangent
+
+
+def _weight(s: Structured, combiner: str, term: mlir.Value, result: mlir.Value) -> tuple[list[Read], Weight]:
+    """What the change of a term is worth in an extremum or a product, and the tensors that tell."""
+    final = Read(result, s.out_map)
+    if combiner == "extremum":
+        ties = Read(transposes.ties(s, term, final), s.out_map)
+
+        def share(tangent: mlir.Value, x: mlir.Value, extras: list[mlir.Value]) -> mlir.Value:
+            hit = emit.compare("oeq", x, extras[0])
+            return select(hit, div(tangent, extras[1]), number(tangent, 0))
+
+        return [final, ties], share
+    rest, zeros = (Read(t, s.out_map) for t in transposes.product_parts(s, term))
+
+    def rest_of_product(tangent: mlir.Value, x: mlir.Value, extras: list[mlir.Value]) -> mlir.Value:
+        return mul(tangent, transposes.other_factors(x, *extras))
+
+    return [final, rest, zeros], rest_of_product

@@ -1,0 +1,416 @@
+"""Transposes of linalg's operations.
+
+Contractions give contractions. Any other operation gives one generic for each active operand: the same iteration
+space, the output map that of the operand, dimensions that the map lacks summed up, and a body that is the old one and
+its reverse sweep: what the body computes is computed again, never stored over the iteration space. Maps of windows
+(convolutions, poolings) are held still at each place of the kernel in turn, so that what is left is a projection.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
+from mlirml.autodiff.bodies import Pullback, depends, refuse
+from mlirml.autodiff.reverse import Sweep, transpose
+from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import defining_op, mlir
+
+Values = dict[mlir.Value, mlir.Value]
+Seed = Callable[[Pullback, Values, list[mlir.Value]], None]
+
+_EXTREMA = {"arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"}
+_SELECTS = {"arith.select", *_EXTREMA}
+_UNROLLED = 64  # places of a kernel that are written one after the other; more become loops over elements
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """How cotangents enter the body: `extra` tensors are read too, and `seed(pullback, values, extras)` uses them."""
+
+    s: Structured
+    extra: list[Read]
+    seed: Seed
+
+
+@transpose("linalg.")
+def structured(sweep: Sweep, op: mlir.Operation) -> None:
+    """Cotangents of the operands of any structured operation."""
+    s = Structured.of(op)
+    adjoint, masked = _adjoint(sweep, s), _is_masked(sweep, s)
+    for number_, read in enumerate((*s.inputs, *s.inits)):
+        if not sweep.is_active(read.tensor):
+            continue
+        if number_ < len(s.inputs):
+            found = _of_operand(sweep, adjoint, number_)
+        elif s.reduces:
+            found = _of_init(sweep, s, number_ - len(s.inputs))
+        elif list(s.argument(number_).uses):
+            found = _of_operand(sweep, adjoint, number_)
+        else:
+            continue
+        if found is not None:
+            sweep.add(read.tensor, found, masked)
+    for tensor in captured(s):
+        if sweep.is_active(tensor):
+            sweep.add(tensor, _of_captured(sweep, adjoint, tensor), masked)
+
+
+def _is_masked(sweep: Sweep, s: Structured) -> bool:
+    """Whether cotangents of the operands may be zero because another branch was taken."""
+    return any(r in sweep.masked for r in s.op.results) or any(op.name in _SELECTS for op in s.body)
+
+
+def captured(s: Structured) -> list[mlir.Value]:
+    """Tensors that the body reads at places it computes."""
+    return list(dict.fromkeys(op.operands[0] for op in s.body if op.name == "tensor.extract"))
+
+
+def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
+    """What enters the body backwards."""
+    pairs = [(k, sweep.cotangents[r]) for k, r in enumerate(s.op.results) if r in sweep.cotangents]
+    if not s.reduces:
+        extra = [Read(ct, s.inits[k].map) for k, ct in pairs]
+
+        def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
+            for (k, _), ct in zip(pairs, extras):
+                pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
+
+        return Adjoint(s, extra, seed)
+    if len(s.op.results) != 1:
+        raise refuse(s.op, "a reduction with several results")
+    cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
+    kind, term = combiner(s)
+    if kind == "sum":
+        return Adjoint(
+            s, [Read(cotangent, s.out_map)], lambda pullback, _, extras: pullback.add(s.yields[0], extras[0], masked)
+        )
+    final = Read(s.op.results[0], s.out_map)
+    if kind == "product":
+        return _product(s, term, Read(cotangent, s.out_map), final)
+    share = _share(s, term, cotangent, final)
+
+    def seed_extremum(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
+        here = values.get(term, term)
+        hit = emit.compare("oeq", here, extras[1])
+        pullback.add(term, select(hit, extras[0], number(extras[0], 0)), True)
+
+    return Adjoint(s, [Read(share, s.out_map), final], seed_extremum)
+
+
+def combiner(s: Structured) -> tuple[str, mlir.Value]:
+    """How a reduction combines, and the term that it combines with what it has."""
+    accumulator, result = s.argument(len(s.inputs)), s.yields[0]
+    if len(list(accumulator.uses)) == 1:
+        owner = defining_op(result)
+        if owner is not None and accumulator in list(owner.operands):
+            term = next((x for x in owner.operands if x != accumulator), accumulator)
+            if owner.name in _EXTREMA:
+                return "extremum", term
+            if owner.name == "arith.mulf":
+                return "product", term
+        if _adds_to(accumulator, result):
+            return "sum", result
+    raise refuse(s.op, "a reduction that is no sum, product, maximum or minimum", "write it with those")
+
+
+def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
+    """Whether the result is the accumulator and terms added to it or taken away."""
+    while result != accumulator:
+        op = defining_op(result)
+        if op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
+            return False
+        if op.name == "arith.select":
+            return False
+        left, right = op.operands
+        if _reaches(left, accumulator):
+            result = left
+        elif op.name == "arith.addf":
+            result = right
+        else:
+            return False
+    return True
+
+
+def _reaches(value: mlir.Value, source: mlir.Value) -> bool:
+    if value == source:
+        return True
+    op = defining_op(value)
+    return op is not None and any(_reaches(x, source) for x in op.operands)
+
+
+def _share(s: Structured, term: mlir.Value, cotangent: mlir.Value, final: Read) -> mlir.Value:
+    """The cotangent, divided by the number of terms that are equal to the extremum."""
+    count = ties(s, term, final)
+    return tensors.elementwise([cotangent, count], cotangent.type, lambda xs: div(xs[0], xs[1]))
+
+
+def ties(s: Structured, term: mlir.Value, final: Read) -> mlir.Value:
+    """How many terms are equal to the extremum."""
+    return _reduced(s, [final], lambda values, extras: _one_if_equal(values.get(term, term), extras[0]))
+
+
+def _one_if_equal(a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    return select(emit.compare("oeq", a, b), number(a, 1), number(a, 0))
+
+
+def _reduced(
+    s: Structured,
+    extra: list[Read],
+    term: Callable[[Values, list[mlir.Value]], mlir.Value],
+    combine: str = "arith.addf",
+    start: float = 0,
+) -> mlir.Value:
+    """A reduction over the same space with another term."""
+    reads = [*s.inputs, *extra]
+    kind = s.op.results[0].type
+    kept = dims_of(s.out_map)
+    iterators = ["parallel" if d in kept else "reduction" for d in range(len(s.sizes))]
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        values = dict(zip(s.block.arguments, [*xs[: len(s.inputs)], xs[-1]]))
+        s.copy_body(values)
+        return [emit.same_type(combine, xs[-1], term(values, xs[len(s.inputs) : -1]))]
+
+    out = tensors.constant_like(kind, start)
+    op = emit.generic([r.tensor for r in reads], [out], [*(r.map for r in reads), s.out_map], iterators, body)
+    return tensors.pruned(op).results[0]
+
+
+def product_parts(s: Structured, term: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+    """The product of the factors that are not zero, and how many are zero."""
+
+    def nonzero(values: Values, extras: list[mlir.Value]) -> mlir.Value:
+        x = values.get(term, term)
+        return select(emit.compare("oeq", x, number(x, 0)), number(x, 1), x)
+
+    def is_zero(values: Values, extras: list[mlir.Value]) -> mlir.Value:
+        x = values.get(term, term)
+        return _one_if_equal(x, number(x, 0))
+
+    return _reduced(s, [], nonzero, "arith.mulf", 1), _reduced(s, [], is_zero)
+
+
+def other_factors(x: mlir.Value, product: mlir.Value, rest: mlir.Value, zeros: mlir.Value) -> mlir.Value:
+    """The product of all factors but x: all over x, or where there is one zero, the rest at its place."""
+    zero, one = number(x, 0), number(x, 1)
+    this = emit.compare("oeq", x, zero)
+    single = select(emit.compare("oeq", zeros, one), select(this, rest, zero), zero)
+    return select(emit.compare("oeq", zeros, zero), div(product, select(this, one, x)), single)
+
+
+def _product(s: Structured, term: mlir.Value, cotangent: Read, final: Read) -> Adjoint:
+    """All other factors times the cotangent."""
+    rest, zeros = (Read(t, s.out_map) for t in product_parts(s, term))
+
+    def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
+        pullback.add(term, mul(extras[0], other_factors(values.get(term, term), *extras[1:])), True)
+
+    return Adjoint(s, [cotangent, final, rest, zeros], seed)
+
+
+def _of_init(sweep: Sweep, s: Structured, number_: int) -> mlir.Value | None:
+    """The cotangent of what a reduction starts from."""
+    if combiner(s)[0] != "sum":
+        raise refuse(s.op, "what it starts from is differentiated")
+    return sweep.cotangents.get(s.op.results[number_])
+
+
+def _of_operand(sweep: Sweep, adjoint: Adjoint, operand: int) -> mlir.Value:
+    """The cotangent of one operand."""
+    s = adjoint.s
+    read = (*s.inputs, *s.inits)[operand]
+    if is_projection(read.map):
+        return _projected(sweep, adjoint, operand, s)
+    held = window_dims(read.map, s.sizes)
+    if held is not None and _places(s, held) <= _UNROLLED:
+        return _by_windows(sweep, adjoint, operand, held)
+    return _by_elements(sweep, adjoint, s.argument(operand), read)
+
+
+def _places(s: Structured, held: list[int]) -> int:
+    total = 1
+    for d in held:
+        total *= s.sizes[d]
+    return total
+
+
+def _by_windows(sweep: Sweep, adjoint: Adjoint, operand: int, held: list[int]) -> mlir.Value:
+    """One place of the kernel after the other, each added to the part of the operand that it reads."""
+    s = adjoint.s
+    read = (*s.inputs, *s.inits)[operand]
+    total = tensors.zeros_like(read.tensor)
+    for place in itertools.product(*(range(s.sizes[d]) for d in held)):
+        fixed = dict(zip(held, place))
+        window = s.window(read.map, read.tensor.type, fixed)
+        extra = [s.cut(r, fixed) for r in adjoint.extra]
+        part = _projected(sweep, Adjoint(s, extra, adjoint.seed), operand, s.at(fixed))
+        old = tensors.extract(total, window.kind, window.offsets, window.counts, window.strides)
+        total = tensors.insert(tensors.sum_of(old, part), total, window.offsets, window.counts, window.strides)
+    return total
+
+
+def _projected(sweep: Sweep, adjoint: Adjoint, operand: int, s: Structured) -> mlir.Value:
+    """The cotangent of an operand whose map is a projection, as one generic or contraction."""
+    reads = [*s.inputs, *s.inits]
+    target = reads[operand]
+    contraction = _contraction(adjoint, operand, s)
+    if contraction is not None:
+        return contraction
+    elementwise = not adjoint.s.reduces
+    given = reads if elementwise else s.inputs
+    active = _active_values(sweep, s)
+
+    def body(xs: list[mlir.Value]) -> mlir.Value:
+        values = dict(zip(s.block.arguments, xs[: len(given)]))
+        if not elementwise:
+            values[s.argument(len(s.inputs))] = zero_like(s.argument(len(s.inputs)))
+        s.copy_body(values)
+        pullback = Pullback(values, active)
+        adjoint.seed(pullback, values, xs[len(given) :])
+        pullback.run(s.body)
+        argument = s.argument(operand)
+        return pullback.cotangents.get(argument) or zero_like(argument)
+
+    everything = [*given, *adjoint.extra]
+    kind = tensors.kind_like(target.tensor.type, target.tensor.type.shape)
+    return tensors.generic([r.tensor for r in everything], [r.map for r in everything], kind, target.map, body)
+
+
+def zero_like(like: mlir.Value) -> mlir.Value:
+    """Zero of the type of a value."""
+    return emit.number(like.type, 0)
+
+
+def _active_values(sweep: Sweep, s: Structured) -> set[mlir.Value]:
+    """The values of the body that cotangents go to."""
+    roots = [s.argument(i) for i, r in enumerate((*s.inputs, *s.inits)) if is_float(s.argument(i).type)]
+    roots += [op.results[0] for op in s.body if op.name == "tensor.extract" and is_float(op.results[0].type)]
+    return depends(s.body, roots)
+
+
+def _contraction(adjoint: Adjoint, operand: int, s: Structured) -> mlir.Value | None:
+    """The cotangent of a factor of a contraction as a contraction of the cotangent and the other factor."""
+    if operand > 1 or len(s.inputs) != 2 or len(adjoint.extra) != 1 or not _multiplies(s):
+        return None
+    other, target, cotangent = s.inputs[1 - operand], s.inputs[operand], adjoint.extra[0]
+    kinds = {r.tensor.type.element_type for r in (other, target, cotangent)}
+    maps = [cotangent.map, other.map, target.map]
+    summed = set(range(len(s.sizes))) - dims_of(target.map)
+    if len(kinds) > 1 or not all(map(is_projection, maps)) or not all(summed <= dims_of(m) for m in maps[:2]):
+        return None
+    if not summed:
+        return None  # an outer product: as a generic it fuses
+    return contract(cotangent.tensor, other.tensor, maps, target.tensor.type)
+
+
+def contract(
+    a: mlir.Value, b: mlir.Value, maps: list[mlir.AffineMap], kind: mlir.Type, out: mlir.Value | None = None
+) -> mlir.Value:
+    """`linalg.contract` into zeros, or added to `out`."""
+    attributes = {
+        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
+        "operandSegmentSizes": emit.segments(2, 1),
+    }
+    out = tensors.zeros(kind) if out is None else out
+    op = emit.create("linalg.contract", [a, b, out], [kind], attributes, regions=1)
+    inner = emit.block(op, [kind.element_type] * 3)
+    with mlir.InsertionPoint(inner):
+        x, y, total = inner.arguments
+        emit.create("linalg.yield", [add(total, mul(x, y))])
+    return op.results[0]
+
+
+def _multiplies(s: Structured) -> bool:
+    """Whether the body is accumulator + x * y."""
+    if len(s.body) != 2:
+        return False
+    product, total = s.body
+    x, y, accumulator = s.block.arguments
+    return (
+        product.name == "arith.mulf"
+        and total.name == "arith.addf"
+        and set(product.operands) == {x, y}
+        and set(total.operands) == {accumulator, product.results[0]}
+        and s.yields[0] == total.results[0]
+    )
+
+
+def _by_elements(sweep: Sweep, adjoint: Adjoint, wanted: mlir.Value, read: Read) -> mlir.Value:
+    """The cotangent of an operand that is read at any places, by loops over the iteration space."""
+
+    def store(values: Values, pullback: Pullback, indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        cotangent = pullback.cotangents.get(wanted)
+        if cotangent is None:
+            return total
+        place = [_apply(e, indices) for e in read.map.results]
+        return _added(total, cotangent, place)
+
+    return _over_elements(sweep, adjoint, tensors.zeros_like(read.tensor), store)
+
+
+def _of_captured(sweep: Sweep, adjoint: Adjoint, tensor: mlir.Value) -> mlir.Value:
+    """The cotangent of a tensor that the body reads at places it computes: what was gathered is scattered."""
+    s = adjoint.s
+
+    def store(values: Values, pullback: Pullback, indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        for op in s.body:
+            if op.name == "tensor.extract" and op.operands[0] == tensor and op.results[0] in pullback.cotangents:
+                place = [values.get(x, x) for x in list(op.operands)[1:]]
+                total = _added(total, pullback.cotangents[op.results[0]], place)
+        return total
+
+    return _over_elements(sweep, adjoint, tensors.zeros_like(tensor), store)
+
+
+def _over_elements(sweep: Sweep, adjoint: Adjoint, start: mlir.Value, store: Callable[..., mlir.Value]) -> mlir.Value:
+    s = adjoint.s
+    given = [*s.inputs, *([] if s.reduces else s.inits)]
+    active = _active_values(sweep, s)
+
+    def body(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        scalars = [_element(r, indices) for r in (*given, *adjoint.extra)]
+        values = dict(zip(s.block.arguments, scalars[: len(given)]))
+        if s.reduces:
+            values[s.argument(len(s.inputs))] = zero_like(s.argument(len(s.inputs)))
+        s.copy_body(values, indices)
+        pullback = Pullback(values, active)
+        adjoint.seed(pullback, values, scalars[len(given) :])
+        pullback.run(s.body)
+        return store(values, pullback, indices, total)
+
+    return tensors.nest(s.sizes, start, body)
+
+
+def _element(read: Read, indices: list[mlir.Value]) -> mlir.Value:
+    place = [_apply(e, indices) for e in read.map.results]
+    return emit.value("tensor.extract", [read.tensor, *place], read.tensor.type.element_type)
+
+
+def _added(total: mlir.Value, term: mlir.Value, place: list[mlir.Value]) -> mlir.Value:
+    old = emit.value("tensor.extract", [total, *place], total.type.element_type)
+    return emit.value("tensor.insert", [add(old, term), total, *place], total.type)
+
+
+def _apply(expression: mlir.AffineExpr, indices: list[mlir.Value]) -> mlir.Value:
+    if isinstance(expression, mlir.AffineDimExpr):
+        return indices[expression.position]
+    map_ = mlir.AffineMapAttr.get(mlir.AffineMap.get(len(indices), 0, [expression]))
+    return emit.value("affine.apply", indices, mlir.IndexType.get(), map=map_)
+
+
+@transpose("linalg.fill")
+def fill(sweep: Sweep, op: mlir.Operation) -> None:
+    """A number that fills a tensor gets the sum of the cotangents."""
+    scalar, cotangent = op.operands[0], sweep.cotangents[op.results[0]]
+    if not sweep.is_active(scalar):
+        return
+    rank = len(cotangent.type.shape)
+    empty = mlir.AffineMap.get(rank, 0, [])
+    kind = tensors.kind_like(cotangent.type, [])
+    total = tensors.generic([cotangent], [mlir.AffineMap.get_identity(rank)], kind, empty, lambda xs: xs[0])
+    sweep.add(scalar, emit.value("tensor.extract", [total], scalar.type), op.results[0] in sweep.masked)

@@ -1,0 +1,169 @@
+"""Transposes of operations that move elements about: slices, reshapes, pads, single elements, sorts."""
+
+from __future__ import annotations
+
+from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import add
+from mlirml.autodiff.reverse import Sweep, transpose
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+
+
+def _attributes(op: mlir.Operation, *names: str) -> dict[str, mlir.Attribute]:
+    return {name: op.attributes[name] for name in names}
+
+
+_SLICE = ("static_offsets", "static_sizes", "static_strides")
+
+
+def _sliced(
+    op: mlir.Operation, source: mlir.Value, kind: mlir.Type, places: list[mlir.Value], groups: list[int]
+) -> mlir.Value:
+    """`tensor.extract_slice` with the offsets, sizes and strides of `op`."""
+    attributes = _attributes(op, *_SLICE) | {"operandSegmentSizes": emit.segments(1, *groups)}
+    return emit.value("tensor.extract_slice", [source, *places], kind, **attributes)
+
+
+def _put(
+    op: mlir.Operation, source: mlir.Value, into: mlir.Value, places: list[mlir.Value], groups: list[int]
+) -> mlir.Value:
+    """`tensor.insert_slice` with the offsets, sizes and strides of `op`."""
+    attributes = _attributes(op, *_SLICE) | {"operandSegmentSizes": emit.segments(1, 1, *groups)}
+    return emit.value("tensor.insert_slice", [source, into, *places], into.type, **attributes)
+
+
+def _groups(op: mlir.Operation) -> list[int]:
+    """How many run-time offsets, sizes and strides a slice has."""
+    return list(mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[-3:]
+
+
+@transpose("tensor.extract_slice")
+def extract_slice(sweep: Sweep, op: mlir.Operation) -> None:
+    """Added to the part that was read."""
+    source, *places = op.operands
+    if not sweep.is_active(source):
+        return
+    cotangent = sweep.cotangents[op.results[0]]
+    known = sweep.cotangents.get(source)
+    if known is not None:
+        cotangent = tensors.sum_of(_sliced(op, known, cotangent.type, places, _groups(op)), cotangent)
+    into = tensors.zeros_like(source) if known is None else known
+    sweep.cotangents[source] = _put(op, cotangent, into, places, _groups(op))
+    if op.results[0] in sweep.masked:
+        sweep.masked.add(source)
+
+
+@transpose("tensor.insert_slice")
+def insert_slice(sweep: Sweep, op: mlir.Operation) -> None:
+    """The part goes to the source, the rest to the destination."""
+    source, into, *places = op.operands
+    cotangent, masked = sweep.cotangents[op.results[0]], op.results[0] in sweep.masked
+    if sweep.is_active(source):
+        sweep.add(source, _sliced(op, cotangent, source.type, places, _groups(op)), masked)
+    if sweep.is_active(into):
+        sweep.add(into, _put(op, tensors.zeros_like(source), cotangent, places, _groups(op)), masked)
+
+
+@transpose("tensor.extract")
+def extract(sweep: Sweep, op: mlir.Operation) -> None:
+    """Added to the element that was read."""
+    source, *place = op.operands
+    if not sweep.is_active(source):
+        return
+    cotangent, known = sweep.cotangents[op.results[0]], sweep.cotangents.get(source)
+    if known is not None:
+        cotangent = add(emit.value("tensor.extract", [known, *place], cotangent.type), cotangent)
+    into = tensors.zeros_like(source) if known is None else known
+    sweep.cotangents[source] = emit.value("tensor.insert", [cotangent, into, *place], source.type)
+    if op.results[0] in sweep.masked:
+        sweep.masked.add(source)
+
+
+@transpose("tensor.insert")
+def insert(sweep: Sweep, op: mlir.Operation) -> None:
+    """The element goes to the scalar, the rest to the destination."""
+    scalar, into, *place = op.operands
+    cotangent, masked = sweep.cotangents[op.results[0]], op.results[0] in sweep.masked
+    if sweep.is_active(scalar):
+        sweep.add(scalar, emit.value("tensor.extract", [cotangent, *place], scalar.type), masked)
+    if sweep.is_active(into):
+        zero = emit.number(scalar.type, 0)
+        sweep.add(into, emit.value("tensor.insert", [zero, cotangent, *place], into.type), masked)
+
+
+@transpose("tensor.from_elements")
+def from_elements(sweep: Sweep, op: mlir.Operation) -> None:
+    """Each element goes to its scalar."""
+    cotangent, result = sweep.cotangents[op.results[0]], op.results[0]
+    shape = list(result.type.shape)
+    for number, scalar in enumerate(op.operands):
+        if sweep.is_active(scalar):
+            place: list[mlir.Value] = []
+            for size in reversed(shape):
+                number, digit = divmod(number, size)
+                place.insert(0, emit.index(digit))
+            sweep.add(scalar, emit.value("tensor.extract", [cotangent, *place], scalar.type), result in sweep.masked)
+
+
+@transpose("tensor.expand_shape")
+def expand_shape(sweep: Sweep, op: mlir.Operation) -> None:
+    """The reshape back."""
+    source = op.operands[0]
+    if sweep.is_active(source):
+        groups = op.attributes["reassociation"]
+        cotangent = sweep.cotangents[op.results[0]]
+        back = emit.value("tensor.collapse_shape", [cotangent], source.type, reassociation=groups)
+        sweep.add(source, back, op.results[0] in sweep.masked)
+
+
+@transpose("tensor.collapse_shape")
+def collapse_shape(sweep: Sweep, op: mlir.Operation) -> None:
+    """The reshape back."""
+    source = op.operands[0]
+    if sweep.is_active(source):
+        attributes = {
+            "reassociation": op.attributes["reassociation"],
+            "static_output_shape": mlir.DenseI64ArrayAttr.get(list(source.type.shape)),
+        }
+        back = emit.value("tensor.expand_shape", [sweep.cotangents[op.results[0]]], source.type, **attributes)
+        sweep.add(source, back, op.results[0] in sweep.masked)
+
+
+@transpose("tensor.cast")
+def cast(sweep: Sweep, op: mlir.Operation) -> None:
+    """The cast back."""
+    source = op.operands[0]
+    if sweep.is_active(source):
+        back = emit.value("tensor.cast", [sweep.cotangents[op.results[0]]], source.type)
+        sweep.add(source, back, op.results[0] in sweep.masked)
+
+
+@transpose("tensor.pad")
+def pad(sweep: Sweep, op: mlir.Operation) -> None:
+    """The part in the middle. Padding is constant."""
+    source = op.operands[0]
+    if sweep.is_active(source):
+        low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
+        shape = list(source.type.shape)
+        part = tensors.extract(sweep.cotangents[op.results[0]], source.type, low, shape, [1] * len(shape))
+        sweep.add(source, part, op.results[0] in sweep.masked)
+
+
+@transpose("mlirml.sort")
+def sort(sweep: Sweep, op: mlir.Operation) -> None:
+    """Each element goes back to where it came from."""
+    source = op.operands[0]
+    if not sweep.is_active(source):
+        return
+    shape = list(source.type.shape)
+    integers = mlir.RankedTensorType.get(shape, mlir.IntegerType.get_signless(64))
+    order = emit.value("mlirml.argsort", [source, emit.empty(integers)], integers, **_attributes(op, *op.attributes))
+    cotangent = sweep.cotangents[op.results[0]]
+
+    def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
+        place = emit.value("tensor.extract", [order, *indices], integers.element_type)
+        last = emit.value("arith.index_cast", [place], mlir.IndexType.get())
+        element = emit.value("tensor.extract", [cotangent, *indices], source.type.element_type)
+        return emit.value("tensor.insert", [element, total, *indices[:-1], last], total.type)
+
+    sweep.add(source, tensors.nest(shape, tensors.zeros_like(source), store), op.results[0] in sweep.masked)

@@ -1,0 +1,191 @@
+"""Structured operations taken apart: named ones have maps and a body as `linalg.generic` has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mlirml.autodiff import tensors
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, clone_with, linalg, mlir
+
+LinearForm = tuple[int, dict[int, int]]
+"""A constant, and the factor of each dimension."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A tensor that is read at each point of an iteration space."""
+
+    tensor: mlir.Value
+    map: mlir.AffineMap
+
+
+@dataclass(frozen=True)
+class Structured:
+    """A linalg operation on tensors. `fixed` are dimensions that stand still, and the place of each one left."""
+
+    op: mlir.Operation
+    inputs: list[Read]
+    inits: list[Read]
+    sizes: list[int]
+    fixed: Mapping[int, int]
+
+    @staticmethod
+    def of(op: mlir.Operation) -> Structured:
+        """Any operation of linalg with tensor results."""
+        maps = [m.value for m in linalg.get_indexing_maps(op)]
+        if _MEMO in op.attributes:
+            del op.attributes[_MEMO]
+        count = len(op.operands) - len(op.results)
+        reads = [Read(value, m) for value, m in zip(op.operands, maps)]
+        return Structured(op, reads[:count], reads[count:], _loop_sizes(reads), {})
+
+    @property
+    def block(self) -> mlir.Block:
+        return self.op.regions[0].blocks[0]
+
+    @property
+    def body(self) -> list[mlir.Operation]:
+        """The scalar operations without the terminator."""
+        return block_ops(self.block)[:-1]
+
+    @property
+    def yields(self) -> list[mlir.Value]:
+        return list(block_ops(self.block)[-1].operands)
+
+    @property
+    def out_map(self) -> mlir.AffineMap:
+        return self.inits[0].map
+
+    @property
+    def reduces(self) -> bool:
+        """Whether a dimension is missing from the results."""
+        return any(len(dims_of(r.map)) < len(self.sizes) for r in self.inits)
+
+    def argument(self, number: int) -> mlir.Value:
+        """The block argument of an operand."""
+        return self.block.arguments[number]
+
+    def copy_body(self, environment: dict[mlir.Value, mlir.Value], indices: Sequence[mlir.Value] | None = None) -> None:
+        """Build the body again; `environment` maps the block arguments and learns all other values.
+
+        Inside of a generic, places are `linalg.index`; `indices` take their place outside of one.
+        """
+        for op in self.body:
+            if op.name == "linalg.index":
+                environment[op.results[0]] = self._place(op, indices)
+            elif op.regions:
+                clone_with(op, environment)
+            else:
+                emit.body_op(op, environment)
+
+    def _place(self, op: mlir.Operation, indices: Sequence[mlir.Value] | None) -> mlir.Value:
+        dim = mlir.IntegerAttr(op.attributes["dim"]).value
+        if dim in self.fixed:
+            return emit.index(self.fixed[dim])
+        moved = dim - sum(other < dim for other in self.fixed)
+        if indices is not None:
+            return indices[moved]
+        return emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(moved))
+
+    def at(self, fixed: Mapping[int, int]) -> Structured:
+        """The same at one place of some dimensions, on slices of the tensors."""
+        move = [self.cut(read, fixed) for read in (*self.inputs, *self.inits)]
+        sizes = [n for d, n in enumerate(self.sizes) if d not in fixed]
+        return replace(
+            self, inputs=move[: len(self.inputs)], inits=move[len(self.inputs) :], sizes=sizes, fixed=dict(fixed)
+        )
+
+    def cut(self, read: Read, fixed: Mapping[int, int]) -> Read:
+        """The part of a tensor that is read at one place of some dimensions."""
+        if not read.map.results:
+            return Read(read.tensor, mlir.AffineMap.get(len(self.sizes) - len(fixed), 0, []))
+        window = self.window(read.map, read.tensor.type, fixed)
+        part = tensors.extract(read.tensor, window.kind, window.offsets, window.counts, window.strides)
+        return Read(part, window.map)
+
+    def window(self, map_: mlir.AffineMap, kind: mlir.Type, fixed: Mapping[int, int]) -> Window:
+        """Where the part is that is read at one place of some dimensions."""
+        left = [d for d in range(len(self.sizes)) if d not in fixed]
+        offsets, counts, strides, kept = [], [], [], []
+        for expression in map_.results:
+            offset, factors = linear_form(expression)
+            offset += sum(f * fixed[d] for d, f in factors.items() if d in fixed)
+            free = {d: f for d, f in factors.items() if d not in fixed}
+            offsets.append(offset)
+            if free:
+                ((dim, stride),) = free.items()
+                counts.append(self.sizes[dim])
+                strides.append(stride)
+                kept.append(left.index(dim))
+            else:
+                counts.append(1)
+                strides.append(1)
+        dims = [mlir.AffineDimExpr.get(d) for d in kept]
+        shape = [n for n, e in zip(counts, map_.results) if set(linear_form(e)[1]) - set(fixed)]
+        return Window(offsets, counts, strides, tensors.kind_like(kind, shape), mlir.AffineMap.get(len(left), 0, dims))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A static slice, its type without the dimensions of one element, and the map that reads it."""
+
+    offsets: list[int]
+    counts: list[int]
+    strides: list[int]
+    kind: mlir.Type
+    map: mlir.AffineMap
+
+
+_MEMO = "linalg.memoized_indexing_maps"
+
+
+def linear_form(expression: mlir.AffineExpr) -> LinearForm:
+    """An affine expression of dimensions as a sum; ValueError for divisions and products of dimensions."""
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return expression.value, {}
+    if isinstance(expression, mlir.AffineDimExpr):
+        return 0, {expression.position: 1}
+    if isinstance(expression, (mlir.AffineAddExpr, mlir.AffineMulExpr)):
+        (a, left), (b, right) = linear_form(expression.lhs), linear_form(expression.rhs)
+        if isinstance(expression, mlir.AffineAddExpr):
+            return a + b, {d: left.get(d, 0) + right.get(d, 0) for d in (*left, *right)}
+        if not left or not right:
+            factor, (constant, factors) = (a, (b, right)) if not left else (b, (a, left))
+            return factor * constant, {d: factor * f for d, f in factors.items()}
+    raise ValueError(f"{expression} is not linear")
+
+
+def dims_of(map_: mlir.AffineMap) -> set[int]:
+    """The dimensions that a map mentions."""
+    return {d for e in map_.results for d in linear_form(e)[1]}
+
+
+def is_projection(map_: mlir.AffineMap) -> bool:
+    """Whether every result is another dimension."""
+    return all(isinstance(e, mlir.AffineDimExpr) for e in map_.results) and len(dims_of(map_)) == len(map_.results)
+
+
+def window_dims(map_: mlir.AffineMap, sizes: Sequence[int]) -> list[int] | None:
+    """The dimensions to hold still so that every result has one other dimension of its own; None if there are none."""
+    held: list[int] = []
+    seen: set[int] = set()
+    for expression in map_.results:
+        _, factors = linear_form(expression)
+        free = sorted((d for d in factors if d not in held), key=lambda d: sizes[d])
+        held += free[:-1]
+        if free and (free[-1] in seen or factors[free[-1]] < 1):
+            return None
+        seen.update(free[-1:])
+    return held
+
+
+def _loop_sizes(reads: Sequence[Read]) -> list[int]:
+    sizes: dict[int, int] = {}
+    for read in reads:
+        for expression, size in zip(read.map.results, read.tensor.type.shape):
+            if isinstance(expression, mlir.AffineDimExpr):
+                sizes[expression.position] = size
+    return [sizes[d] for d in range(reads[0].map.n_dims)]

@@ -1,0 +1,158 @@
+"""Tensors at the insertion point: zeros, sums, generics that read no more than they need, loops over elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.autodiff.arithmetic import add, element_type
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, mlir
+
+_PURE = ("arith.", "math.", "linalg.index", "tensor.extract", "affine.apply")
+
+
+def empty(kind: mlir.Type, like: mlir.Value) -> mlir.Value:
+    """An uninitialised tensor; sizes known at run time only are those of the last dimensions of `like`."""
+    shape, missing = list(kind.shape), len(kind.shape) - len(like.type.shape)
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    sizes = [
+        emit.value("tensor.dim", [like, emit.index(d - missing)], mlir.IndexType.get())
+        for d, size in enumerate(shape)
+        if size == dynamic
+    ]
+    return emit.value("tensor.empty", sizes, kind)
+
+
+def zeros_like(value: mlir.Value) -> mlir.Value:
+    """Zero of the type of a scalar or tensor."""
+    scalar = emit.number(element_type(value.type), 0)
+    if not isinstance(value.type, mlir.RankedTensorType):
+        return scalar
+    return emit.fill(scalar, empty(value.type, value)).results[0]
+
+
+def zeros(kind: mlir.Type) -> mlir.Value:
+    """Zero of a scalar or static tensor type."""
+    scalar = emit.number(element_type(kind), 0)
+    return emit.fill(scalar, emit.empty(kind)).results[0] if isinstance(kind, mlir.RankedTensorType) else scalar
+
+
+def sum_of(a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """a + b of scalars or of tensors."""
+    if not isinstance(a.type, mlir.RankedTensorType):
+        return add(a, b)
+    return elementwise([a, b], a.type, lambda xs: add(xs[0], xs[1]))
+
+
+def elementwise(
+    inputs: Sequence[mlir.Value], kind: mlir.Type, body: Callable[[list[mlir.Value]], mlir.Value]
+) -> mlir.Value:
+    """A generic over tensors of one shape."""
+    rank = len(kind.shape)
+    maps = [mlir.AffineMap.get_identity(rank)] * (len(inputs) + 1)
+    op = emit.generic(inputs, [empty(kind, inputs[0])], maps, ["parallel"] * rank, lambda xs: [body(xs[:-1])])
+    return op.results[0]
+
+
+def kind_like(tensor: mlir.Type, shape: Sequence[int]) -> mlir.Type:
+    """A tensor type of another shape."""
+    return mlir.RankedTensorType.get(list(shape), element_type(tensor))
+
+
+def constant_like(kind: mlir.Type, value: float) -> mlir.Value:
+    """A tensor that holds one number everywhere."""
+    return emit.fill(emit.number(element_type(kind), value), emit.empty(kind)).results[0]
+
+
+def generic(
+    inputs: Sequence[mlir.Value],
+    input_maps: Sequence[mlir.AffineMap],
+    kind: mlir.Type,
+    out_map: mlir.AffineMap,
+    body: Callable[[list[mlir.Value]], mlir.Value],
+    init: mlir.Value | None = None,
+) -> mlir.Value:
+    """A generic that sums `body(inputs)` over the dimensions that `out_map` lacks; inputs not read are left out."""
+    dims = {e.position for e in out_map.results}
+    iterators = ["parallel" if d in dims else "reduction" for d in range(out_map.n_dims)]
+    sums = "reduction" in iterators or init is not None
+    out = init if init is not None else zeros(kind) if sums else emit.empty(kind)
+
+    def write(xs: list[mlir.Value]) -> list[mlir.Value]:
+        value = body(xs[:-1])
+        return [add(xs[-1], value) if sums else value]
+
+    op = emit.generic(inputs, [out], [*input_maps, out_map], iterators, write)
+    return pruned(op).results[0]
+
+
+def pruned(op: mlir.Operation) -> mlir.Operation:
+    """A generic without dead operations and without the inputs that its body does not read."""
+    block = op.regions[0].blocks[0]
+    for inner in reversed(block_ops(block)[:-1]):
+        if inner.name.startswith(_PURE) and all(not list(r.uses) for r in inner.results):
+            inner.erase()
+    count = len(op.operands) - len(op.results)
+    unused = [i for i in range(count) if not list(block.arguments[i].uses)]
+    maps = list(op.attributes["indexing_maps"])
+    if not unused or not _covers([m.value for i, m in enumerate(maps) if i not in unused]):
+        return op
+    kept = [i for i in range(len(op.operands)) if i not in unused]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes["indexing_maps"] = mlir.ArrayAttr.get([maps[i] for i in kept])
+    attributes["operandSegmentSizes"] = emit.segments(count - len(unused), len(op.results))
+    new = emit.create(
+        "linalg.generic", [op.operands[i] for i in kept], [r.type for r in op.results], attributes, regions=1
+    )
+    for i in reversed(unused):
+        block.erase_argument(i)
+    block.append_to(new.regions[0])
+    op.erase()
+    return new
+
+
+def _covers(maps: Sequence[mlir.AffineMap]) -> bool:
+    """Whether the operands still tell the size of every loop."""
+    seen = {e.position for m in maps for e in m.results if isinstance(e, mlir.AffineDimExpr)}
+    return len(seen) == int(maps[0].n_dims)
+
+
+def nest(
+    sizes: Sequence[int],
+    carried: mlir.Value,
+    body: Callable[[list[mlir.Value], mlir.Value], mlir.Value],
+) -> mlir.Value:
+    """Loops over all places, one after the other, that carry one tensor: `carried = body(indices, carried)`."""
+
+    def level(number: int, indices: list[mlir.Value], value: mlir.Value) -> mlir.Value:
+        if number == len(sizes):
+            return body(indices, value)
+        first, last, step = emit.index(0), emit.index(sizes[number]), emit.index(1)
+        return emit.for_loop(first, last, step, lambda i, xs: [level(number + 1, [*indices, i], xs[0])], [value])[0]
+
+    return level(0, [], carried)
+
+
+def slice_attributes(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> dict[str, mlir.Attribute]:
+    """The attributes of a static slice."""
+    return {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": mlir.DenseI64ArrayAttr.get(list(strides)),
+    }
+
+
+def extract(
+    source: mlir.Value, kind: mlir.Type, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+) -> mlir.Value:
+    """A static slice of a tensor as a value of type `kind`, which may lack dimensions of size 1."""
+    attributes = slice_attributes(offsets, sizes, strides) | {"operandSegmentSizes": emit.segments(1, 0, 0, 0)}
+    return emit.value("tensor.extract_slice", [source], kind, **attributes)
+
+
+def insert(
+    source: mlir.Value, into: mlir.Value, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+) -> mlir.Value:
+    """`into` with a static slice overwritten."""
+    attributes = slice_attributes(offsets, sizes, strides) | {"operandSegmentSizes": emit.segments(1, 1, 0, 0, 0)}
+    return emit.value("tensor.insert_slice", [source, into], into.type, **attributes)

@@ -1,0 +1,299 @@
+"""Trace transforms: what a function does is written between the operations that open and close a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.frames import at_user_line
+from mlirml.capture.namespace import retarget
+from mlirml.capture.trace import Trace, at_function, value_of
+from mlirml.dataclass import dataclass
+from mlirml.dialects.build import Value
+from mlirml.dialects.dtypes import describe, is_float
+from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
+from mlirml.tree import TreeDef, flatten
+
+
+@dataclass
+class Pulled:
+    """The result of a function that can be gone back through: one `ml.vjp`."""
+
+    trace: Trace
+    name: str
+    group: int
+    independents: list[Value]
+    weak: list[bool]
+    in_tree: TreeDef
+    outputs: list[Value]
+    out_tree: TreeDef
+    result: Any
+    calls: int = 0
+
+    def pull(self, cotangents: Sequence[Value | None]) -> Any:
+        """The gradients, in the structure of the arguments, for the cotangents of the outputs."""
+        b, call = self.trace.builder, self.calls
+        self.calls += 1
+        tags = f"{{group = {self.group} : i64, call = {call} : i64}}"
+        for value, cotangent in zip(self.outputs, cotangents):
+            if cotangent is not None:
+                b.line(
+                    f'"mlirml.cotangent"({value.name}, {cotangent.name}) {tags} : ({value.type}, {value.type}) -> ()'
+                )
+        gradients = [
+            b.op(f'"mlirml.vjp"({x.name}) {tags} : ({x.type}) -> {x.type}', x.shape, x.dtype) for x in self.independents
+        ]
+        return self.in_tree.unflatten([_wrapped(self.trace, g) for g in gradients])
+
+
+def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+               argnums: tuple[int, ...]) -> Pulled:  # fmt: skip
+    """Call a function so that its result can be differentiated by the arguments `argnums`."""
+    with at_user_line():
+        wanted = tuple(args[i] for i in argnums)
+        leaves, tree = flatten(wanted)
+        values = _floats(trace, name, leaves, tree.paths("argument"))
+        group, b = trace.new_request(), trace.builder
+        opened = [
+            b.op(f'"mlirml.independent"({v.name}) {{group = {group} : i64}} : ({v.type}) -> {v.type}', v.shape, v.dtype)
+            for v in values
+        ]
+        inner = [_wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
+        called = list(args)
+        for i, value in zip(argnums, tree.unflatten(inner)):
+            called[i] = value
+    result = retarget(function, trace)(*called, **kwargs)
+    with at_user_line(), at_function(function):
+        _check_not_stored(name, inner)
+        leaves, out_tree = flatten(result)
+        outputs = [value_of(trace, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
+    return Pulled(trace, name, group, opened, [v.weak for v in values], tree, outputs, out_tree, result)
+
+
+def trace_jvp(
+    trace: Trace, function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """`ml.jvp` in a trace."""
+    with at_user_line():
+        leaves, tree = flatten(primals)
+        values = _floats(trace, "jvp", leaves, tree.paths("primals"))
+        moves = _matching(trace, "jvp", "tangents", tangents, tree, values)
+        group, b = trace.new_request(), trace.builder
+        opened = [
+            b.op(
+                f'"mlirml.dual"({v.name}, {t.name}) {{group = {group} : i64}} : ({v.type}, {v.type}) -> {v.type}',
+                v.shape,
+                v.dtype,
+            )
+            for v, t in zip(values, moves)
+        ]
+        inner = [_wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
+    result = retarget(function, trace)(*tree.unflatten(inner))
+    with at_user_line(), at_function(function):
+        _check_not_stored("jvp", inner)
+        results, out_tree = flatten(result)
+        outputs = [value_of(trace, leaf, path) for leaf, path in zip(results, out_tree.paths("result"))]
+        found = []
+        for value in outputs:
+            if is_float(value.dtype):
+                text = f'"mlirml.jvp"({value.name}) {{group = {group} : i64}} : ({value.type}) -> {value.type}'
+                found.append(_wrapped(trace, b.op(text, value.shape, value.dtype)))
+            else:
+                found.append(_wrapped(trace, b.filled(value.shape, np.dtype(np.float64), 0)))
+    return result, out_tree.unflatten(found)
+
+
+def scalar_output(pulled: Pulled, function: Callable[..., Any], leaves: Sequence[Value]) -> Value:
+    """The one number that a gradient is taken of."""
+    with at_user_line(), at_function(function):
+        if len(leaves) != 1 or leaves[0].shape != () or not is_float(leaves[0].dtype):
+            given = ", ".join(describe(v.shape, v.dtype) for v in leaves) or "nothing"
+            raise ShapeError(
+                f"{pulled.name}: the function must return one float, got {given}",
+                help="return a scalar such as `np.sum(...)`; for more outputs use `ml.jacrev`, or `ml.vjp`; "
+                "for further results `has_aux=True`",
+            )
+        return leaves[0]
+
+
+def cotangents_of(pulled: Pulled, given: Any) -> list[Value | None]:
+    """What the user passes to a pullback, checked."""
+    floats = [v for v in pulled.outputs if is_float(v.dtype)]
+    if len(floats) == len(pulled.outputs):
+        return list(_matching(pulled.trace, "vjp", "cotangents", given, pulled.out_tree, pulled.outputs))
+    leaves, _ = flatten(given)
+    with at_user_line():
+        raise DTypeError(
+            f"vjp: {len(pulled.outputs) - len(floats)} of the results are no floats, which have no cotangents",
+            notes=(f"{len(leaves)} cotangents were passed",),
+            help="differentiate a function that returns the floats only",
+        )
+
+
+def ones(trace: Trace, value: Value) -> Value:
+    """The cotangent of a number by itself."""
+    return trace.builder.filled(value.shape, value.dtype, 1)
+
+
+def _wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
+    scalar = value.shape == () and not isinstance(like, np.ndarray)
+    if isinstance(like, Traced):
+        scalar = like._scalar
+    return Traced(trace, Cell(value, owned=True), scalar=scalar)
+
+
+def _floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:
+    """Arguments to differentiate by, as values; Python's ints are no floats either."""
+    values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, paths)]
+    for value, path in zip(values, paths):
+        if not is_float(value.dtype):
+            real = "" if value.dtype.kind != "c" else "real "
+            raise DTypeError(
+                f"{name}: {path} is {describe(value.shape, value.dtype)}, and derivatives are by {real}floats",
+                help="convert it with `.astype(float)`, or leave it out by `argnums`",
+            )
+    return values
+
+
+def _matching(trace: Trace, name: str, what: str, given: Any, tree: TreeDef, like: Sequence[Value]) -> list[Value]:
+    """Tangents or cotangents, which must have the structure, shapes and dtypes of their values."""
+    leaves, found = flatten(given)
+    with at_user_line():
+        if found != tree:
+            raise ArgumentError(
+                f"{name}: the {what} have another structure than what they belong to",
+                notes=(f"expected {tree.paths(what)}", f"got {found.paths(what)}"),
+            )
+        values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, tree.paths(what))]
+        for value, other, path in zip(values, like, tree.paths(what)):
+            if value.shape != other.shape:
+                raise ShapeError(f"{name}: {path} is {value}, and what it belongs to {other}")
+        return [trace.builder.cast(v, o.dtype) for v, o in zip(values, like)]
+
+
+def _check_not_stored(name: str, inner: Sequence[Traced]) -> None:
+    for array in inner:
+        if array._cell.written:
+            error = CaptureError(
+                f"{name}: the function stores into an argument that it is differentiated by",
+                help="store into a copy, `x = x.copy()`",
+            )
+            error.location = array._cell.stored_at
+            raise error
+
+
+def trace_vmap(
+    trace: Trace,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    in_axes: Any,
+    out_axes: Any,
+    axis_size: int | None,
+) -> Any:
+    """`ml.vmap` in a trace."""
+    with at_user_line():
+        leaves, tree = flatten(args)
+        paths = tree.paths("argument")
+        axes = spread_axes("in_axes", in_axes, tree, tuple)
+        size = _batch_size(leaves, paths, axes, axis_size)
+        group, b = trace.new_request(), trace.builder
+        inner: list[Any] = []
+        for leaf, axis, path in zip(leaves, axes, paths):
+            if axis is None:
+                inner.append(leaf)
+                continue
+            value = value_of(trace, _front(leaf, axis), path)
+            shape = value.shape[1:]
+            one = b.op(
+                f'"mlirml.unbatch"({value.name}) {{group = {group} : i64}} : '
+                f"({value.type}) -> {replace(value, shape=shape).type}",
+                shape,
+                value.dtype,
+            )
+            inner.append(_wrapped(trace, one))
+    result = retarget(function, trace)(*tree.unflatten(inner))
+    with at_user_line(), at_function(function):
+        for x in inner:
+            if isinstance(x, Traced) and x._cell.written and x not in leaves:
+                _check_not_stored("vmap", [x])
+        results, out_tree = flatten(result)
+        places = spread_axes("out_axes", out_axes, out_tree, None)
+        found = []
+        for leaf, place, path in zip(results, places, out_tree.paths("result")):
+            value = value_of(trace, leaf, path)
+            if place is None:
+                raise ArgumentError("vmap: out_axes is None, and results of a batch have a dimension for it")
+            shape = (size, *value.shape)
+            text = (
+                f'"mlirml.vmap"({value.name}) {{group = {group} : i64, size = {size} : i64}} : '
+                f"({value.type}) -> {replace(value, shape=shape).type}"
+            )
+            many = Traced(trace, Cell(b.op(text, shape, value.dtype), owned=True))
+            if not -len(shape) <= place < len(shape):
+                raise ShapeError(f"vmap: out_axes={place} of a result with {len(shape)} dimensions")
+            found.append(many if place in (0, -len(shape)) else _moved(many, 0, place).copy())
+    return out_tree.unflatten(found)
+
+
+def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[int | None]:
+    """An axis for each leaf: where `axes` has a number or None, it holds for all below."""
+    if axes is None or type(axes) is int:
+        return [axes] * tree.leaf_count()
+    kind = type(axes)
+    if top is not None and kind is list:
+        kind = tuple
+    if kind is not tree.kind or len(axes) != len(tree.children):
+        raise ArgumentError(
+            f"vmap: {name} {axes!r} does not fit: {len(tree.children)} values are to be mapped",
+            help=f"`{name}` is one number, or has the structure of what it is for",
+        )
+    items = [axes[key] for key in tree.keys] if isinstance(axes, dict) else list(axes)
+    return [a for item, child in zip(items, tree.children) for a in spread_axes(name, item, child, None)]
+
+
+def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
+    """The number of examples, which all arguments agree on."""
+    size, first = axis_size, "axis_size"
+    for leaf, path, axis in zip(leaves, paths, axes):
+        if axis is None:
+            continue
+        shape = np.shape(leaf)
+        if not -len(shape) <= axis < len(shape):
+            raise ShapeError(f"vmap: in_axes={axis} of {path}, which has {len(shape)} dimensions, {list(shape)}")
+        if size is not None and shape[axis] != size:
+            raise ShapeError(f"vmap: batches of different sizes, {size} of {first} and {shape[axis]} of {path}")
+        if size is None:
+            size, first = shape[axis], path
+    if size is None:
+        raise ArgumentError(
+            "vmap: no argument has a dimension of examples", help="give an axis in `in_axes`, or `axis_size=`"
+        )
+    return size
+
+
+def _front(array: Any, axis: int) -> Any:
+    return array if axis == 0 else _moved(array, axis, 0)
+
+
+def trace_stop_gradient(trace: Trace, tree: Any) -> Any:
+    """`ml.stop_gradient` in a trace."""
+    with at_user_line():
+        leaves, structure = flatten(tree)
+        found = []
+        for leaf, path in zip(leaves, structure.paths("argument")):
+            value = value_of(trace, leaf, path)
+            if not is_float(value.dtype):
+                found.append(leaf)
+                continue
+            text = f'"mlirml.stop_gradient"({value.name}) : ({value.type}) -> {value.type}'
+            constant = replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak)
+            found.append(_wrapped(trace, constant, leaf))
+        return structure.unflatten(found)
+
+
+def _moved(array: Any, source: int, destination: int) -> Any:
+    return np.moveaxis(array, source, destination)

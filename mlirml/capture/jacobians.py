@@ -1,0 +1,61 @@
+"""Jacobians: vector products with all unit vectors at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture import derivatives
+from mlirml.capture.trace import current_trace, value_of
+from mlirml.tree import flatten
+
+
+def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], single: bool) -> Any:
+    """One sweep for each element of the result."""
+    trace = current_trace()
+    assert trace is not None
+    pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, tuple(range(len(wanted))))
+    b = trace.builder
+    rows = []
+    for number, output in enumerate(pulled.outputs):
+
+        def pull(unit: Any, number: int = number) -> Any:
+            seeds = [b.filled(v.shape, v.dtype, 0) for v in pulled.outputs]
+            seeds[number] = value_of(trace, unit, "unit")
+            return pulled.pull(seeds)
+
+        size = math.prod(output.shape)
+        units = trace.known(np.eye(size, dtype=output.dtype).reshape(size, *output.shape))
+        found = derivatives.trace_vmap(trace, pull, (units,), 0, 0, None)
+        leaves, tree = flatten(found[0] if single else found)
+        rows.append(tree.unflatten([x.reshape(*output.shape, *x.shape[1:]) for x in leaves]))
+    return pulled.out_tree.unflatten(rows)
+
+
+def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], single: bool) -> Any:
+    """One sweep for each element of the arguments."""
+    trace = current_trace()
+    assert trace is not None
+    leaves, tree = flatten(tuple(wanted))
+    columns: list[list[Any]] = []
+    out_tree: Any = None
+    for number, leaf in enumerate(leaves):
+        shape, dtype = np.shape(leaf), np.asarray(leaf).dtype if not hasattr(leaf, "dtype") else leaf.dtype
+
+        def along(unit: Any, number: int = number) -> Any:
+            moves = [trace.known(np.zeros(np.shape(x), getattr(x, "dtype", None))) for x in leaves]
+            moves[number] = unit
+            return derivatives.trace_jvp(trace, function, tuple(wanted), tree.unflatten(moves))[1]
+
+        size = math.prod(shape)
+        units = trace.known(np.eye(size, dtype=dtype).reshape(size, *shape))
+        found, out_tree = flatten(derivatives.trace_vmap(trace, along, (units,), 0, 0, None))
+        columns.append([np.moveaxis(x, 0, -1).reshape(*x.shape[1:], *shape) for x in found])
+    results = []
+    for column in zip(*columns):
+        inputs = tree.unflatten(list(column))
+        results.append(inputs[0] if single else inputs)
+    return out_tree.unflatten(results)

@@ -1,0 +1,278 @@
+"""`grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`: transforms of functions, which compose with each other.
+
+A transform gives an ordinary function. Called in a function that is compiled, it becomes part of its program; called
+by itself, it is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlirml.capture.control import _trace as current_trace
+from mlirml.errors import ArgumentError
+
+Function = Callable[..., Any]
+
+
+def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The gradient of a function that returns one float.
+
+    Parameters:
+        fn: a function of arrays, and pytrees of them. With `has_aux` it returns a pair: the float, and anything else.
+        argnums: the positions of the arguments to differentiate by, which hold floats; one number, or several.
+
+    Returns a function of the same arguments: the gradient, shaped like the argument (a tuple of them for several), or
+    with `has_aux` a pair of it and the rest of the result.
+
+    Where a maximum or minimum has ties, they share the gradient equally; the derivative of `abs` at 0 is 0.
+
+    Raises `ShapeError` where `fn` returns something else than one float, `DTypeError` for arguments that hold no
+    floats, `NoDerivativeError` for an operation without a derivative.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    both = value_and_grad(fn, argnums, has_aux)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return _callable(fn, gradient, "grad")
+
+
+def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """A function that gives the pair of what `fn` returns and its gradient, as `grad` does.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.value_and_grad(lambda x: x * x)(3.0)
+    (array(9.), array(6.))
+    """
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        from mlirml.capture import derivatives as d
+        from mlirml.capture.trace import value_of
+        from mlirml.tree import flatten
+
+        trace = current_trace()
+        assert trace is not None
+        places = _places("grad", argnums, len(args))
+        pulled = d.trace_pull(trace, "grad", fn, args, kwargs, places)
+        first = pulled.result
+        if has_aux:
+            if not isinstance(pulled.result, tuple) or len(pulled.result) != 2:
+                raise ArgumentError("grad: with `has_aux` the function must return a pair, the float and the rest")
+            first = pulled.result[0]
+        leaves = [value_of(trace, leaf, "result") for leaf in flatten(first)[0]]
+        output = d.scalar_output(pulled, fn, leaves)
+        pulled.outputs = [output]
+        gradients = pulled.pull([d.ones(trace, output)])
+        return pulled.result, gradients[0] if isinstance(argnums, int) else gradients
+
+    return _callable(fn, both, "value_and_grad")
+
+
+def vjp(fn: Function, *primals: Any) -> tuple[Any, Function]:
+    """`fn(*primals)`, and the function that takes cotangents of the result to those of `primals`.
+
+    The cotangents have the structure and shapes of the result; the function returns a tuple. Within compiled code only,
+    since the second result is a function.
+
+    >>> import numpy as np, mlirml as ml
+    >>> @ml.compile
+    ... def f(x):
+    ...     y, pull = ml.vjp(np.sin, x)
+    ...     return y, pull(np.ones(3))[0]
+    >>> f(np.zeros(3))
+    (array([0., 0., 0.]), array([1., 1., 1.]))
+    """
+    from mlirml.capture import derivatives as d
+
+    trace = current_trace()
+    if trace is None:
+        return _outside_vjp(fn, primals)
+    pulled = d.trace_pull(trace, "vjp", fn, primals, {}, tuple(range(len(primals))))
+    return pulled.result, lambda cotangents: pulled.pull(d.cotangents_of(pulled, cotangents))
+
+
+def _outside_vjp(fn: Function, primals: tuple[Any, ...]) -> tuple[Any, Function]:
+    """Compiled calls: the pullback computes the function again."""
+    from mlirml.api import compile
+
+    def pulled(cotangents: Any, *again: Any) -> Any:
+        return vjp(fn, *again)[1](cotangents)
+
+    program = compile(pulled)
+    return compile(fn)(*primals), lambda cotangents: program(cotangents, *primals)
+
+
+def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`fn(*primals)`, and how it changes when `primals` change along `tangents`.
+
+    Parameters:
+        primals: the arguments, which hold floats.
+        tangents: as many, of the same structure and shapes.
+
+    Returns a pair of the result and its tangent, of one structure.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.jvp(np.sin, (np.zeros(2),), (np.ones(2),))
+    (array([0., 0.]), array([1., 1.]))
+    """
+    from mlirml.capture.derivatives import trace_jvp
+
+    trace = current_trace()
+    if trace is None:
+        from mlirml.api import compile
+
+        program = _cached(fn, "jvp", lambda: compile(lambda p, t: jvp(fn, p, t)))
+        result, change = program(tuple(primals), tuple(tangents))
+        return result, change
+    return trace_jvp(trace, fn, tuple(primals), tuple(tangents))
+
+
+def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
+    """`fn(*primals)`, and the function that takes tangents of `primals` to that of the result."""
+    trace = current_trace()
+    if trace is not None:
+        return fn(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
+    from mlirml.api import compile
+
+    return compile(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
+
+
+def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Function:
+    """`fn` for each of many examples at once.
+
+    Parameters:
+        fn: a function of one example; it may use arrays from outside, which are the same for all examples.
+        in_axes: the dimension of each argument along which its examples lie, None for one that all examples share; one
+            number for all arguments, or a tuple of them, whose items may have the structure of the arguments.
+        out_axes: the dimension of each result along which the examples are put.
+        axis_size: the number of examples, where no argument tells it.
+
+    Raises `ShapeError` where arguments have different numbers of examples, `NoBatchingError` for an operation that has
+    no batched form.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
+
+    def mapped(*args: Any) -> Any:
+        from mlirml.capture.derivatives import trace_vmap
+
+        trace = current_trace()
+        assert trace is not None
+        return trace_vmap(trace, fn, args, in_axes, out_axes, axis_size)
+
+    return _callable(fn, mapped, "vmap")
+
+
+def jacrev(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The Jacobian of `fn` in reverse mode: as many sweeps as the result has elements, all at once.
+
+    For each float array of the result an array for each argument, shape of the result + shape of the argument, in the
+    structure of the result and, below, of the arguments.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.jacrev(lambda x: x[:2] * x[1])(np.array([1.0, 2.0, 3.0]))
+    array([[2., 1., 0.],
+           [0., 4., 0.]])
+    """
+    return _jacobian(fn, argnums, "jacrev")
+
+
+def jacfwd(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The Jacobian of `fn` in forward mode: as many sweeps as the arguments have elements, all at once.
+
+    The result is as for `jacrev`.
+    """
+    return _jacobian(fn, argnums, "jacfwd")
+
+
+def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function:
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        from mlirml.capture.jacobians import jacobian_forward, jacobian_reverse
+
+        places = _places(name, argnums, len(args))
+
+        def of_wanted(*wanted: Any) -> Any:
+            called = list(args)
+            for place, value in zip(places, wanted):
+                called[place] = value
+            return fn(*called, **kwargs)
+
+        make = jacobian_reverse if name == "jacrev" else jacobian_forward
+        return make(of_wanted, [args[place] for place in places], isinstance(argnums, int))
+
+    return _callable(fn, jacobian, name)
+
+
+def hessian(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The matrix of second derivatives of a function that returns one float: forward mode over reverse mode.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 5.0]))
+    array([[10.,  6.],
+           [ 6.,  0.]])
+    """
+    return jacfwd(grad(fn, argnums), argnums)
+
+
+def hvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of the Hessian of `fn` with a vector, without the Hessian: the change of the gradient along it.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    array([6., 0.])
+    """
+    return jvp(grad(fn, 0 if len(primals) == 1 else tuple(range(len(primals)))), primals, tangents)[1]
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, a pytree of arrays, as a constant for derivatives."""
+    from mlirml.capture.derivatives import trace_stop_gradient
+
+    trace = current_trace()
+    return x if trace is None else trace_stop_gradient(trace, x)
+
+
+def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for place in places:
+        if not -count <= place < count:
+            raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional arguments")
+    return tuple(place % count for place in places)
+
+
+def _callable(fn: Function, inside: Function, name: str) -> Function:
+    """`inside` where a function is being traced; compiled anywhere else."""
+
+    @functools.wraps(fn, updated=())  # what is kept with `fn` is not of its transform
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return inside(*args, **kwargs)
+        from mlirml.api import compile
+
+        return _cached(transformed, "compiled", lambda: compile(transformed))(*args, **kwargs)
+
+    transformed.__name__ = f"{name}({getattr(fn, '__name__', type(fn).__name__)})"
+    return transformed
+
+
+def _cached(owner: Any, name: str, make: Function) -> Any:
+    """What a function was compiled to, kept with the function where it takes attributes."""
+    key = f"_mlirml_{name}"
+    held = getattr(owner, "__dict__", {})
+    if key not in held:
+        made = make()
+        try:
+            setattr(owner, key, made)
+        except AttributeError:
+            return made
+        return made
+    return held[key]

@@ -1,0 +1,181 @@
+"""The transforms as their users call them: pytrees, argnums, compositions, what ties and dead branches give."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml import transforms
+
+
+def loss(params: Any, x: Any, y: Any) -> Any:
+    hidden = np.tanh(x @ params["w1"] + params["b1"])
+    return np.mean((hidden @ params["w2"] - y) ** 2)
+
+
+def arguments() -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    params = {"w1": rng.standard_normal((3, 5)), "b1": np.zeros(5), "w2": rng.standard_normal((5, 2))}
+    return params, rng.standard_normal((7, 3)), rng.standard_normal((7, 2))
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(transforms).failed == 0
+
+
+def test_gradients_have_the_structure_of_the_argument() -> None:
+    params, x, y = arguments()
+    value, gradients = ml.value_and_grad(loss)(params, x, y)
+    assert gradients.keys() == params.keys()
+    step = 1e-6
+    moved = {**params, "b1": params["b1"] + step}
+    np.testing.assert_allclose(np.sum(gradients["b1"]), (loss(moved, x, y) - value) / step, rtol=1e-4)
+
+
+def test_argnums_and_further_results() -> None:
+    params, x, y = arguments()
+    both = ml.grad(loss, argnums=(0, -1))(params, x, y)
+    assert isinstance(both, tuple) and both[1].shape == y.shape
+    gradient, extra = ml.grad(lambda x: (np.sum(x**2), {"twice": 2 * x}), has_aux=True)(x)
+    np.testing.assert_array_equal(gradient, extra["twice"])
+
+
+def test_compiling_inside_and_outside_gives_the_same() -> None:
+    params, x, y = arguments()
+    inside, outside = ml.grad(ml.compile(loss)), ml.compile(ml.grad(loss))
+    for one, other in zip(inside(params, x, y).values(), outside(params, x, y).values()):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_example_batched_is_the_whole_batch() -> None:
+    params, x, y = arguments()
+    per_example = ml.vmap(ml.grad(loss), in_axes=(None, 0, 0))(params, x, y)
+    whole = ml.grad(loss)(params, x, y)
+    for name, gradient in whole.items():
+        np.testing.assert_allclose(per_example[name].mean(0), gradient, rtol=1e-10)
+
+
+def test_axes_of_batches() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(ml.vmap(lambda a: a.T, in_axes=1, out_axes=-1)(x), np.transpose(x, (2, 0, 1)))
+    pairs = ml.vmap(lambda t: t["a"] + t["b"], in_axes=({"a": 0, "b": None},))({"a": x, "b": np.ones(4)})
+    np.testing.assert_array_equal(pairs, x + 1)
+    twice = ml.vmap(ml.vmap(np.dot, in_axes=(None, 0)), in_axes=(0, None))(np.eye(3), np.ones((2, 3)))
+    np.testing.assert_array_equal(twice, np.ones((3, 2)))
+    np.testing.assert_array_equal(ml.vmap(lambda: 1.0, axis_size=3)(), np.ones(3))
+
+
+def test_batched_conditions_and_bounds() -> None:
+    def grow(n: Any, x: Any) -> Any:
+        total = ml.fori_loop(0, n, lambda i, c: c * x + i, 1.0)
+        return ml.while_loop(lambda c: c < 50, lambda c: c * 2 + 1, ml.cond(n > 2, lambda t: -t, lambda t: t, total))
+
+    ns, xs = np.array([1, 2, 5, 0]), np.array([1.0, 2.0, 0.5, 9.0])
+    grow_one = ml.compile(grow)
+    ns = np.array([1, 2, 2, 0])
+    np.testing.assert_array_equal(ml.vmap(grow)(ns, xs), [grow_one(n, x) for n, x in zip(ns, xs)])
+
+
+def test_batched_places() -> None:
+    table, rows = np.arange(12.0).reshape(4, 3), np.array([2, 0, 3])
+    np.testing.assert_array_equal(ml.vmap(lambda i, t: t[i], in_axes=(0, None))(rows, table), table[rows])
+
+    def put(i: Any, x: Any) -> Any:
+        y = np.zeros((4, 3))
+        y[i] = x
+        return y
+
+    np.testing.assert_array_equal(ml.vmap(put)(rows, np.ones((3, 3))).sum(2), 3 * np.eye(4)[rows])
+
+
+def test_vjp_and_linearize_in_and_out_of_compiled_code() -> None:
+    x = np.linspace(0, 1, 4)
+
+    def both(x: Any) -> Any:
+        y, pull = ml.vjp(np.sin, x)
+        _, push = ml.linearize(np.sin, x)
+        return pull(np.ones(4))[0], pull(2 * y)[0], push(np.ones(4))
+
+    one, two, three = ml.compile(both)(x)
+    np.testing.assert_allclose(one, np.cos(x))
+    np.testing.assert_allclose(two, 2 * np.sin(x) * np.cos(x))
+    np.testing.assert_allclose(three, np.cos(x))
+    y, pull = ml.vjp(np.sin, x)
+    np.testing.assert_allclose(y, np.sin(x))
+    np.testing.assert_allclose(pull(np.ones(4))[0], np.cos(x))
+
+
+def test_jacobians() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return {"sum": a[:2] * b, "outer": np.outer(a, a)}
+
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])
+    reverse, forward = ml.jacrev(f, (0, 1))(a, b), ml.jacfwd(f, (0, 1))(a, b)
+    assert reverse["outer"][0].shape == (3, 3, 3) and reverse["outer"][1].shape == (3, 3, 2)
+    for name in reverse:
+        for one, other in zip(reverse[name], forward[name]):
+            np.testing.assert_allclose(one, other)
+    np.testing.assert_allclose(reverse["sum"][1], np.diag(a[:2]))
+    np.testing.assert_allclose(ml.hessian(lambda a: np.sum(a**3))(a), np.diag(6 * a))
+
+
+def test_ties_share_and_dead_branches_are_clean() -> None:
+    np.testing.assert_array_equal(ml.grad(lambda x: np.max(x))(np.array([2.0, 1.0, 2.0])), [0.5, 0, 0.5])
+    np.testing.assert_array_equal(ml.grad(lambda x: np.sum(np.maximum(x, 2.0)))(np.array([2.0, 3.0])), [0.5, 1])
+    np.testing.assert_array_equal(ml.grad(lambda x: np.sum(np.abs(x)))(np.array([-1.0, 0.0, 2.0])), [-1, 0, 1])
+    for function in (
+        lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)),
+        lambda x: np.sum(np.where(x > 0, np.log(x) * x, 0.0)),
+        lambda x: np.sum(np.where(x > 0, x / x, 1.0)),
+        lambda x: np.sum(np.where(x > 0, x**0.5, 0.0)),
+    ):
+        gradient = ml.grad(function)(np.array([0.0, -1.0, 4.0]))
+        assert np.all(gradient[:2] == 0) and np.isfinite(gradient[2])
+
+
+def test_products_with_zeros() -> None:
+    for x in ([0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]):
+        expected = [x[1] * x[2], x[0] * x[2], x[0] * x[1]]
+        np.testing.assert_array_equal(ml.grad(np.prod)(np.array(x)), expected)
+
+
+def test_stop_gradient() -> None:
+    gradient = ml.grad(lambda x: np.sum(x * ml.stop_gradient(x)))(np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [1.0, 2.0])
+    np.testing.assert_array_equal(ml.compile(ml.stop_gradient)(np.array([1.0])), [1.0])
+
+
+def test_a_function_that_uses_arrays_from_outside() -> None:
+    def outer(x: Any, w: Any) -> Any:
+        inner = ml.grad(lambda y: np.sum(np.sin(y) * w))(x)
+        return np.sum(inner * w)
+
+    x, w = np.linspace(0, 1, 3), np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(ml.grad(outer, 1)(x, w), 2 * np.cos(x) * w)
+
+
+def test_f32_stays_f32() -> None:
+    gradient = ml.grad(lambda x: np.sum(np.tanh(x) ** 2))(np.ones(3, np.float32))
+    assert gradient.dtype == np.float32
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_gradient_in_a_loop(steps: int) -> None:
+    def descend(x: Any) -> Any:
+        return ml.fori_loop(0, steps, lambda i, x: x - 0.1 * ml.grad(lambda y: np.sum(y**2))(x), x)
+
+    np.testing.assert_allclose(ml.compile(descend)(np.ones(2)), np.full(2, 0.8**steps))
+    np.testing.assert_allclose(ml.grad(lambda x: np.sum(descend(x)))(np.ones(2)), np.full(2, 0.8**steps))
+
+
+def test_what_is_kept_with_a_function_is_not_its_transforms() -> None:
+    def cube(x: Any) -> Any:
+        return x**3
+
+    first = ml.grad(cube)
+    assert ml.jvp(cube, (2.0,), (1.0,))[1] == 12 and first(2.0) == 12
+    assert ml.jvp(ml.grad(cube), (2.0,), (1.0,))[1] == 12 and ml.grad(first)(3.0) == 18
