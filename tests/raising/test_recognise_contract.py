@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlirml.raising.recognition import triangle
 from tests.raising.generics import Array, Generic, before_and_after, check, numbers
 
 SIZES = {"h": 2, "g": 3, "i": 4, "j": 5, "k": 6, "l": 7}
@@ -176,3 +177,23 @@ def test_random_contractions(data: st.DataObject) -> None:
     *inputs, out = (numbers(tuple(size[c] for c in m), "float64", n) for n, m in enumerate(maps))
     before, after = before_and_after(generic.text(inputs, [out]), [*inputs, out])
     np.testing.assert_allclose(after[0], before[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("predicate", ["slt", "sle", "sgt", "sge"])
+@pytest.mark.parametrize("pair", [(0, 1), (0, 2), (2, 1), (1, 0)])
+@pytest.mark.parametrize("shift", [-3, 0, 5])
+def test_strips_of_a_triangle(
+    predicate: str, pair: tuple[int, int], shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triangle, "STRIP", 4)
+    monkeypatch.setitem(SIZES, "i", 11)
+    monkeypatch.setitem(SIZES, "j", 9)
+    monkeypatch.setitem(SIZES, "k", 13)
+    body = COMPARE.format(*pair, predicate).replace("%i, %j", "%shifted, %j")
+    body = f"%shift = arith.constant {shift} : index\n" + body.replace(
+        "%m =", "%shifted = arith.addi %i, %shift : index\n%m ="
+    )
+    body += "%e = math.exp %a : f64\n%p = arith.mulf %e, %b : f64\n%q = arith.mulf %c, %p : f64\n"
+    body += "%s = arith.subf %o, %q : f64\n%r = arith.select %m, %s, %o : f64"
+    names = run("ijK", ["i, k", "k, j", "", "i, j"], body)
+    assert names.count("linalg.matmul") in (1, 2, 3)

@@ -27,8 +27,9 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, map_of, places, restricted
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, map_of, narrowed, places, put, restricted
 from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
+from mlirml.raising.recognition.triangle import match_strips
 
 _NAMED = {
     ("i", "i", ""): "linalg.dot",
@@ -48,6 +49,10 @@ class Product:
     x: Operand
     y: Operand
     masks: tuple[Mask, ...]
+
+    @property
+    def all_masks(self) -> tuple[Mask, ...]:
+        return (*self.masks, *self.x.masks, *self.y.masks)
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,22 @@ def check_cheap(nest: Nest, operand: Operand, loops: Loops) -> None:
 
 def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
     """The new value of the out, and the name of what computes it."""
+    masks = [product.all_masks for product in contraction.products]
+    shared = [mask for mask in contraction.products[0].all_masks if all(mask in each for each in masks)]
+    strips = match_strips(nest, shared, contraction.out)
+    if not strips:
+        return build_products(nest, contraction)
+    total, names = nest.outs[0], []
+    for strip in strips:
+        part = narrowed(replace(nest, outs=(total,)), strip)
+        value, name = build_products(part, contraction)
+        total = put(value, total, [strip.get(d, (0, 0))[0] for d in contraction.out])
+        names.append(name)
+    return total, f"{names[0]} in {len(strips)} strips of a triangle"
+
+
+def build_products(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
+    """The contractions of a nest as a whole."""
     total = nest.outs[0]
     groups: dict[tuple[Mask, ...], list[Product]] = {}
     for product in contraction.products:
@@ -174,7 +195,7 @@ def merge(nest: Nest, masks: tuple[Mask, ...], out: tuple[int, ...], added: mlir
             value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
         return [value]
 
-    operands = [*(nest.op.operands[number] for number in numbers), added]
+    operands = [*(nest.operands[number] for number in numbers), added]
     return emit.generic(operands, [old], [*maps, identity, identity], ["parallel"] * len(out), body).results[0]
 
 

@@ -117,7 +117,7 @@ def build_operand(nest: Nest, operand: Operand, kind: mlir.Type) -> mlir.Value:
                 value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
         return [value]
 
-    operands = [nest.op.operands[number] for number in numbers]
+    operands = [nest.operands[number] for number in numbers]
     op = emit.generic(operands, [out], [*maps, map_of(rank, range(rank))], ["parallel"] * rank, body)
     return op.results[0]
 

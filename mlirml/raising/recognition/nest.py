@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -29,7 +29,13 @@ class Nest:
     arguments: tuple[mlir.Value, ...]
     yields: tuple[mlir.Value, ...]
     body: tuple[mlir.Operation, ...]
+    offsets: tuple[int, ...] = ()
+    """What each loop starts from: `linalg.index` of the body is that much more."""
     _loops: dict[mlir.Value, Loops] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[mlir.Value, ...]:
+        return (*self.inputs, *self.outs)
 
     @property
     def rank(self) -> int:
@@ -123,6 +129,7 @@ def read_nest(op: mlir.Operation) -> Nest:
         tuple(block.arguments),
         tuple(final.operands),
         tuple(body),
+        (0,) * count,
     )
 
 
@@ -161,6 +168,51 @@ def restricted(map_: mlir.AffineMap, order: Sequence[int]) -> mlir.AffineMap:
     return mlir.AffineMap.get(len(order), 0, [expression.compose(change) for expression in map_.results])
 
 
+def narrowed(nest: Nest, ranges: Mapping[int, tuple[int, int]]) -> Nest:
+    """The nest with some loops in part only, from a number to before another one; its operands are sliced here."""
+    operands = [cut(value, map_, ranges) for value, map_ in zip(nest.operands, nest.maps, strict=True)]
+    bounds = [ranges.get(d, (0, size)) for d, size in enumerate(nest.sizes)]
+    return replace(
+        nest,
+        sizes=tuple(high - low for low, high in bounds),
+        inputs=tuple(operands[: len(nest.inputs)]),
+        outs=tuple(operands[len(nest.inputs) :]),
+        offsets=tuple(offset + low for offset, (low, _) in zip(nest.offsets, bounds, strict=True)),
+    )
+
+
+def cut(value: mlir.Value, map_: mlir.AffineMap, ranges: Mapping[int, tuple[int, int]]) -> mlir.Value:
+    """The slice of an operand that some loops walk in part; each dimension is indexed by one loop at most."""
+    kind = mlir.RankedTensorType(value.type)
+    offsets, sizes = [], []
+    for size, expression in zip(kind.shape, map_.results, strict=True):
+        loop = expression.position if isinstance(expression, mlir.AffineDimExpr) else -1
+        low, high = ranges.get(loop, (0, size))
+        offsets.append(low)
+        sizes.append(high - low)
+    if sizes == list(kind.shape):
+        return value
+    result = mlir.RankedTensorType.get(sizes, kind.element_type)
+    attributes = slice_attributes(offsets, sizes) | {"operandSegmentSizes": emit.segments(1, 0, 0, 0)}
+    return emit.create("tensor.extract_slice", [value], [result], attributes).results[0]
+
+
+def put(value: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
+    """A tensor with another one in its place at `offsets`."""
+    sizes = list(mlir.RankedTensorType(value.type).shape)
+    attributes = slice_attributes(offsets, sizes) | {"operandSegmentSizes": emit.segments(1, 1, 0, 0, 0)}
+    return emit.create("tensor.insert_slice", [value, into], [into.type], attributes).results[0]
+
+
+def slice_attributes(offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, mlir.Attribute]:
+    """Where a slice with neighbouring elements is."""
+    return {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
+    }
+
+
 class Rebuild:
     """Builds values of a nest's body again, in the body of another generic over the loops `order`."""
 
@@ -176,8 +228,10 @@ class Rebuild:
         if op is None:
             return value
         if op.name == "linalg.index":
-            dim = emit.i64(self._order.index(op.attributes["dim"].value))
-            self._values[value] = emit.value("linalg.index", (), value.type, dim=dim)
+            loop = op.attributes["dim"].value
+            place = emit.value("linalg.index", (), value.type, dim=emit.i64(self._order.index(loop)))
+            offset = self._nest.offsets[loop]
+            self._values[value] = emit.same_type("arith.addi", place, emit.index(offset)) if offset else place
             return self._values[value]
         environment = {operand: self(operand) for operand in op.operands}
         emit.body_op(op, environment)

@@ -18,7 +18,7 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.linear import Linear, read_clamped, read_halfspace
-from mlirml.raising.recognition.nest import Nest
+from mlirml.raising.recognition.nest import Nest, slice_attributes
 from mlirml.raising.recognition.terms import Mask
 
 
@@ -117,12 +117,8 @@ def build_window(window: Window, kind: mlir.Type, filler: mlir.Attribute) -> mli
         value = padded(value, window.low, window.high, filler)
     if list(mlir.ShapedType(value.type).shape) != list(window.sizes):
         result = mlir.RankedTensorType.get(list(window.sizes), kind)
-        attributes = {
-            "static_offsets": mlir.DenseI64ArrayAttr.get(list(window.offsets)),
-            "static_sizes": mlir.DenseI64ArrayAttr.get(list(window.sizes)),
-            "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(window.sizes)),
-            "operandSegmentSizes": emit.segments(1, 0, 0, 0),
-        }
+        attributes = slice_attributes(window.offsets, window.sizes)
+        attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)
         value = emit.create("tensor.extract_slice", [value], [result], attributes).results[0]
     return value
 
