@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlirml import errors
 from mlirml.api import compile, lower, trace
 from mlirml.capture.control import cond, fori_loop, scan, switch, while_loop
+from mlirml.capture.loops.mark import loops
+from mlirml.capture.loops.ranges import parallel
 from mlirml.capture.spec import TensorSpec
 from mlirml.config import config
 from mlirml.errors import (
@@ -27,6 +29,7 @@ from mlirml.errors import (
     TargetError,
     TracedBoolError,
     TransformError,
+    UnassignedNameError,
     UnsupportedSyntaxError,
 )
 from mlirml.transforms import (
@@ -48,7 +51,7 @@ __all__ = [
     "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
     "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
     "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
-    "TransformError", "UnsupportedSyntaxError", "compile", "cond", "config", "errors", "fori_loop", "grad", "hessian",
-    "hvp", "jacfwd", "jacrev", "jvp", "linearize", "lower", "scan", "stop_gradient", "switch", "trace",
+    "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "compile", "cond", "config", "errors", "fori_loop", "grad",
+    "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "scan", "stop_gradient", "switch", "trace",
     "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.capture.loops.choose import check_frontend, wants_loops
+from mlirml.capture.loops.mark import MARK
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.errors import ArgumentError, CaptureError, CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
@@ -160,6 +162,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: explain={explain!r} is not known", help='write explain="raise"')
         self.fn = fn
         self._explains = explain
+        check_frontend(frontend)
         self.frontend = frontend
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
@@ -219,6 +222,8 @@ class Compiled(Dispatcher):
 
             outer = current_trace()
             assert outer is not None
+            if wants_loops(self.fn, self.frontend):
+                return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
         call = self._call(args, kwargs)
@@ -439,7 +444,7 @@ class Compiled(Dispatcher):
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
 
-        loops = self.frontend == "loops"
+        loops = wants_loops(self.fn, self.frontend)
         return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps, loops)
 
     def _remember(self, call: _Call, build: _Build) -> None:

@@ -81,7 +81,8 @@ _SETTINGS = {
     "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
-    "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
+    "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
+    "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
 }
 
@@ -96,7 +97,9 @@ class Config:
     * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
-    * `checks`: verify the IR between stages (`MLIRML_CHECKS`).
+    * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
+      read when a signature is compiled (`MLIRML_CHECKS`).
+    * `verify`: verify the IR between stages (`MLIRML_VERIFY`).
     * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
 
     The settings belong to the process, not to a thread. A wrong type raises TypeError, a wrong value ValueError, and
@@ -114,6 +117,7 @@ class Config:
     target: str
     math: str
     checks: bool
+    verify: bool
     explain: bool
 
     def __init__(self) -> None:

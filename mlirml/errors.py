@@ -126,6 +126,10 @@ class LeakedTracerError(CaptureError):
     """A traced array is used after the function that made it was traced."""
 
 
+class UnassignedNameError(CaptureError, UnboundLocalError):
+    """A variable of a loop function is read where it may have no value."""
+
+
 class UnsupportedSyntaxError(CaptureError):
     """A Python construct or NumPy function that mlirml does not compile."""
 

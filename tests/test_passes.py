@@ -410,7 +410,7 @@ def test_a_folder_that_cannot_be_written_does_not_hide_the_error(tmp_path: Path)
 
 
 def test_checks_can_be_switched_off(tmp_path: Path) -> None:
-    with config.override(checks=False):
+    with config.override(verify=False):
         Pipeline((stage("lower", FailPass("invalid")),)).run(parse(SOURCE))
     with pytest.raises(InternalError):
         Pipeline((stage("lower", FailPass("invalid")),)).run(

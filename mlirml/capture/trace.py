@@ -22,6 +22,7 @@ from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
+from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Check, Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
@@ -76,6 +77,8 @@ class Trace:
         self.done = False
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
+        self.drops_unused = False
+        self._loops_memo: dict[Any, Any] = {}
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
 
@@ -92,6 +95,20 @@ class Trace:
         from mlirml.capture.loops.hooks import Hooks
 
         return Hooks(self)
+
+    def call_loops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function whose loops and branches become those of the program."""
+        from mlirml.capture.namespace import LOOPS, retarget
+
+        builder = self.builder
+        outer, builder.direct, builder.limits_of = builder.direct, True, self.integers.limits_of
+        builder.checked, self.drops_unused = config.checks, True
+        self._loops_memo[LOOPS] = True
+        try:
+            with loop_errors(self):
+                return retarget(function, self, self._loops_memo)(*args, **kwargs)
+        finally:
+            builder.direct = outer
 
     def note_store(self, cell: Cell) -> None:
         """A store into an array from outside of the region: loops and branches that can, are written again."""
@@ -643,11 +660,9 @@ def trace(
 
     With `loops`, Python's loops and branches become those of the program.
     """
-    from mlirml.capture.namespace import LOOPS, retarget
+    from mlirml.capture.namespace import retarget
 
     state = Trace(name)
-    if loops:
-        state.builder.direct, state.builder.limits_of = True, state.integers.limits_of
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
@@ -663,7 +678,8 @@ def trace(
     token = _CURRENT.set(state)
     try:
         with _uncovered():
-            result = retarget(function, state, {LOOPS: True} if loops else {})(*args, **kwargs, **named)
+            named |= kwargs
+            result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
@@ -672,7 +688,7 @@ def trace(
             written = [i for i, cell in enumerate(cells) if cell.written]
             outputs += [Traced(state, cells[i])._read() for i in written]
             in_memory = [state.builder.at_boundary(v) for v in outputs]
-            if loops:
+            if state.drops_unused:
                 state.builder.without_unused(in_memory)
     except CaptureError as error:
         error.roots = frozenset()
@@ -746,6 +762,20 @@ def _uncovered() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def loop_errors(state: Trace) -> Iterator[None]:
+    """A variable without a value, in the words of the user."""
+    try:
+        yield
+    except NameError as error:
+        from mlirml.capture.loops.unbound import in_user_words
+
+        found = in_user_words(error, state.unbound)
+        if found is None:
+            raise
+        raise found from None
+
+
 class at_function:
     """Context manager: a `CaptureError` without a place gets that of the `return`, or else of the `def`."""
 
@@ -764,6 +794,7 @@ def definition(function: Any) -> SourceLocation | None:
     """The line of a function's `def`, looked for through partials, methods and callable objects."""
     while isinstance(function, partial):
         function = function.func
+    function = getattr(function, "__mlirml_loops__", function)
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
     return function_location(code) if code is not None else None

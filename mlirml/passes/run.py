@@ -35,7 +35,7 @@ def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentat
     """Run the stages in order, in place.
 
     The module is verified at the end of each stage and before an upstream pass meets what passes of ours have made,
-    unless `config.checks` is off. Verifying it after every step would take as long as the steps themselves.
+    unless `config.verify` is off. Verifying it after every step would take as long as the steps themselves.
     """
     instrumentation.start(module)
     with active(instrumentation), _diagnostics(module.context, instrumentation):
@@ -96,7 +96,7 @@ def _run_step(step: Step, module: mlir.Operation, *, verify: bool = False) -> No
 
 
 def _verify(module: mlir.Operation) -> None:
-    if config.checks:
+    if config.verify:
         module.verify()
 
 
@@ -119,7 +119,7 @@ def _culprit(clone: mlir.Operation, steps: Sequence[Step], cause: Exception) -> 
     with active(Instrumentation()):
         for position, step in enumerate(steps):
             try:
-                _run_step(step, clone, verify=config.checks)
+                _run_step(step, clone, verify=config.verify)
             except Exception as found:
                 return _Culprit(position, found, text, position)
             text = to_text(clone, locations=True)

@@ -22,7 +22,7 @@ from mlirml.passes.base import Pass, register
 class VerifyStagePass(Pass):
     """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage.
 
-    `config.checks = False` makes it do nothing.
+    `config.verify = False` makes it do nothing.
     """
 
     name = "mlirml-verify-stage"
@@ -33,5 +33,5 @@ class VerifyStagePass(Pass):
             raise PipelineError(f"there is no stage `{self.stage}`", help=f"the stages are {', '.join(STAGES)}")
 
     def run(self, module: mlir.Operation) -> None:
-        if config.checks:
+        if config.verify:
             verify_stage(module, self.stage)

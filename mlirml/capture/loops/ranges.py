@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -78,9 +79,8 @@ def parallel(rounds: Iterable[int]) -> Any:
     >>> x
     array([2, 4, 6])
     """
-    from mlirml.capture.trace import current_trace
-
-    if current_trace() is None:
+    tracing = sys.modules.get("mlirml.capture.trace")
+    if tracing is None or tracing.current_trace() is None:
         return rounds
     if isinstance(rounds, TracedRange):
         return TracedRange(rounds.start, rounds.stop, rounds.step, True)

@@ -1,0 +1,137 @@
+"""Which functions are loops over elements, and which are array code that happens to have a Python loop in it.
+
+A loop over `range` whose variable is an index of what its body stores into, sums up or compares is one over elements. A
+loop over the layers of a network is none: its variable picks arrays out of a list.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mlirml.capture.frames import function_location
+from mlirml.capture.loops.liveness import loaded
+from mlirml.capture.loops.mark import MARK
+from mlirml.capture.loops.source import source_of
+from mlirml.errors import ArgumentError, UnsupportedSyntaxError
+
+FRONTENDS = ("auto", "trace", "loops")
+_DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
+_PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+
+
+def check_frontend(frontend: Any) -> None:
+    """Refuse a front end that there is none of."""
+    if frontend not in FRONTENDS:
+        words = ", ".join(map(repr, FRONTENDS))
+        raise ArgumentError(f"compile: frontend={frontend!r} is not known", help=f"it is one of {words}")
+
+
+def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
+    """Whether a function is captured with its loops."""
+    plain = plain_function(function)
+    if frontend == "trace":
+        return False
+    if frontend == "auto" and not hasattr(function, MARK):
+        return plain is not None and has_element_loops(plain)
+    if plain is None or source_of(plain) is None:
+        raise UnsupportedSyntaxError(
+            f"the source of `{getattr(function, '__name__', function)}` cannot be read, which loops are compiled from",
+            location=None if plain is None else function_location(plain.__code__),
+            help="define the function in a file",
+        )
+    return True
+
+
+def plain_function(function: Any) -> types.FunctionType | None:
+    """The Python function behind partials, methods and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, MARK, function)
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType):
+        function = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
+    return function if isinstance(function, types.FunctionType) else None
+
+
+def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
+    """Whether a function, or one that it calls by name, loops over elements."""
+    code = function.__code__
+    if code in seen or str(function.__globals__.get("__name__", "")).partition(".")[0] in ("mlirml", "numpy"):
+        return False
+    found = _DECIDED.get(code)
+    if found is None:
+        found = _DECIDED[code] = _has_own(function)
+    return found or any(has_element_loops(helper, seen | {code}) for helper in _helpers(function))
+
+
+def _helpers(function: types.FunctionType) -> Iterator[types.FunctionType]:
+    code = function.__code__
+    for name in {n for c in _codes(code) for n in c.co_names}:
+        helper = function.__globals__.get(name)
+        if isinstance(helper, types.FunctionType) and not hasattr(helper, MARK):
+            yield helper
+    for cell in function.__closure__ or ():
+        try:
+            helper = cell.cell_contents
+        except ValueError:
+            continue
+        if isinstance(helper, types.FunctionType) and not hasattr(helper, MARK):
+            yield helper
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _has_own(function: types.FunctionType) -> bool:
+    if not any("range" in c.co_names for c in _codes(function.__code__)):
+        return False
+    source = source_of(function)
+    if source is None:
+        return False
+    return any(_over_elements(node) for node in ast.walk(source.node) if isinstance(node, ast.For) and _is_range(node))
+
+
+def _is_range(node: ast.For) -> bool:
+    return isinstance(node.iter, ast.Call) and any(
+        isinstance(n, ast.Name) and n.id == "range" for n in ast.walk(node.iter)
+    )
+
+
+def _over_elements(loop: ast.For) -> bool:
+    numbers = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    for node in inside:
+        if isinstance(node, ast.Assign) and all(isinstance(n, _PURE) for n in ast.walk(node.value)):
+            targets = {t.id for t in node.targets if isinstance(t, ast.Name)}
+            numbers |= targets if loaded(node.value) & numbers else set()
+
+    def picks(root: ast.AST) -> bool:
+        return any(isinstance(n, ast.Subscript) and loaded(n.slice) & numbers for n in ast.walk(root))
+
+    for node in inside:
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and loaded(node.slice) & numbers:
+            return True
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and picks(node.value):
+            return True
+        if isinstance(node, ast.Assign) and _sums_up(node) and picks(node.value):
+            return True
+        if isinstance(node, (ast.If, ast.While, ast.IfExp)) and picks(node.test):
+            return True
+    return False
+
+
+def _sums_up(node: ast.Assign) -> bool:
+    """`s = s + x`."""
+    if not isinstance(node.value, ast.BinOp) or not isinstance(node.targets[0], ast.Name):
+        return False
+    sides = [side.id for side in (node.value.left, node.value.right) if isinstance(side, ast.Name)]
+    return node.targets[0].id in sides

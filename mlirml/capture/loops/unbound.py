@@ -1,0 +1,29 @@
+"""Variables that are read before they have a value: which, where, and because of which loop or branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlirml.capture.frames import code_location
+from mlirml.errors import UnassignedNameError
+
+
+def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNameError | None:
+    """The error for a local variable without a value; None for any other name."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    name = getattr(error, "name", None)
+    if traceback is None or name is None:
+        return None
+    code = traceback.tb_frame.f_code
+    if name not in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        return None
+    location = code_location(code, traceback.tb_lasti)
+    reason = reasons.get(name)
+    if reason is None:
+        message, help_ = f"`{name}` is used before it is assigned", f"give `{name}` a value first"
+    else:
+        message = f"`{name}` may have no value here: {reason} assigns it, but not in every case"
+        help_ = f"give `{name}` a value in front of {reason}"
+    return UnassignedNameError(message, location=location, help=help_)
