@@ -50,8 +50,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
     "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
-    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
-    "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "compile", "cond", "config", "errors", "fori_loop", "grad",
-    "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "scan", "stop_gradient", "switch", "trace",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec",
+    "TracedBoolError", "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "compile", "cond",
+    "config", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops",
+    "lower", "parallel", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
