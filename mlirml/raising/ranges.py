@@ -152,13 +152,13 @@ def _whole(kind: mlir.Type) -> Range:
 
 def _of_expression(e: mlir.AffineExpr, operands: Sequence[Range], dims: int) -> Range | None:
     place: int
-    if mlir.AffineConstantExpr.isinstance(e):
-        return (number := mlir.AffineConstantExpr(e).value), number
-    if mlir.AffineDimExpr.isinstance(e):
-        place = mlir.AffineDimExpr(e).position
+    if isinstance(e, mlir.AffineConstantExpr):
+        return (number := e.value), number
+    if isinstance(e, mlir.AffineDimExpr):
+        place = e.position
         return operands[place]
-    if mlir.AffineSymbolExpr.isinstance(e):
-        place = dims + mlir.AffineSymbolExpr(e).position
+    if isinstance(e, mlir.AffineSymbolExpr):
+        place = dims + e.position
         return operands[place]
     for kind, rule in (
         (mlir.AffineAddExpr, _add),
@@ -167,9 +167,8 @@ def _of_expression(e: mlir.AffineExpr, operands: Sequence[Range], dims: int) -> 
         (mlir.AffineCeilDivExpr, _ceil_divide),
         (mlir.AffineModExpr, _modulo),
     ):
-        if kind.isinstance(e):
-            both = kind(e)
-            a, b = (_of_expression(side, operands, dims) for side in (both.lhs, both.rhs))
+        if isinstance(e, kind):
+            a, b = (_of_expression(side, operands, dims) for side in (e.lhs, e.rhs))
             return None if a is None or b is None else rule(a, b)
     return None
 

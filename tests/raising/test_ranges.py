@@ -23,6 +23,14 @@ BINARY = {
     "ori": lambda a, b: a | b,
     "xori": lambda a, b: a ^ b,
 }
+MAPS = {
+    "affine.apply affine_map<(d0)[s0] -> (3 * d0 - s0 + 1)>": lambda a, b: 3 * a - b + 1,
+    "affine.apply affine_map<(d0)[s0] -> (s0 floordiv 3 + d0 mod 4)>": lambda a, b: b // 3 + a % 4,
+    "affine.apply affine_map<(d0)[s0] -> (d0 ceildiv 2 - s0)>": lambda a, b: -(-a // 2) - b,
+    "affine.min affine_map<(d0)[s0] -> (d0, s0 + 1)>": lambda a, b: min(a, b + 1),
+    "affine.max affine_map<(d0)[s0] -> (d0, s0 + 1)>": lambda a, b: max(a, b + 1),
+}
+OPERATIONS = BINARY | MAPS
 COMPARISONS = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -44,9 +52,10 @@ def program(rng: random.Random) -> tuple[str, list[tuple[str, int, int]], list[t
         lines.append(f"%v{values} = arith.constant {constant} : index")
         values += 1
     for _ in range(8):
-        name, a, b = rng.choice(list(BINARY)), rng.randrange(values), rng.randrange(values)
+        name, a, b = rng.choice(list(OPERATIONS)), rng.randrange(values), rng.randrange(values)
         arithmetic.append((name, a, b))
-        lines.append(f"%v{values} = arith.{name} %v{a}, %v{b} : index")
+        mapped = name.startswith("affine.")
+        lines.append(f"%v{values} = " + (f"{name}(%v{a})[%v{b}]" if mapped else f"arith.{name} %v{a}, %v{b} : index"))
         values += 1
     for number in range(2):
         name, a, b = rng.choice(list(COMPARISONS)), rng.randrange(values), rng.randrange(values)
@@ -86,7 +95,7 @@ def test_ranges_hold_every_value(seed: int) -> None:
         values: list[int | None] = [i, j, -3, 2, 5]
         for name, a, b in arithmetic:
             x, y = values[a], values[b]
-            values.append(None if x is None or y is None else BINARY[name](x, y))
+            values.append(None if x is None or y is None else OPERATIONS[name](x, y))
         if any(v is None for v in values):
             return  # a division that is not defined
         held = [COMPARISONS[name](values[a], values[b]) for name, a, b in comparisons]
