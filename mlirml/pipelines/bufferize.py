@@ -203,7 +203,7 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
     for block in tensor_blocks(function):
         ops = block_ops(block)
         for op in ops:
-            if op.name == "tensor.empty" and op != ops[0]:
+            if _is_free(op) and op != ops[0]:
                 op.move_before(ops[0])  # in front of what may be computed into a slice of it
             if op.name == "tensor.insert_slice":
                 source = defining_op(op.operands[0])
@@ -271,8 +271,21 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
                     continue
                 op.operands[position] = init
                 owner = defining_op(init)
-                if op.name == "tensor.insert_slice" and owner is not None and owner.name == "tensor.empty":
+                if op.name == "tensor.insert_slice" and owner is not None and _is_free(owner):
                     owner.move_before(ops[0])
+
+
+def _is_free(op: mlir.Operation) -> bool:
+    """Whether an operation is an empty tensor that may stand anywhere: its sizes are not computed."""
+    return op.name == "tensor.empty" and not len(op.operands)
+
+
+def emptied(value: mlir.Value) -> mlir.Value | None:
+    """An empty tensor of the type of a value; None where its sizes are not at hand."""
+    owner = defining_op(value)
+    if value.type.has_static_shape:
+        return emit.empty(value.type)
+    return owner.clone().operation.results[0] if owner is not None and owner.name == "tensor.empty" else None
 
 
 def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
@@ -291,7 +304,9 @@ def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
         if owner.name == "tensor.empty" and shared:
             return owner.clone().operation.results[0]
         if owner.name == "linalg.fill" and shared:
-            empty = mlir.Operation.create("tensor.empty", results=[value.type]).results[0]
+            empty = emptied(owner.operands[1])
+            if empty is None:
+                return None
             fill = owner.clone().operation
             fill.operands[1] = empty
             return fill.results[0]

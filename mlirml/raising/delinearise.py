@@ -28,13 +28,13 @@ from collections.abc import Mapping, Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.ranges import Ranges
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, defining_op, mlir, passmanager
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.digits import Flat, digits_of, strides_of
 from mlirml.raising.loops import loop_functions
-from mlirml.raising.ranges import Ranges
 
 _CLEAN = "builtin.module(canonicalize,cse)"
 

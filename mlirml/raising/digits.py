@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from mlirml.dataclass import dataclass
+from mlirml.dialects.ranges import Range, Ranges
 from mlirml.ir import mlir
 from mlirml.raising.affine import Linear
-from mlirml.raising.ranges import Range, Ranges
 
 _MOST_STRIDES = 6
 _WHOLE = (-(1 << 63), 1 << 63)

@@ -14,9 +14,9 @@ Narrower integers are left alone unless the index is known to fit.
 from __future__ import annotations
 
 from mlirml.dialects import emit
+from mlirml.dialects.ranges import Ranges, decided, remainder_of
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, defining_op, mlir, operations
-from mlirml.raising.ranges import Ranges, decided, remainder_of
 
 CASTS = ("arith.index_cast", "arith.index_castui")
 _ARITHMETIC = frozenset(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mlirml.dialects.ranges import Ranges
 from mlirml.ir import defining_op, mlir
-from mlirml.raising.ranges import Ranges
 
 _DIVISIONS = frozenset(
     f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")

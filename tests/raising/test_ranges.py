@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from mlirml.dialects.ranges import Ranges, decided
 from mlirml.ir import block_ops, main_function, mlir, parse
-from mlirml.raising.ranges import Ranges, decided
 
 BINARY = {
     "addi": lambda a, b: a + b,

@@ -15,14 +15,20 @@ from mlirml.ir import block_ops, mlir, operations
 
 def _block(
     batch: Batch, block: mlir.Block, environment: dict[mlir.Value, mlir.Value], batched: dict[mlir.Value, mlir.Value]
-) -> Batch:
-    """Build a block again for all examples; `batched` are new values of the block with their batched forms."""
+) -> tuple[Batch, list[mlir.Value]]:
+    """Build a block again for all examples; with what its terminator passes on.
+
+    `batched` are new values of the block with their batched forms.
+    """
     ops = copied(block, environment)
     inner = batch.inner()
     inner.values.update(batched)
-    end = emit.index(0).owner
+    # Stands in for the terminator: its operands follow when operations are replaced.
+    end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     inner.run(ops, [*ops[1:], end])
-    return inner
+    passed = list(end.operands)
+    end.erase()
+    return inner, passed
 
 
 def _fixpoint(
@@ -80,8 +86,8 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
                 environment[argument], batched[one] = one, value
             else:
                 environment[argument] = value
-        inner = _block(batch, block, environment, batched)
-        new = [inner.full(environment.get(y, y)) if m else environment.get(y, y) for y, m in zip(ends, many)]
+        inner, passed = _block(batch, block, environment, batched)
+        new = [inner.full(y) if m else y for y, m in zip(passed, many)]
         if rounds is None:
             return new
         going = _compare("slt", i, rounds)
@@ -161,9 +167,8 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
         return
     found = []
     for block in blocks:
-        environment: dict[mlir.Value, mlir.Value] = {}
-        inner = _block(batch, block, environment, {})
-        found.append([inner.full(environment.get(y, y)) for y in block_ops(block)[-1].operands])
+        inner, passed = _block(batch, block, {}, {})
+        found.append([inner.full(y) for y in passed])
     own = batch.values[selector]
     if op.name == "scf.if":
         results = [chosen(own, a, b) for a, b in zip(*found)]
@@ -181,9 +186,8 @@ def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block])
     new = emit.create(op.name, list(op.operands), kinds, attributes, regions=len(blocks))
     for number, block in enumerate(blocks):
         with mlir.InsertionPoint(emit.block(new, [], number)):
-            environment: dict[mlir.Value, mlir.Value] = {}
-            inner = _block(batch, block, environment, {})
-            emit.create("scf.yield", [inner.full(environment.get(y, y)) for y in block_ops(block)[-1].operands])
+            inner, passed = _block(batch, block, {}, {})
+            emit.create("scf.yield", [inner.full(y) for y in passed])
     batch.values.update(zip(op.results, new.results))
 
 
@@ -191,7 +195,7 @@ def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block])
 def while_loop(batch: Batch, op: mlir.Operation) -> None:
     """Goes on while any example does; an example that has ended keeps what it has."""
     before, after = (region.blocks[0] for region in op.regions)
-    condition, *passed = block_ops(before)[-1].operands
+    _, *passed = block_ops(before)[-1].operands
     if passed != list(before.arguments):
         raise refuse(op, "what it carries is not what its condition passes on")
     starts = [batch.full(x) for x in op.operands]
@@ -200,7 +204,8 @@ def while_loop(batch: Batch, op: mlir.Operation) -> None:
 
     def going(arguments: list[mlir.Value]) -> mlir.Value:
         environment, batched = _entered(before, arguments)
-        return _block(batch, before, environment, batched).full(environment.get(condition, condition))
+        inner, (truth, *_) = _block(batch, before, environment, batched)
+        return inner.full(truth)
 
     with mlir.InsertionPoint(emit.block(new, kinds, 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
@@ -209,8 +214,8 @@ def while_loop(batch: Batch, op: mlir.Operation) -> None:
         arguments = list(new.regions[1].blocks[0].arguments)
         goes = going(arguments)  # again: bufferization wants nothing passed on but what is carried
         environment, batched = _entered(after, arguments)
-        inner = _block(batch, after, environment, batched)
-        ends = [inner.full(environment.get(y, y)) for y in block_ops(after)[-1].operands]
+        inner, new_values = _block(batch, after, environment, batched)
+        ends = [inner.full(y) for y in new_values]
         emit.create("scf.yield", [chosen(goes, end, old) for end, old in zip(ends, arguments)])
     batch.values.update(zip(op.results, new.results))
 

@@ -13,7 +13,11 @@ from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.reverse import Sweep, transpose, used_by
 from mlirml.dialects import emit
+from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
+
+_UNBOUNDED = 1 << 31
+"""More rounds than anything is kept of."""
 
 
 @transpose("scf.for")
@@ -28,7 +32,8 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     outer = [x for x in used_by(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     rounds = _rounds(lower, upper, step)
-    tapes = [_Tape(value, rounds) for value in carried]
+    most = Ranges().of(rounds)[1]
+    tapes = [_Tape(value, min(most, _UNBOUNDED)) for value in carried]
     starts = [sweep.of(op.results[i]) for i in wanted] + [
         sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
     ]
@@ -51,7 +56,14 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
 
     results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
-    _record(sweep, op, [tape for tape in tapes if tape.finish()])
+    kept = [tape for tape in tapes if tape.finish()]
+    if kept and most >= _UNBOUNDED:
+        raise refuse(
+            op,
+            "its derivative reads what each round began with, and how many rounds there may be is not known",
+            "give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static",
+        )
+    _record(sweep, op, kept)
     for x, total in zip(outer, results[len(wanted) :]):
         sweep.cotangents[x] = total
         sweep.masked.add(x)
@@ -63,16 +75,14 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
 class _Tape:
     """The values that a loop carried into each of its rounds, to be recorded if they are read."""
 
-    def __init__(self, value: mlir.Value, rounds: mlir.Value) -> None:
+    def __init__(self, value: mlir.Value, rounds: int) -> None:
         self.value = value
         kind = value.type
         self._tensor = isinstance(kind, mlir.RankedTensorType)
         self.element = kind.element_type if self._tensor else kind
         self.shape = list(kind.shape) if self._tensor else []
-        known = _known(rounds)
-        size = mlir.ShapedType.get_dynamic_size() if known is None else known
-        self.kind = mlir.RankedTensorType.get([size, *self.shape], self.element)
-        self.stand_in = emit.value("tensor.empty", [rounds] if known is None else [], self.kind)
+        self.kind = mlir.RankedTensorType.get([rounds, *self.shape], self.element)
+        self.stand_in = emit.empty(self.kind)
         self._reads: list[mlir.Value] = []
 
     def read(self, number: mlir.Value) -> mlir.Value:
@@ -127,8 +137,7 @@ def _record(sweep: Sweep, op: mlir.Operation, tapes: Sequence[_Tape]) -> None:
     lower, upper, step, *inits = op.operands
     block = op.regions[0].blocks[0]
     with op.location, mlir.InsertionPoint(op):
-        count = _rounds(lower, upper, step)
-        empty = [emit.value("tensor.empty", [count] if _known(count) is None else [], tape.kind) for tape in tapes]
+        empty = [emit.empty(tape.kind) for tape in tapes]
 
         def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
             environment = dict(zip(block.arguments, [i, *values]))

@@ -16,16 +16,19 @@ def _active(push: Push, op: mlir.Operation) -> set[mlir.Value]:
 
 def _swept(
     push: Push, block: mlir.Block, environment: dict[mlir.Value, mlir.Value], tangents: dict[mlir.Value, mlir.Value]
-) -> Push:
-    """Build a block again with tangents."""
+) -> tuple[Push, list[mlir.Value]]:
+    """Build a block again with tangents; with what its terminator passes on."""
     ops = copied(block, environment)
     inner = Push()
     inner.tangents.update(push.tangents)
     inner.tangents.update(tangents)
-    end = emit.index(0).owner  # for the tangents of the last operation to stand in front of
+    # Stands in for the terminator: its operands follow when operations are replaced.
+    end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     inner.run(ops, [*ops[1:], end])
     push.dead += inner.dead
-    return inner
+    passed = list(end.operands)
+    end.erase()
+    return inner, passed
 
 
 @pushforward("scf.for")
@@ -35,13 +38,11 @@ def for_loop(push: Push, op: mlir.Operation) -> None:
     block = op.regions[0].blocks[0]
     carried, active = list(block.arguments)[1:], _active(push, op)
     moving = [i for i, value in enumerate(carried) if value in active]
-    yields = list(block_ops(block)[-1].operands)
 
     def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
         environment = dict(zip(block.arguments, [i, *values]))
         tangents = {values[place]: tangent for place, tangent in zip(moving, values[len(inits) :])}
-        inner = _swept(push, block, environment, tangents)
-        ends = [environment.get(y, y) for y in yields]
+        inner, ends = _swept(push, block, environment, tangents)
         return ends + [inner.of(ends[place]) for place in moving]
 
     results = emit.for_loop(lower, upper, step, body, [*inits, *(push.of(inits[place]) for place in moving)])
@@ -65,9 +66,7 @@ def branches(push: Push, op: mlir.Operation) -> None:
     for number, region in enumerate(op.regions):
         (block,) = region.blocks
         with mlir.InsertionPoint(emit.block(new, [], number)):
-            environment: dict[mlir.Value, mlir.Value] = {}
-            inner = _swept(push, block, environment, {})
-            ends = [environment.get(y, y) for y in block_ops(block)[-1].operands]
+            inner, ends = _swept(push, block, {}, {})
             emit.create("scf.yield", ends + [inner.of(ends[i]) for i in moving])
     for old, value in zip(op.results, new.results):
         old.replace_all_uses_with(value)
@@ -81,7 +80,6 @@ def while_loop(push: Push, op: mlir.Operation) -> None:
     """The loop with the tangents of what it carries; its condition reads none of them."""
     before, after = (region.blocks[0] for region in op.regions)
     floats = [i for i, x in enumerate(op.operands) if is_float(x.type)]
-    condition, *passed = block_ops(before)[-1].operands
     out = [i for i, r in enumerate(op.results) if is_float(r.type)]
     inits = [*op.operands, *(push.of(op.operands[i]) for i in floats)]
     kinds = [*(r.type for r in op.results), *(op.results[i].type for i in out)]
@@ -89,17 +87,16 @@ def while_loop(push: Push, op: mlir.Operation) -> None:
     with mlir.InsertionPoint(emit.block(new, [x.type for x in inits], 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
         environment = dict(zip(before.arguments, arguments))
-        inner = _swept(
+        inner, (truth, *ends) = _swept(
             push, before, environment, {arguments[p]: t for p, t in zip(floats, arguments[len(op.operands) :])}
         )
-        ends = [environment.get(x, x) for x in passed]
-        truth = environment.get(condition, condition)
         emit.create("scf.condition", [truth, *ends, *(inner.of(ends[i]) for i in out)])
     with mlir.InsertionPoint(emit.block(new, kinds, 1)):
         arguments = list(new.regions[1].blocks[0].arguments)
         environment = dict(zip(after.arguments, arguments))
-        inner = _swept(push, after, environment, {arguments[p]: t for p, t in zip(out, arguments[len(op.results) :])})
-        ends = [environment.get(x, x) for x in block_ops(after)[-1].operands]
+        inner, ends = _swept(
+            push, after, environment, {arguments[p]: t for p, t in zip(out, arguments[len(op.results) :])}
+        )
         emit.create("scf.yield", [*ends, *(inner.of(ends[i]) for i in floats)])
     for old, value in zip(op.results, new.results):
         old.replace_all_uses_with(value)
