@@ -95,9 +95,11 @@ class _Liveness:
 
     def _loop(self, node: ast.For | ast.While, after: Names, before: Callable[[Names], Names]) -> Names:
         head = after | self.held
-        while not before(head) <= head:
-            head |= before(head)
-        node.head, node.after = before(head), after  # type: ignore[union-attr]
+        found = before(head)  # each call reads all loops inside again
+        while not found <= head:
+            head |= found
+            found = before(head)
+        node.head, node.after = found, after  # type: ignore[union-attr]
         return head
 
     def _round(self, node: ast.For, end: Names) -> Names:
