@@ -14,7 +14,10 @@ from benchmarks.workloads import WORKLOADS, reference
 
 PEERS = ("mlirml", "jax", "numba")
 """Peers that compile; what a workload is not written for is left out."""
-COMPILED = ("linear_gelu", "mlp512", "block128x768", "softmax", "chain16m")
+COMPILED = (
+    "linear_gelu", "mlp512", "block128x768", "softmax", "chain16m", "loops_matmul512", "loops_conv64", "loops_jacobi",
+    "loops_fdtd", "loops_softmax", "loops_layer_norm", "loops_attention",
+)  # fmt: skip
 
 
 def cold_compiles(

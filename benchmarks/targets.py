@@ -93,6 +93,12 @@ TARGETS = (
     _faster("convolution 3x3, 128 to 128 channels, 28x28", "conv128", 1, "torch"),
     _faster("depthwise convolution 3x3, 64 channels, 112x112", "conv_depthwise", 2, "torch"),
     _faster("transformer block 128x768", "block128x768", 1, "torch", "jax"),
+    _faster("triple loop of a matmul 512", "loops_matmul512", 0.9, "numpy"),
+    _faster("seven loops of a convolution 3x3, 64 to 64 channels, 56x56", "loops_conv64", 0.8, "torch"),
+    _faster("loops of Jacobi 2048x2048, 100 sweeps", "loops_jacobi", 1, "numba"),
+    _faster("loops of softmax 4096x1024", "loops_softmax", 1, "numba"),
+    _faster("loops of layer norm 4096x1024", "loops_layer_norm", 1, "numba"),
+    _faster("loops of attention, 12 heads 512x64", "loops_attention", 0.667, "torch"),
     Target("a call of a compiled add of two f32[8]", 1.5, "us", False, _call),
     *(
         Target(
@@ -107,6 +113,11 @@ TARGETS = (
             _ratio(compiling.label(name, "mlirml"), compiling.label(name, "jax")),
         )
         for name in ("linear_gelu", "mlp512", "block128x768")
+    ),
+    *(
+        Target(f"cold compile of {name}", 1000, "ms", False, _once(compiling.label(name, "mlirml")))
+        for name in compiling.COMPILED
+        if name.startswith("loops_")
     ),
     Target("import mlirml, over import numpy", 30, "ms", False, _once("import mlirml, over NumPy")),
     Target("cold compile of the digits forward pass", 500, "ms", False, _once("first call of digits, cold")),

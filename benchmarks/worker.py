@@ -42,6 +42,8 @@ def _own(tree: Any) -> Any:
         return {key: _own(value) for key, value in tree.items()}
     if isinstance(tree, tuple):
         return tuple(map(_own, tree))
+    if isinstance(tree, int):
+        return tree
     return tree.copy()
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import loops
+
 Arguments = tuple[Any, ...]
+Shapes = tuple[tuple[int, ...], ...]
 HEADS = 12
 
 
@@ -17,6 +20,8 @@ class Workload:
     """A function to time. `sizes`, or `quick` in a trial, go to `inputs`, and to `work`, which counts `unit`s.
 
     `narrow`: peers get the inputs as bfloat16, which they hold exactly, and NumPy as float32, since it is slow at that.
+    `loops` is the same work as loops over elements, for mlirml and Numba: it takes the inputs, and arrays of the shapes
+    that `made` gives, zeros at first, and stores into argument `stored`.
     """
 
     name: str
@@ -27,6 +32,9 @@ class Workload:
     unit: str = ""  # "flop", "byte", or "" where only the time matters
     work: Callable[..., float] = lambda *sizes: 0.0
     narrow: bool = False
+    loops: Callable[..., None] | None = None
+    made: Callable[..., Shapes] = lambda *arguments: ()
+    stored: int = -1
 
     def arguments(self, quick: bool) -> Arguments:
         """The inputs: the same ones in every run."""
@@ -197,6 +205,11 @@ def _image(channels: int, size: int) -> Arguments:
     return _normal((1, channels, size, size))
 
 
+def _grid(count: int) -> Callable[[int, int], Arguments]:
+    """Square arrays, and a number of steps."""
+    return lambda size, steps: (*_normal(*[(size, size)] * count), steps)
+
+
 def _pool_bytes(channels: int, size: int) -> float:
     return 5.0 * channels * size * size
 
@@ -264,9 +277,72 @@ _ALL = (
     Workload("max_pool", max_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload("avg_pool", avg_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
+    Workload(
+        "loops_matmul512", matmul, _two_matrices, (512, 512, 512), (7, 5, 9), "flop", _matmul_flops,
+        loops=loops.matmul, made=lambda a, b: ((a.shape[0], b.shape[1]),),
+    ),
+    Workload(
+        "loops_conv64", loops.conv2d_arrays, lambda c, n, f: _normal((1, c, n, n), (f, c, 3, 3)), (64, 56, 64),
+        (3, 9, 4), "flop", lambda c, n, f: 18.0 * c * f * (n - 2) ** 2, loops=loops.conv2d,
+        made=lambda x, w: ((1, w.shape[0], x.shape[2] - 2, x.shape[3] - 2),),
+    ),
+    Workload(
+        "loops_jacobi", loops.jacobi_arrays, _grid(2), (2048, 50), (17, 3), "byte",
+        lambda n, steps: 16.0 * n * n * steps, loops=loops.jacobi, stored=0,
+    ),
+    Workload(
+        "loops_heat", loops.heat_arrays, _grid(2), (1024, 100), (17, 3), "byte",
+        lambda n, steps: 8.0 * n * n * steps, loops=loops.heat, stored=0,
+    ),
+    Workload(
+        "loops_fdtd", loops.fdtd_arrays, _grid(3), (1000, 50), (17, 3), "byte",
+        lambda n, steps: 36.0 * n * n * steps, loops=loops.fdtd, stored=2,
+    ),
+    Workload(
+        "loops_gauss_seidel", loops.gauss_seidel_arrays, _grid(1), (1000, 10), (17, 3), "flop",
+        lambda n, steps: 5.0 * n * n * steps, loops=loops.gauss_seidel, stored=0,
+    ),
+    Workload(
+        "loops_softmax", softmax, lambda m, n: _normal((m, n)), (4096, 1024), (7, 33), "byte",
+        lambda m, n: 8.0 * m * n, loops=loops.softmax, made=lambda x: (x.shape,),
+    ),
+    Workload(
+        "loops_layer_norm", layer_norm, lambda m, n: _normal((m, n), (n,), (n,)), (4096, 1024), (7, 33), "byte",
+        lambda m, n: 8.0 * m * n, loops=loops.layer_norm, made=lambda x, gain, bias: (x.shape,),
+    ),
+    Workload(
+        "loops_attention", loops.attention_arrays, lambda h, n, d: _normal(*[(h, n, d)] * 3), (12, 512, 64), (2, 9, 5),
+        "flop", lambda h, n, d: 4.0 * h * n * n * d, loops=loops.attention,
+        made=lambda q, k, v: ((q.shape[0], q.shape[1], k.shape[1]), v.shape),
+    ),
+    Workload(
+        "loops_floyd_warshall", loops.floyd_warshall_arrays, lambda n: (np.abs(_normal((n, n))[0]),), (400,), (17,),
+        "flop", lambda n: 2.0 * n**3, loops=loops.floyd_warshall,
+    ),
+    Workload(
+        "loops_recurrence", loops.recurrence_arrays, lambda n: _normal((n,)), (1 << 18,), (100,), "flop",
+        lambda n: 2.0 * n, loops=loops.recurrence, made=lambda x: (x.shape,),
+    ),
+    Workload(
+        "loops_histogram", loops.histogram_arrays, lambda n: (np.random.default_rng(0).random(n, np.float32),),
+        (1 << 20,), (100,), "byte", lambda n: 4.0 * n, loops=loops.histogram, made=lambda x: ((256,),),
+    ),
 )  # fmt: skip
 
 WORKLOADS = {workload.name: workload for workload in _ALL}
+
+
+def in_loops(workload: Workload, function: Callable[..., Any], arguments: Arguments) -> Callable[[], np.ndarray]:
+    """A call of the compiled loops of a workload; what it stores into the arguments stays there for the next call."""
+    made = (np.zeros(shape, np.float32) for shape in workload.made(*arguments))
+    arguments = (*arguments, *made)
+
+    def call() -> np.ndarray:
+        function(*arguments)
+        result: np.ndarray = arguments[workload.stored]
+        return result
+
+    return call
 
 
 def reference(workload: Workload, arguments: Arguments) -> np.ndarray:
@@ -281,6 +357,8 @@ def _as_double(tree: Any) -> Any:
         return {key: _as_double(value) for key, value in tree.items()}
     if isinstance(tree, tuple):
         return tuple(map(_as_double, tree))
+    if isinstance(tree, int):
+        return tree
     return tree.astype(np.float64)
 
 

@@ -73,7 +73,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload as a JAX user would write it."""
-    function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
+    function = next((f for start, f in _FUNCTIONS.items() if name.startswith(start)), None)
+    if function is None:
+        return None
     compiled = jax.jit(function)
     kind = jnp.bfloat16 if WORKLOADS[name].narrow else None
     on_device = jax.tree.map(lambda x: jnp.asarray(x, kind), arguments)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import mlirml as ml
-from benchmarks.workloads import WORKLOADS, Arguments
+from benchmarks.workloads import WORKLOADS, Arguments, in_loops
 
 
 def version() -> str:
@@ -16,9 +16,11 @@ def version() -> str:
 
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
-    """The workload's NumPy function, compiled."""
+    """The workload's loops or NumPy function, compiled."""
     ml.config.threads = threads
     workload = WORKLOADS[name]
+    if workload.loops is not None:
+        return in_loops(workload, ml.compile(workload.loops, frontend="loops"), arguments)
     if workload.narrow:
         import ml_dtypes
 

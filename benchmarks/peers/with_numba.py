@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numba
 import numpy as np
 from numba import prange
 
-from benchmarks.workloads import Arguments
+from benchmarks.workloads import WORKLOADS, Arguments, in_loops
 
 
 def version() -> str:
@@ -95,6 +96,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload as a Numba user would write it."""
+    workload = WORKLOADS[name]
+    if workload.loops is not None:
+        loops = FunctionType(workload.loops.__code__, {**workload.loops.__globals__, "prange": prange})
+        return in_loops(workload, numba.njit(loops, fastmath=True, parallel=threads > 1), arguments)
     function = _FUNCTIONS.get(name)
     if function is None:
         return None

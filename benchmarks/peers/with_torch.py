@@ -68,6 +68,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
     "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1),
     "call": lambda a, b: a + b,
+    "loops_matmul": lambda a, b: a @ b,
+    "loops_conv": F.conv2d,
+    "loops_softmax": lambda x: torch.softmax(x, -1),
+    "loops_layer_norm": _layer_norm,
+    "loops_attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
 }
 
 
@@ -86,8 +91,8 @@ def build(
     """The workload as a PyTorch user would write it."""
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    function = next(f for start, f in _FUNCTIONS.items() if name.startswith(start))
-    if WORKLOADS[name].narrow:  # its products of bfloat16 are rounded to bfloat16
+    function = next((f for start, f in _FUNCTIONS.items() if name.startswith(start)), None)
+    if function is None or WORKLOADS[name].narrow:  # its products of bfloat16 are rounded to bfloat16
         return None
     return partial(compiled(function), *map(_tensors, arguments))
 
