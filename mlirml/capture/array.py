@@ -46,7 +46,18 @@ _Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
 class Cell:
     """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
 
-    __slots__ = ("c_order", "emitted", "frozen", "owned", "region", "stored_at", "value", "version", "written")
+    __slots__ = (
+        "c_order",
+        "emitted",
+        "frozen",
+        "owned",
+        "region",
+        "stored_at",
+        "value",
+        "version",
+        "watched",
+        "written",
+    )
 
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
@@ -58,6 +69,7 @@ class Cell:
         self.emitted: tuple[Value, Region] | None = None
         self.region: Region | None = None  # where it was made: it cannot be stored into in another one
         self.frozen: str | None = None  # why nothing may be stored
+        self.watched: tuple[tuple[Cell, int], ...] = ()  # what this is a copy of, where NumPy has a reference
 
     def store(self, value: Value | np.ndarray) -> None:
         """Replace the contents."""
@@ -268,6 +280,11 @@ class Traced:
         self._check_alive()
         self._check_ambiguous("read")
         cell = self._cell
+        if any(other.version != version for other, version in cell.watched):
+            raise CaptureError(
+                "this may be one of several arrays, and one of them was stored into since then",
+                help="take a `.copy()` where the array is chosen",
+            )
         if self._cached is not None and self._cached[0] == cell.version and self._cached[2].open:
             return self._cached[1]
         known = self._known() if self._views else None

@@ -10,6 +10,7 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
 from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.references import watch
 from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
@@ -167,12 +168,17 @@ class Branch(Construct):
                 self.trace.unbound[name] = self.owner
         for name, merged in plan.items():
             leaves = []
-            for kind, kept, scalar in zip(merged.kinds, merged.kept, merged.scalars):
+            given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]
+            for number, (kind, kept, scalar) in enumerate(zip(merged.kinds, merged.kept, merged.scalars)):
                 if kind is None:
                     leaves.append(kept)
                     continue
                 value = replace(next(rest), weak=kind.weak)
                 array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
+                older = [g[number] for g in given if is_array(g[number]) and g[number]._cell.region.open]
+                if older:
+                    array._cell.frozen = f"a store into `{name}`, which is one array or another behind the `if`"
+                    watch(array, older)
                 leaves.append(array)
             self.variables.set(name, merged.treedef.unflatten(leaves))
 

@@ -43,6 +43,7 @@ class Construct:
         before = {name: self.variables.get(name) for name in self.own}
         while True:
             stored = Stored(self.trace, self._cells())
+            self.prepare(before)
             mark = b.mark()
             try:
                 self.write(before, stored)
@@ -54,6 +55,9 @@ class Construct:
                 b.rewind(mark)
                 if not isinstance(reason, Again) or reason.construct is not self:
                     raise
+
+    def prepare(self, before: dict[str, Any]) -> None:
+        """Read what is needed in front of the construct. What is written now stays for all attempts."""
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         """One attempt, which raises `Again` where what is carried turns out to be something else."""

@@ -10,8 +10,9 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.loops.affine import Linear
 from mlirml.capture.loops.ranges import Parallel, TracedRange
+from mlirml.capture.loops.references import exchanged, turned
 from mlirml.capture.loops.rounds import Loop
-from mlirml.capture.loops.variables import UNBOUND, Slot, Stored
+from mlirml.capture.loops.variables import UNBOUND, Stored
 from mlirml.capture.trace import value_of
 from mlirml.dialects import control
 from mlirml.dialects.build import Value
@@ -33,10 +34,9 @@ class ForLoop(Loop):
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         b = self.trace.builder
-        slots = self.slots(before)
-        starts = [*self.outside(slots), *stored.starts]
+        starts = [*self.outside(), *stored.starts]
         if self.flag:
-            self._write_stopped(before, slots, starts, stored)
+            self._write_stopped(before, starts, stored)
             return
         lower, upper = self._index(self.start), self._index(self.stop)
         backwards = self.step < 0
@@ -47,19 +47,22 @@ class ForLoop(Loop):
         loop = control.ForLoop(b, first, last, self.owner, 1 if backwards else self.step)
         self.enter()
         values, held = self.split([loop.carry(value) for value in starts], stored)
-        self.begin(before, slots, values)
+        self.begin(before, values)
         stored.enter(held)
         self.body(self._item(loop.index, lower, backwards))
-        ends = self.carried_on(before, slots)
+        ends = self.carried_on(before, stored)
         attributes = "{mlirml.parallel}" if self.parallel else ""
-        results, arrays = self.split(loop.end([*ends, *stored.values()], attributes), stored)
-        stored.end(arrays)
-        self.end(before, slots, results)
+        results, arrays = self.split(loop.end(ends, attributes), stored)
+        stored.end(exchanged(stored, before, self.turns, arrays, self.count or 0))
+        self.end(before, results)
+        for name in self.turns:
+            self.variables.set(name, before[turned(self.turns, name, self.count or 0)])
         self._set_target(before)
 
-    def _write_stopped(
-        self, before: dict[str, Any], slots: dict[str, list[Slot]], starts: list[Value], stored: Stored
-    ) -> None:
+    def counts_turns(self, turns: dict[str, str]) -> bool:
+        return self.count is not None and not self.flag
+
+    def _write_stopped(self, before: dict[str, Any], starts: list[Value], stored: Stored) -> None:
         """As an `scf.while` that counts the rounds."""
         b, trace = self.trace.builder, self.trace
         count, first = self._rounds(), b.filled((), np.dtype(np.int64), 0)
@@ -68,7 +71,7 @@ class ForLoop(Loop):
         def begin(arguments: list[Value]) -> Any:
             self.enter()
             values, held = self.split(arguments[1:], stored)
-            self.begin(before, slots, values)
+            self.begin(before, values)
             stored.enter(held)
             trace.integers.forms[arguments[0].name] = counter
             return Traced(trace, Cell(replace(arguments[0], weak=True)), scalar=True)
@@ -85,12 +88,12 @@ class ForLoop(Loop):
             number = begin(arguments)
             self.body(number * self.step + self.start)
             following = number + 1
-            return [following._read(), *self.carried_on(before, slots), *stored.values()]
+            return [following._read(), *self.carried_on(before, stored)]
 
         results = control.while_loop(b, [first, *starts], proceeds, again, (self.owner, self.owner))
         values, arrays = self.split(results[1:], stored)
         stored.end(arrays)
-        self.end(before, slots, values)
+        self.end(before, values)
 
     def _rounds(self) -> Any:
         """How many rounds there are at most."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
-from mlirml.capture.loops.ranges import traced_range
+from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
 from mlirml.capture.trace import Trace
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 
@@ -32,7 +32,7 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(x, Traced) for x in args):
+        if callee not in _ITERATORS and not any(isinstance(x, Traced) for x in args):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
@@ -152,6 +152,9 @@ _INVERSE = {
 
 _OWN: dict[Any, _Function] = {
     builtins.range: lambda trace, *bounds: traced_range(*bounds),
+    builtins.enumerate: lambda trace, *args, **options: traced_enumerate(*args, **options),
+    builtins.zip: lambda trace, *args, **options: traced_zip(*args, **options),
+    builtins.reversed: lambda trace, rounds: traced_reversed(rounds),
     builtins.int: lambda trace, x: python_number(trace, x, _I64),
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
@@ -171,6 +174,9 @@ _OWN: dict[Any, _Function] = {
     **{getattr(math, name): _math(getattr(np, name)) for name in _SAME if hasattr(math, name)},
     **{getattr(math, name): _math(ufunc) for name, ufunc in _INVERSE.items()},
 }
+
+
+_ITERATORS = (builtins.enumerate, builtins.zip, builtins.reversed)
 
 
 def _refused(name: str) -> _Function:

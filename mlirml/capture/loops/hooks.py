@@ -19,7 +19,7 @@ from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch
 from mlirml.capture.loops.for_loop import ForLoop
 from mlirml.capture.loops.functions import replaced
-from mlirml.capture.loops.ranges import Parallel, TracedRange
+from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
 from mlirml.capture.loops.variables import Variables, as_kind, is_number
 from mlirml.capture.loops.while_loop import WhileLoop
 from mlirml.capture.trace import Trace
@@ -54,18 +54,19 @@ class Hooks:
         self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, target: str, stop: str
     ) -> None:
         """A `for` statement. `body` takes the item; `stop` is the flag that ends the loop, if there is one."""
-        with at_user_line():
-            if isinstance(rounds, (range, TracedRange, Parallel)):
-                if isinstance(rounds, range) and not len(rounds):
-                    return
+        rounds, item = numbered(rounds)
+        if isinstance(rounds, (range, TracedRange, Parallel)):
+            if isinstance(rounds, range) and not len(rounds):
+                return
+            with at_user_line():
                 loop = ForLoop(
                     self._trace,
                     [body],
                     own,
                     changed,
                     rounds=rounds,
-                    body=body,
-                    target="" if stop else target,
+                    body=body if item is None else lambda number: body(item(number)),
+                    target="" if stop or item is not None else target,
                     stop=stop,
                     head=head,
                     after=after,
@@ -78,6 +79,8 @@ class Hooks:
                         raise
                     if loop.count is None or loop.count > UNROLLED:
                         raise self._stays(error, loop.count) from None
+        if item is not None:
+            rounds = map(item, rounds)
         self._python_rounds(rounds, body, own, head, after, changed, stop)
 
     def _stays(self, error: CaptureError, count: int | None) -> CaptureError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mlirml.dataclass import dataclass
@@ -44,13 +44,21 @@ def traced_range(*bounds: Any) -> Any:
         if isinstance(bound, float):
             raise DTypeError(f"range: a bound must be an integer, got {bound!r}", help="convert it with `int(...)`")
     if isinstance(step, Traced):
-        raise UnsupportedSyntaxError(
-            "the step of a range is known only when the program runs",
-            help="loop over a range of step 1, and compute the number: `i = start + k * step`",
-        )
+        return Items(TracedRange(0, -((start - stop) // step), 1), lambda number: start + number * step)
     if step == 0:
         raise ShapeError("range: the step must not be zero")
     return TracedRange(start, stop, int(step.__index__()))
+
+
+@dataclass(frozen=True)
+class Items:
+    """Something to iterate over that gives an item for each number of a range."""
+
+    numbers: Any
+    item: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.item, self.numbers)
 
 
 class Parallel:
@@ -87,3 +95,61 @@ def parallel(rounds: Iterable[int]) -> Any:
     if isinstance(rounds, range):
         return Parallel(rounds)
     raise UnsupportedSyntaxError("`ml.parallel` takes a range", help="write `ml.parallel(range(n))`")
+
+
+def numbered(rounds: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """Something to iterate over as a range, and the item for a number of it; None where that is the number itself."""
+    from mlirml.capture.array import Traced
+
+    if isinstance(rounds, Items):
+        return rounds.numbers, rounds.item
+    if isinstance(rounds, Traced) and rounds.ndim:
+        return range(len(rounds)), lambda number: rounds[number]
+    return rounds, None
+
+
+def _count(rounds: Any) -> Any:
+    """The numbers of the items of something to iterate over; None for what only Python can iterate over."""
+    numbers, _ = numbered(rounds)
+    if isinstance(numbers, range):
+        return range(len(numbers))
+    if isinstance(numbers, TracedRange) and numbers.step == 1:
+        return TracedRange(0, numbers.stop - numbers.start, 1)
+    return None
+
+
+def _item(rounds: Any, number: Any) -> Any:
+    numbers, item = numbered(rounds)
+    place = numbers.start + number * numbers.step
+    return place if item is None else item(place)
+
+
+def traced_enumerate(rounds: Any, start: Any = 0) -> Any:
+    """`enumerate` of a range or an array of the program."""
+    count = _count(rounds)
+    if count is None:
+        return enumerate(rounds, start)
+    return Items(count, lambda number: (start + number, _item(rounds, number)))
+
+
+def traced_zip(*parts: Any, strict: bool = False) -> Any:
+    """`zip` of ranges and arrays of the program."""
+    counts = [_count(part) for part in parts]
+    if any(not isinstance(count, range) for count in counts):
+        return zip(*parts, strict=strict)
+    lengths = [len(count) for count in counts]
+    if strict and len(set(lengths)) > 1:
+        raise ShapeError(f"zip: parts of different lengths, {lengths}")
+    return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts))
+
+
+def traced_reversed(rounds: Any) -> Any:
+    """`reversed` of a range or an array of the program."""
+    if isinstance(rounds, range):
+        return rounds[::-1]
+    count = _count(rounds)
+    if isinstance(count, range):
+        return Items(count[::-1], lambda number: _item(rounds, number))
+    if isinstance(rounds, TracedRange) and rounds.step == 1:
+        return TracedRange(rounds.stop - 1, rounds.start - 1, -1)
+    return reversed(rounds)

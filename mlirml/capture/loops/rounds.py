@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.array import Traced
+from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
 from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.references import check_alone, ended, find_turns, watch
 from mlirml.capture.loops.variables import (
     UNBOUND,
     Slot,
@@ -57,12 +58,24 @@ class Loop(Construct):
         self.passed = [name for name in self.own if (name in self.head or name in self.after) and name != keep]
         self.rounds = Rounds()
         self.symbols: dict[str, Any] = {}  # what is known of carried integers, the same in all parts of the loop
+        self.turns: dict[str, str] = {}
+        self.shared: set[str] = set()
+        self.ends: dict[str, Any] = {}
+        self.slots: dict[str, list[Slot]] = {}
         self.runs = False  # whether there is a first round for certain
 
     # In front of the loop.
 
-    def slots(self, before: dict[str, Any]) -> dict[str, list[Slot]]:
+    def prepare(self, before: dict[str, Any]) -> None:
         """The leaves of each variable that are carried as values."""
+        self.slots = self._slots(before)
+
+    def _cells(self) -> list[Cell]:
+        cells = super()._cells()
+        turning = self.variables.arrays(self.turns)
+        return [*cells, *(cell for cell in turning if not any(cell is known for known in cells))]
+
+    def _slots(self, before: dict[str, Any]) -> dict[str, list[Slot]]:
         found: dict[str, list[Slot]] = {}
         for name in self.passed:
             value = before[name]
@@ -85,12 +98,12 @@ class Loop(Construct):
 
     # In the loop.
 
-    def begin(self, before: dict[str, Any], slots: dict[str, list[Slot]], values: Sequence[Value]) -> None:
+    def begin(self, before: dict[str, Any], values: Sequence[Value]) -> None:
         """Give the variables the values that they have in a round."""
         rest = iter(values)
         for name in self.own:
             self.variables.set(name, UNBOUND if name not in self.passed else before[name])
-        for name, group in slots.items():
+        for name, group in self.slots.items():
             inside = [self._argument(slot, next(rest)) for slot in group]
             self.variables.set(name, self._filled(name, before[name], inside))
 
@@ -121,10 +134,21 @@ class Loop(Construct):
         ]
         return tree.treedef.unflatten(leaves)
 
-    def carried_on(self, before: dict[str, Any], slots: dict[str, list[Slot]]) -> list[Value]:
+    def carried_on(self, before: dict[str, Any], stored: Stored) -> list[Value]:
         """The values at the end of a round. Raises `Again` where one is something else than the loop carries."""
-        found = [self._ends(name, before[name], slots.get(name, [])) for name in self.passed]
+        held = stored.values()
+        turns = find_turns(before, {name: self.variables.get(name) for name in self.passed})
+        if turns != self.turns:
+            if self.turns or not self.counts_turns(turns):
+                raise CaptureError(
+                    "arrays are exchanged in a way that differs from round to round, as far as is known",
+                    help="exchange them once in each round of a `for` loop without `break`, or copy: `a[:] = b`",
+                )
+            self.turns = turns
+            raise Again(self)
+        found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
         pairs = [pair for group in found for pair in group]
+        self._check_references(pairs, before, stored)
         changed = False
         for slot, leaf in pairs:
             kind = carried(slot.kind, kind_of(leaf, slot.path))
@@ -135,7 +159,39 @@ class Loop(Construct):
             self.rounds.kinds[slot.path], self.rounds.scalars[slot.path] = kind, scalar
         if changed:
             raise Again(self)
-        return [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
+        if self.turns:
+            check_alone(self.variables, before, self.turns)
+        values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
+        return [*values, *ended(stored, before, self.turns, held)]
+
+    def counts_turns(self, turns: dict[str, str]) -> bool:
+        """Whether it will be known, how often these arrays were exchanged."""
+        return False
+
+    def _check_references(self, pairs: list[tuple[Slot, Any]], before: dict[str, Any], stored: Stored) -> None:
+        """Arrays that are carried as values must not change while they are."""
+        arrays = [(slot, leaf) for slot, leaf in pairs if is_array(leaf)]
+        self.shared = {
+            slot.path
+            for slot, leaf in arrays
+            if not self.runs
+            or leaf._cell.region is not self.trace.builder.region
+            or sum(leaf._cell is other._cell for _, other in arrays) > 1
+        }
+        self.ends = {slot.path: leaf for slot, leaf in arrays}
+        held = {id(cell) for cell, changed in zip(stored.cells, stored.changed) if changed}
+        starts = {leaf._cell for slot, _ in arrays for leaf in self._leaves(before, slot) if is_array(leaf)}
+        for slot, leaf in arrays:
+            if id(leaf._cell) in held or any(id(cell) in held for cell in starts):
+                raise CaptureError(
+                    f"{slot.path} refers to an array that the loop stores into, and to another one in another round",
+                    help="take a `.copy()` of it, or store with `x[:] = y` so that one name is always one array",
+                )
+
+    def _leaves(self, before: dict[str, Any], slot: Slot) -> list[Any]:
+        """What a slot held in front of the loop."""
+        name = next(name for name, group in self.slots.items() if slot in group)
+        return [] if before[name] is UNBOUND else Tree.of(before[name]).leaves
 
     def _ends(self, name: str, before: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
         """What becomes of the slots of a variable in a round."""
@@ -158,7 +214,7 @@ class Loop(Construct):
         for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
             if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value):
                 pairs.append((next(rest), after))
-            elif not same(leaf, after):
+            elif not same(leaf, after) and name not in self.turns:
                 if not is_array(leaf) or not isinstance(after, Traced):
                     raise self._no_number(path, after)
                 self.rounds.by_value.add(f"`{path}`")
@@ -203,25 +259,33 @@ class Loop(Construct):
 
     # Behind the loop.
 
-    def end(self, before: dict[str, Any], slots: dict[str, list[Slot]], results: Sequence[Value]) -> None:
+    def end(self, before: dict[str, Any], results: Sequence[Value]) -> None:
         """Give the variables the values that they have behind the loop."""
         rest = iter(results)
         for name in self.own:
-            if name not in self.passed or (before[name] is UNBOUND and name not in slots):
+            if name not in self.passed or (before[name] is UNBOUND and name not in self.slots):
                 self.variables.set(name, UNBOUND)
                 if name in self.after:
                     self.trace.unbound[name] = self.owner
-        for name, group in slots.items():
-            values = [slot.inside(self.trace, next(rest)) for slot in group]
+        for name, group in self.slots.items():
+            values = [self._result(slot, next(rest), before[name]) for slot in group]
             first = self.rounds.first.get(name)
             if before[name] is UNBOUND and first is not None:
                 self.variables.set(name, first.treedef.unflatten(values))
             else:
                 self.variables.set(name, self._filled(name, before[name], values))
 
-    def outside(self, slots: dict[str, list[Slot]]) -> list[Value]:
+    def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
+        result = slot.inside(self.trace, value)
+        if not slot.scalar and slot.path in self.shared:
+            result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays behind the loop"
+            known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]
+            watch(result, [leaf for leaf in known if is_array(leaf) and leaf._cell.region is result._cell.region])
+        return result
+
+    def outside(self) -> list[Value]:
         """The values that the loop starts with."""
-        return [slot.start(self.trace) for group in slots.values() for slot in group]
+        return [slot.start(self.trace) for group in self.slots.values() for slot in group]
 
     def split(self, values: Sequence[Value], stored: Stored) -> tuple[list[Value], list[Value]]:
         """The values of variables, and those of allocations."""

@@ -60,6 +60,10 @@ class Variables:
         except ValueError:
             return
 
+    def items(self) -> list[tuple[str, Any]]:
+        """All variables that the parts of the function use, with their values."""
+        return [(name, self.get(name)) for name in self._cells]
+
     def arrays(self, names: Iterable[str]) -> list[Cell]:
         """The allocations that variables are arrays in."""
         found: dict[int, Cell] = {}

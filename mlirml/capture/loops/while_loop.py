@@ -27,15 +27,14 @@ class WhileLoop(Loop):
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         b, trace = self.trace.builder, self.trace
-        slots = self.slots(before)
-        starts = [*self.outside(slots), *stored.starts]
+        starts = [*self.outside(), *stored.starts]
         known: list[Linear] = []
         self.symbols.clear()
 
         def proceeds(arguments: list[Value]) -> Value:
             self.enter()
             values, held = self.split(arguments, stored)
-            self.begin(before, slots, values)
+            self.begin(before, values)
             stored.enter(held)
             found = self.test()
             known.extend(trace.integers.condition(found).true)
@@ -47,13 +46,13 @@ class WhileLoop(Loop):
         def again(arguments: list[Value]) -> list[Value]:
             self.enter()
             values, held = self.split(arguments, stored)
-            self.begin(before, slots, values)
+            self.begin(before, values)
             stored.enter(held)
             with trace.integers.given(known):
                 self.body()
-            return [*self.carried_on(before, slots), *stored.values()]
+            return self.carried_on(before, stored)
 
         results = control.while_loop(b, starts, proceeds, again, (self.owner, self.owner))
         values, arrays = self.split(results, stored)
         stored.end(arrays)
-        self.end(before, slots, values)
+        self.end(before, values)
