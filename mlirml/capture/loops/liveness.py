@@ -71,6 +71,7 @@ def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 class _Liveness:
     def __init__(self, held: Names) -> None:
         self.held = held  # what functions read, whenever they are called
+        self.own: dict[ast.AST, Names] = {}  # what a round of a loop reads before it assigns it
 
     def block(self, body: list[ast.stmt], after: Names) -> Names:
         """The names that are live in front of statements."""
@@ -85,7 +86,9 @@ class _Liveness:
         if isinstance(node, ast.For):
             return self._loop(node, after, lambda end: self._round(node, end)) | loaded(node.iter)
         if isinstance(node, ast.While):
-            return self._loop(node, after, lambda end: loaded(node.test) | after | self.block(node.body, end))
+            head = self._loop(node, after, lambda end: loaded(node.test) | self.block(node.body, end))
+            node.head |= after  # type: ignore[attr-defined]
+            return head
         read = loaded(node)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             read |= {node.target.id}
@@ -94,12 +97,12 @@ class _Liveness:
         return (after - (assigned([node]) - self.held)) | read
 
     def _loop(self, node: ast.For | ast.While, after: Names, before: Callable[[Names], Names]) -> Names:
-        head = after | self.held
-        found = before(head)  # each call reads all loops inside again
-        while not found <= head:
-            head |= found
-            found = before(head)
-        node.head, node.after = found, after  # type: ignore[union-attr]
+        # What is live in front of a round is its own reads, and what is live behind it but not assigned: reads of the
+        # next round are among the former, so nothing is found by going around again. Inner loops are read once each.
+        if node not in self.own:
+            self.own[node] = before(frozenset())
+        head = after | self.held | self.own[node]
+        node.head, node.after = before(head), after  # type: ignore[union-attr]
         return head
 
     def _round(self, node: ast.For, end: Names) -> Names:
