@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from mlirml.ir import mlir
 
 TRANSFORM = "mlirml-expand"
-OPTIMIZE = "canonicalize,cse,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,canonicalize,cse"
+OPTIMIZE = (
+    "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,"
+    "canonicalize,cse"
+)
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,mlirml-buffer-stores,mlirml-bufferize,"
@@ -76,7 +79,7 @@ def target_with(math: str) -> Target:
 
 def load_passes() -> None:
     """Import the passes of the pipeline."""
-    for name in RAISING_PASSES:
+    for name in (*RAISING_PASSES, "promote_elements"):
         importlib.import_module(f"mlirml.raising.{name}")
     for name in PASSES:
         importlib.import_module(f"mlirml.pipelines.{name}")
