@@ -59,3 +59,26 @@ def test_narrow_integers_keep_wrapping() -> None:
         return ml.fori_loop(np.int8(0), np.int8(4), body, a)
 
     assert_same(ml.trace(narrow, A).as_text(), "mlirml-promote-scalars")
+
+
+def test_slices_in_a_loop_of_an_array_that_is_stored_into_after_it() -> None:
+    after = assert_same(
+        """
+        func.func @main(%a: tensor<4x4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x4xf32>) {
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c4 = arith.constant 4 : index
+          %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%b0 = %b) -> (tensor<4xf32>) {
+            %row = tensor.extract_slice %a[1, 0] [1, 4] [1, 1] : tensor<4x4xf32> to tensor<4xf32>
+            %x = tensor.extract %row[%i] : tensor<4xf32>
+            %b1 = tensor.insert %x into %b0[%i] : tensor<4xf32>
+            scf.yield %b1 : tensor<4xf32>
+          }
+          %x = tensor.extract %0[%c1] : tensor<4xf32>
+          %1 = tensor.insert %x into %a[%c0, %c1] : tensor<4x4xf32>
+          return %0, %1 : tensor<4xf32>, tensor<4x4xf32>
+        }
+        """,
+        "mlirml-promote-scalars",
+    )
+    assert "tensor.extract_slice" not in after
