@@ -1,0 +1,103 @@
+"""What becomes of a kernel: its loops after stage `raise`, its numbers, and its times."""
+
+from __future__ import annotations
+
+import collections
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mlirml as ml
+from benchmarks.polybench.kernels import SMALL, Kernel
+
+# What the structured operations that count as recognised products are called.
+PRODUCTS = ("contract", "matmul", "batch_matmul", "matvec", "vecmat", "batch_matvec", "batch_vecmat", "dot")
+_LEFT = ("scf.for", "scf.while", "scf.parallel", "tensor.extract", "tensor.insert")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A kernel after stage `raise`.
+
+    `named` counts products and other named operations, `left` loops and accesses to single elements of arrays,
+    `inner` the lines of innermost loops over elements that are left, `remarks` what was said of loops that are left.
+    """
+
+    named: dict[str, int]
+    left: dict[str, int]
+    inner: tuple[int, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def structured(self) -> bool:
+        """Whether no loop and no access to a single element is left."""
+        return not self.left
+
+    @property
+    def products(self) -> int:
+        """How many matrix and vector products have their name."""
+        return sum(count for name, count in self.named.items() if name in PRODUCTS)
+
+
+def compiled(kernel: Kernel, target: str = "cpu") -> Any:
+    """The kernel compiled as loops."""
+    return ml.compile(kernel.function, target, frontend="loops")
+
+
+def structure(kernel: Kernel, size: int) -> Structure:
+    """Run the stages up to `raise` and look at what is there."""
+    from mlirml.ir import operations, parse
+    from mlirml.location import source_location
+    from mlirml.passes import Instrumentation
+    from mlirml.targets.registry import get_target
+
+    captured = compiled(kernel).trace(*kernel.arguments(size))
+    module = parse(captured.text)
+    watch = Instrumentation()
+    get_target("cpu").pipeline.run(module, stop_after="raise", instrumentation=watch)
+    ops = list(operations(module))
+    left = collections.Counter(op.name for op in ops if op.name in _LEFT and not _is_structured(op))
+    named = collections.Counter(
+        op.name.removeprefix("linalg.")
+        for op in ops
+        if op.name.startswith("linalg.") and op.name not in ("linalg.generic", "linalg.yield", "linalg.index")
+    )
+    inner = []
+    for op in ops:
+        inside = [o.name for o in operations(op)][1:]
+        if op.name == "scf.for" and not {"scf.for", "scf.while"} & set(inside) and "tensor.insert" in inside:
+            place = source_location(op.location)
+            inner.append(place.line if place is not None else 0)
+    remarks = tuple(str(r.text) for r in watch.remarks if r.kind == "not raised")
+    return Structure(dict(named), dict(left), tuple(inner), remarks)
+
+
+def _is_structured(op: Any) -> bool:
+    """Whether an operation takes a number, such as alpha, out of its tensor, or belongs to a structured operation."""
+    return op.name == "tensor.extract" and (len(op.operands) == 1 or op.parent.name.startswith("linalg."))
+
+
+def largest_error(kernel: Kernel, target: str = "cpu") -> float:
+    """The largest error of any element at the small sizes, relative to the largest magnitude in its array."""
+    worst = 0.0
+    for size in SMALL:
+        expected, given = kernel.arguments(size), kernel.arguments(size)
+        kernel.function(*expected)
+        compiled(kernel, target)(*given)
+        for wanted, found in zip(expected, given):
+            if isinstance(wanted, np.ndarray):
+                error = np.max(np.abs(found - wanted)) / max(np.max(np.abs(wanted)), 1e-300)
+                worst = max(worst, float(error) if math.isfinite(error) else math.inf)
+    return worst
+
+
+def cold_compile(kernel: Kernel) -> float:
+    """The seconds of processor time that capturing, raising and compiling takes, with nothing cached."""
+    arguments = kernel.arguments(kernel.medium)
+    with ml.config.override(cache=False):
+        start = time.process_time()
+        compiled(kernel).executable(*arguments)
+        return time.process_time() - start
