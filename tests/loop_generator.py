@@ -1,0 +1,313 @@
+"""Random functions of plain Python loops on arrays, as source text, with arguments for them.
+
+Every index stays inside its array: the generator knows the interval of each integer it writes. Values are small
+integers, in floats too, so that sums of any order are exact until they grow large.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+Views = Callable[[np.ndarray], tuple[np.ndarray, ...]]
+
+# How often everything together may run: plain Python is slow, and the interpreter slower.
+_ROUNDS = 400
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function's source, and how to make its arguments: (arrays that may share memory, numbers)."""
+
+    source: str
+    dtype: str
+    memory: tuple[int, ...]
+    layout: str
+    numbers: tuple[int, ...]
+
+    def function(self) -> Callable[..., Any]:
+        """The function, whose source can be read back."""
+        file = f"<random loops {abs(hash(self.source))}>"
+        linecache.cache[file] = len(self.source), None, self.source.splitlines(True), file
+        names: dict[str, Any] = {"np": np}
+        exec(compile(self.source, file, "exec"), names)
+        return names["program"]  # type: ignore[no-any-return]
+
+    def arguments(self, dtype: Any = None) -> tuple[list[np.ndarray], tuple[Any, ...]]:
+        """All memory of the arrays, and fresh arguments."""
+        n, count = self.memory
+        rng = np.random.default_rng(n * 7 + count)
+        memory = [rng.integers(-3, 4, size).astype(dtype or self.dtype) for size in (40, 40, 80, 80)]
+        return memory, (*LAYOUTS[self.layout](memory, n), *self.numbers)
+
+
+def _square(memory: np.ndarray, n: int) -> np.ndarray:
+    return memory[: n * n].reshape(n, n)
+
+
+# The arrays a and b of n elements, p and q of n x n: apart, or sharing memory in many ways.
+LAYOUTS: dict[str, Callable[[list[np.ndarray], int], tuple[np.ndarray, ...]]] = {
+    "apart": lambda m, n: (m[0][:n], m[1][:n], _square(m[2], n), _square(m[3], n)),
+    "strided": lambda m, n: (m[0][: 2 * n : 2], m[1][n - 1 :: -1], _square(m[2], n).T, _square(m[3][::2], n)),
+    "same lines": lambda m, n: (m[0][:n], m[0][:n], _square(m[2], n), _square(m[3], n)),
+    "same squares": lambda m, n: (m[0][:n], m[1][:n], _square(m[2], n), _square(m[2], n)),
+    "shifted lines": lambda m, n: (m[0][1 : n + 1], m[0][:n], _square(m[2], n), _square(m[3], n)),
+    "reversed": lambda m, n: (m[0][:n], m[0][:n][::-1], _square(m[2], n), _square(m[2], n)[::-1]),
+    "transposed": lambda m, n: (m[0][:n], m[1][:n], _square(m[2], n), _square(m[2], n).T),
+    "windows": lambda m, n: (
+        m[0][:n], m[1][:n], _square(m[2], n + 1)[1:, 1:], _square(m[2], n + 1)[:-1, :-1]
+    ),
+    "rows below": lambda m, n: (m[0][:n], m[1][:n], m[2][n : n * (n + 1)].reshape(n, n), _square(m[2], n)),
+    "row of a square": lambda m, n: (_square(m[2], n)[1], m[1][:n], _square(m[2], n), _square(m[3], n)),
+    "column and diagonal": lambda m, n: (
+        _square(m[2], n)[:, 1], m[3][: n * n : n + 1], _square(m[2], n), _square(m[3], n)
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class _Writer:
+    """Lines of the program, and what is known at the place where the next one goes."""
+
+    draw: st.DrawFn
+    n: int
+    k: int
+    floats: bool
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    loops: dict[str, tuple[int, int]] = field(default_factory=dict)  # variables and their intervals
+    names: int = 0
+    rounds: int = 1
+    in_loop: int = 0
+
+    def pick(self, *choices: Any) -> Any:
+        return self.draw(st.sampled_from(choices))
+
+    def chance(self, percent: int) -> bool:
+        return self.draw(st.integers(0, 99)) < percent
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self) -> str:
+        self.names += 1
+        return "ijlruvwxyz"[self.names - 1] if self.names <= 10 else f"i{self.names}"
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """A suite: ends with `pass` if nothing is written."""
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    # Integers with their intervals.
+
+    def integers(self) -> list[tuple[str, int, int]]:
+        """Integer expressions at this place."""
+        n = self.n
+        found = [("0", 0, 0), ("1", 1, 1), ("-1", -1, -1), ("k", self.k, self.k), ("n - 1", n - 1, n - 1)]
+        names = list(self.loops.items())
+        for name, (low, high) in names:
+            found += [
+                (name, low, high), (f"{name} + 1", low + 1, high + 1), (f"{name} - 1", low - 1, high - 1),
+                (f"n - 1 - {name}", n - 1 - high, n - 1 - low), (f"-{name} - 1", -high - 1, -low - 1),
+                (f"2 * {name}", 2 * low, 2 * high),
+                (f"{name} + k", low + self.k, high + self.k), (f"{name} // 2", low // 2, high // 2),
+                (f"({name} + 1) % n", 0, n - 1), (f"{name} - n", low - n, high - n), (f"{name} % 2", 0, 1),
+                (f"min({name}, 2)", min(low, 2), min(high, 2)),
+            ]  # fmt: skip
+        for i, (one, (low, high)) in enumerate(names):
+            for other, (least, most) in names[:i]:
+                found += [
+                    (f"{one} + {other}", low + least, high + most), (f"{one} - {other}", low - most, high - least),
+                    (f"2 * {other} - {one}", 2 * least - high, 2 * most - low),
+                ]  # fmt: skip
+        return found
+
+    def index(self) -> str:
+        """An index into a dimension of n."""
+        fits = [text for text, low, high in self.integers() if -self.n <= low and high < self.n]
+        plain = [name for name, (low, high) in self.loops.items() if low >= 0 and high < self.n]
+        if plain and self.chance(65):
+            return self.pick(*plain)
+        return self.pick(*fits)
+
+    # Expressions.
+
+    def element(self) -> str:
+        if self.chance(40):
+            return f"{self.pick('a', 'b')}[{self.index()}]"
+        return f"{self.pick('p', 'q')}[{self.index()}, {self.index()}]"
+
+    def value(self, depth: int = 0) -> str:
+        """A number computed from elements, scalars and loop variables."""
+        kind = self.pick(*range(10))
+        if depth > 2 or kind < 4:
+            return self.element()
+        if kind == 4:
+            return self.pick("s", "t", "2", "3", "-1", *self.loops)
+        one, other = self.value(depth + 1), self.value(depth + 1)
+        if kind == 5:
+            return f"{self.pick('max', 'min')}({one}, {other})"
+        if kind == 6:
+            return f"({one} if {self.condition()} else {other})"
+        if kind == 7 and self.chance(50):
+            line = self.line_of()
+            return self.pick(f"abs({one})", f"-{one}", f"np.sum({line})", f"np.dot({line}, a)")
+        operator = self.pick("+", "-", "*")
+        return f"({one} {operator} {other})"
+
+    def line_of(self) -> str:
+        """An array of n elements."""
+        return self.pick("a", "b", f"p[{self.index()}]", f"q[:, {self.index()}]", f"q[{self.index()}, :]", "a[::-1]")
+
+    def condition(self) -> str:
+        names = list(self.loops)
+        texts = [
+            f"{self.element()} > {self.element()}",
+            f"{self.element()} > 0",
+            "s > t",
+            f"k == {self.pick('0', '1')}",
+        ]
+        if names:
+            name = self.pick(*names)
+            texts += [f"{name} % 2 == 0", f"{name} > 1", f"{name} != {self.pick(*names)}", f"{name} <= k"] * 2
+        text = self.pick(*texts)
+        if self.chance(15):
+            text = self.pick(f"not ({text})", f"{text} and {self.pick(*texts)}", f"{text} or {self.pick(*texts)}")
+        return text
+
+    # Statements.
+
+    def statements(self, most: int) -> None:
+        for _ in range(self.draw(st.integers(1, most))):
+            self.statement()
+
+    def statement(self) -> None:
+        kind = self.pick(*range(20))
+        if kind < 8:
+            self.store()
+        elif kind < 13 and len(self.loops) < 4 and self.rounds * self.n <= _ROUNDS:
+            self.loop()
+        elif kind < 15:
+            self.scalar()
+        elif kind < 17:
+            self.branch()
+        elif kind < 18:
+            self.slices()
+        elif kind == 18 and self.in_loop:
+            self.jump()
+        elif kind == 19 and self.rounds * self.n <= _ROUNDS:
+            self.while_loop()
+
+    def store(self) -> None:
+        operator = self.pick("=", "=", "+=", "+=", "-=", "*=")
+        value = self.value() if operator != "*=" else self.pick("2", "-1", "k")
+        self.line(f"{self.element()} {operator} {value}")
+
+    def scalar(self) -> None:
+        name = self.pick("s", "t")
+        one, other = self.element(), self.element()
+        updates = (f"{name} += {one}", f"{name} = {one}", f"{name} = max({name}, {one})", f"{name} += {one} * {other}")
+        self.line(self.pick(*updates, "s, t = t, s"))
+
+    def branch(self) -> None:
+        self.line(f"if {self.condition()}:")
+        with self.indented():
+            self.statements(2)
+        if self.chance(20):
+            self.line(f"elif {self.condition()}:")
+            with self.indented():
+                self.statements(1)
+        if self.chance(50):
+            self.line("else:")
+            with self.indented():
+                self.statements(2)
+
+    def jump(self) -> None:
+        self.line(f"if {self.condition()}:")
+        with self.indented():
+            self.line(self.pick("break", "continue"))
+
+    def slices(self) -> None:
+        row, low = self.index(), self.pick("", "1")
+        moved = ":-1" if low else ":"
+        self.line(self.pick(
+            f"{self.line_of()}[...] += {self.value()}",
+            f"p[{row}, {low}:] = q[{self.index()}, {low}:] {self.pick('+', '-', '*')} 2",
+            f"q[{low}:, {row}] -= {self.line_of()}[{low}:] * {self.value()}",
+            f"a[{low}:] = a[{moved}] + b[{low}:]",
+            f"p[{row}] = {self.line_of()} + {self.line_of()}",
+            "p[1:, 1:] += q[:-1, 1:]",
+            f"b[:] = p @ {self.pick('a', 'b')}" if self.rounds < 20 else "b[1:] += 1",
+        ))  # fmt: skip
+
+    def loop(self) -> None:
+        n, k = self.n, self.k
+        outer = [(name, low, high) for name, (low, high) in self.loops.items() if low >= 0 and high < n]
+        ranges = [
+            ("range(n)", 0, n - 1), ("range(1, n - 1)", 1, n - 2), ("range(n - 1, -1, -1)", 0, n - 1),
+            ("range(0, n, 2)", 0, n - 1), ("range(k)", 0, k - 1), ("range(k, n)", k, n - 1), ("range(2)", 0, 1),
+            ("range(n - 1, 0, -2)", 1, n - 1), ("range(a.shape[0])", 0, n - 1), ("range(3, 1)", 1, 1),
+            ("range(n)", 0, n - 1), ("range(n)", 0, n - 1),
+        ]  # fmt: skip
+        for name, low, high in outer:
+            ranges += [
+                (f"range({name})", 0, high - 1), (f"range({name}, n)", low, n - 1), (f"range({name} + 1)", 0, high),
+                (f"range({name} + 1, n)", low + 1, n - 1), (f"range({name}, -1, -1)", 0, high),
+                (f"range({name} - 1, k)", low - 1, k - 1),
+            ]  # fmt: skip
+        text, low, high = self.pick(*ranges)
+        name = self.fresh()
+        self.line(f"for {name} in {text}:")
+        self.loops[name] = low, max(low, high)
+        factor = max(high - low + 1, 1)
+        self.rounds *= factor
+        self.in_loop += 1
+        with self.indented():
+            self.statements(3)
+        self.in_loop -= 1
+        self.rounds //= factor
+        del self.loops[name]
+
+    def while_loop(self) -> None:
+        name = self.fresh()
+        self.line(f"{name} = {self.pick('0', '1')}")
+        self.line(f"while {name} < n{self.pick('', ' and ' + self.condition())}:")
+        kept, self.in_loop = self.in_loop, 0  # `continue` would leave out the step
+        self.loops[name] = 0, self.n - 1
+        self.rounds *= self.n
+        with self.indented():
+            self.statements(2)
+            self.line(f"{name} += {self.pick('1', '2')}")
+        self.rounds //= self.n
+        del self.loops[name]
+        self.in_loop = kept
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """A program with its arguments."""
+    n = draw(st.integers(3, 5))
+    k = draw(st.integers(0, n - 1))
+    dtype = draw(st.sampled_from(["int64", "float64", "int32", "float32", "float64", "int64"]))
+    writer = _Writer(draw, n, k, dtype.startswith("f"))
+    writer.line("n = a.shape[0]")
+    writer.line(f"s = {writer.pick('a[0]', 'p[1, 1]')}")
+    writer.line(f"t = {writer.pick('b[1]', 'a[-1]')}")
+    while len(writer.lines) < 4:
+        writer.loop()
+    writer.statements(2)
+    writer.line(writer.pick("return s, t", "return s", "return p[1, 2] + s"))
+    source = "def program(a, b, p, q, k):\n" + "\n".join(writer.lines) + "\n"
+    layout = draw(st.sampled_from(["apart"] * 12 + list(LAYOUTS)))
+    return Program(source, dtype, (n, draw(st.integers(0, 3))), layout, (k,))

@@ -1,0 +1,67 @@
+"""Random loop programs: compiled, they leave memory and results as plain Python does.
+
+`MLIRML_FUZZ=5000` runs so many programs, other ones each time.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, note, settings
+
+import mlirml as ml
+from tests.loop_generator import Program, programs
+
+COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
+# Integers up to here are exact, and so are sums of products of two small ones.
+EXACT = {"float64": 2**50, "float32": 2**22}
+SETTINGS = settings(
+    max_examples=COUNT or 60,
+    derandomize=not COUNT,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def run(program: Program, function: Any, dtype: Any = None) -> tuple[list[np.ndarray], Any]:
+    """The memory afterwards, and the result."""
+    memory, arguments = program.arguments(dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return memory, function(*arguments)
+
+
+def differs(one: tuple[list[np.ndarray], Any], other: tuple[list[np.ndarray], Any]) -> str:
+    """What is not the same in memory or results, in words; empty if all is."""
+    for number, (x, y) in enumerate(zip(one[0], other[0])):
+        if not np.array_equal(x, y, equal_nan=x.dtype.kind == "f"):
+            return f"memory {number}: {x.tolist()}, Python {y.tolist()}"
+    x, y = np.asarray(one[1]), np.asarray(other[1])
+    return "" if np.array_equal(x, y, equal_nan=x.dtype.kind == "f") else f"result: {one[1]}, Python {other[1]}"
+
+
+def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
+    """Whether Python's own numbers were computed without rounding, as far as wider numbers can tell."""
+    if not program.dtype.startswith("f"):
+        return True
+    wide = run(program, program.function(), np.longdouble if program.dtype == "float64" else np.float64)
+    small = all(np.all(np.abs(m) < EXACT[program.dtype]) for m in (*expected[0], np.asarray(expected[1])))
+    return bool(small) and not differs(wide, expected)
+
+
+@SETTINGS
+@given(programs())
+def test_random_loops(program: Program) -> None:
+    note(f"{program.layout}, {program.dtype}, n = {program.memory[0]}, k = {program.numbers[0]}\n{program.source}")
+    function = program.function()
+    expected = run(program, function)
+    targets = ("cpu", "reference") if len(program.source) % 4 == 0 else ("cpu",)
+    for target in targets:
+        compiled = ml.compile(function, target, frontend="loops")
+        found = run(program, compiled)
+        problem = differs(found, expected)
+        assert not problem or not is_exact(program, expected), f"{target}: {problem}"
