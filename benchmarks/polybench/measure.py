@@ -15,14 +15,15 @@ from benchmarks.polybench.kernels import SMALL, Kernel
 
 # What the structured operations that count as recognised products are called.
 PRODUCTS = ("contract", "matmul", "batch_matmul", "matvec", "vecmat", "batch_matvec", "batch_vecmat", "dot")
-_LEFT = ("scf.for", "scf.while", "scf.parallel", "tensor.extract", "tensor.insert")
+_LOOPS = ("scf.for", "scf.while", "scf.parallel")
+_ELEMENTS = ("tensor.extract", "tensor.insert")
 
 
 @dataclass(frozen=True)
 class Structure:
     """A kernel after stage `raise`.
 
-    `named` counts products and other named operations, `left` loops and accesses to single elements of arrays,
+    `named` counts products and other named operations, `left` loops and accesses to single elements in them,
     `inner` the lines of innermost loops over elements that are left, `remarks` what was said of loops that are left.
     """
 
@@ -33,7 +34,7 @@ class Structure:
 
     @property
     def structured(self) -> bool:
-        """Whether no loop and no access to a single element is left."""
+        """Whether no loop is left."""
         return not self.left
 
     @property
@@ -59,7 +60,7 @@ def structure(kernel: Kernel, size: int) -> Structure:
     watch = Instrumentation()
     get_target("cpu").pipeline.run(module, stop_after="raise", instrumentation=watch)
     ops = list(operations(module))
-    left = collections.Counter(op.name for op in ops if op.name in _LEFT and not _is_structured(op))
+    left = collections.Counter(op.name for op in ops if _is_left(op))
     named = collections.Counter(
         op.name.removeprefix("linalg.")
         for op in ops
@@ -75,9 +76,9 @@ def structure(kernel: Kernel, size: int) -> Structure:
     return Structure(dict(named), dict(left), tuple(inner), remarks)
 
 
-def _is_structured(op: Any) -> bool:
-    """Whether an operation takes a number, such as alpha, out of its tensor, or belongs to a structured operation."""
-    return op.name == "tensor.extract" and (len(op.operands) == 1 or op.parent.name.startswith("linalg."))
+def _is_left(op: Any) -> bool:
+    """Whether an operation is a loop, or an access to a single element in a loop."""
+    return op.name in _LOOPS or (op.name in _ELEMENTS and len(op.operands) > 1 and op.parent.name.startswith("scf."))
 
 
 def largest_error(kernel: Kernel, target: str = "cpu") -> float:
