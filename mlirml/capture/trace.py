@@ -101,7 +101,8 @@ class Trace:
         from mlirml.capture.namespace import LOOPS, retarget
 
         builder = self.builder
-        outer, builder.direct, builder.limits_of = builder.direct, True, self.integers.limits_of
+        outer, builder.direct = builder.direct, True
+        builder.limits_of, builder.extremes_of = self.integers.limits_of, self._extremes_of
         builder.checked, self.drops_unused = config.checks, True
         self._loops_memo[LOOPS] = True
         try:
@@ -109,6 +110,13 @@ class Trace:
                 return retarget(function, self, self._loops_memo)(*args, **kwargs)
         finally:
             builder.direct = outer
+
+    def _extremes_of(self, value: Value) -> tuple[int, int] | None:
+        """The least and the greatest value that an index has for certain."""
+        from mlirml.capture.loops.construct import is_certain
+
+        found: tuple[int, int] | None = self.integers.extremes_of(value)
+        return found if found is not None and is_certain(self.builder.region) else None
 
     def note_store(self, cell: Cell) -> None:
         """A store into an array from outside of the region: loops and branches that can, are written again."""

@@ -31,6 +31,7 @@ class ElementBuilder(Builder):
     def __init__(self, *arguments: Callable[[], object]) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
         self.limits_of: Callable[[Value], tuple[int | None, int | None]] = lambda value: (None, None)
+        self.extremes_of: Callable[[Value], tuple[int, int] | None] = lambda value: None
         self._elements: dict[str, str] = {_UNSET: _UNSET}  # the scalar that a 0-d tensor was made of
         self._indices: dict[str, str] = {}  # the same number as an `index`, of scalars of type i64
         self._numbers: dict[str, int] = {}  # constants of type i64

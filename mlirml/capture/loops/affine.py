@@ -31,6 +31,7 @@ class Symbol:
     greatest: Linear | None
     roots: frozenset[Any]
     number: int
+    exact: bool = False  # whether both limits are constants that it has in a round
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,14 @@ class Integers:
         self._facts: list[Linear] = []
 
     def symbol(
-        self, least: Linear | None = None, greatest: Linear | None = None, roots: frozenset[Any] = frozenset()
+        self,
+        least: Linear | None = None,
+        greatest: Linear | None = None,
+        roots: frozenset[Any] = frozenset(),
+        exact: bool = False,
     ) -> Linear:
         """A new symbol."""
-        return Linear(0, ((Symbol(least, greatest, roots, next(_COUNT)), 1),))
+        return Linear(0, ((Symbol(least, greatest, roots, next(_COUNT), exact), 1),))
 
     def of(self, x: Any) -> Linear | None:
         """A Python integer, or a number of the program of type i64."""
@@ -128,6 +133,14 @@ class Integers:
         if value.dtype == _I64:
             return self.limits(self.of_value(value))
         return (0, None) if value.dtype.kind == "u" else (None, None)
+
+    def extremes_of(self, value: Value) -> tuple[int, int] | None:
+        """The least and the greatest value that an index has for certain, if the place is reached in each round."""
+        form = self.of_value(value) if value.dtype == _I64 else None
+        if form is None or not all(symbol.exact for symbol, _ in form.terms):
+            return None
+        least, greatest = form.least(), form.greatest()
+        return None if least is None or greatest is None else (least, greatest)
 
     @contextmanager
     def given(self, facts: Iterable[Linear]) -> Iterator[None]:

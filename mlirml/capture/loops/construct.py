@@ -56,6 +56,11 @@ class Construct:
                 if not isinstance(reason, Again) or reason.construct is not self:
                     raise
 
+    @property
+    def certain(self) -> bool:
+        """Whether what is in it is done for every value of the loop variable."""
+        return False
+
     def prepare(self, before: dict[str, Any]) -> None:
         """Read what is needed in front of the construct. What is written now stays for all attempts."""
 
@@ -78,6 +83,18 @@ class Construct:
     def enter(self) -> None:
         """The builder is in a region of this construct now."""
         self.trace.builder.region.construct = self
+
+
+def is_certain(region: Region) -> bool:
+    """Whether what is written in a region is done in every round of the loops around it."""
+    inner: Region | None = region
+    while inner is not None and inner.parent is not None:
+        construct = inner.construct
+        # A region of the same loop again is that of an expression, which may not be reached.
+        if construct is None or not construct.certain or inner.parent.construct is construct:
+            return False
+        inner = inner.parent
+    return True
 
 
 def note_store(trace: Trace, cell: Cell) -> None:

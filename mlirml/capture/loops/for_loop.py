@@ -59,6 +59,10 @@ class ForLoop(Loop):
             self.variables.set(name, before[turned(self.turns, name, self.count or 0)])
         self._set_target(before)
 
+    @property
+    def certain(self) -> bool:
+        return bool(self.count) and not self.flag
+
     def counts_turns(self, turns: dict[str, str]) -> bool:
         return self.count is not None and not self.flag
 
@@ -140,7 +144,7 @@ class ForLoop(Loop):
         else:
             end = None
         least, greatest = (start, end) if self.step > 0 else (end, start)
-        found: Linear = integers.symbol(least, greatest, frozenset([self]))
+        found: Linear = integers.symbol(least, greatest, frozenset([self]), bool(self.count))
         return found
 
     def _last(self, count: Any) -> Linear | None:

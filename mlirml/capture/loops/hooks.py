@@ -287,7 +287,7 @@ class Hooks:
         """What is written inside may be taken back: nothing of it is remembered outside."""
         b = self._trace.builder
         region = b.region
-        b.region = Region(region, region.owner, construct=region.construct)
+        b.region = Region(region, region.owner, construct=region.construct)  # the same again: `is_certain`
         inner = b.region
         try:
             yield

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from mlirml.capture.frames import at_user_line
 from mlirml.dataclass import dataclass
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 
@@ -20,15 +21,18 @@ class TracedRange:
     parallel: bool = False
 
     def __iter__(self) -> Iterator[Any]:
-        raise UnsupportedSyntaxError(
-            "a range whose bounds are known only when the program runs is iterated outside of a `for` statement",
-            help="write a `for` loop that stores into an array",
-        )
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                "a range whose bounds are known only when the program runs is iterated outside of a `for` statement",
+                help="write a `for` loop that stores into an array",
+            )
 
     def __len__(self) -> int:
-        raise UnsupportedSyntaxError(
-            "the length of a range whose bounds are known only when the program runs", help="compute it from the bounds"
-        )
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                "the length of a range whose bounds are known only when the program runs",
+                help="compute it from the bounds",
+            )
 
 
 def traced_range(*bounds: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import TypeVar
 from mlirml.capture.loops.jumps import without_jumps
 from mlirml.capture.loops.liveness import Names, annotate, assigned, stored
 from mlirml.capture.loops.source import Definition, Source, source_of
+from mlirml.capture.loops.syntax import check_syntax, has_loops, refused
 from mlirml.capture.namespace import HOOKS
 
 _MARK = ".made"  # a parameter that tells the lambdas made here from the user's
@@ -36,7 +37,11 @@ def loop_code(function: types.FunctionType) -> types.CodeType:
     known = _REWRITTEN.get(code)
     if known is None:
         source = source_of(function)
-        known = code if source is None else rewritten(source, code)
+        if source is None or (refused(source.node) and not has_loops(source.node)):
+            known = code  # traced as it stands
+        else:
+            check_syntax(source, code.co_name)
+            known = rewritten(source, code)
         _REWRITTEN[code] = known
     return known
 
@@ -231,6 +236,10 @@ def _name(function: ast.FunctionDef) -> ast.expr:
 
 def _call(name: str, arguments: Sequence[ast.expr], place: ast.AST) -> ast.expr:
     hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
+    if getattr(place, "end_lineno", None) != getattr(place, "lineno", None):
+        # Python would give the call the place of the attribute's name, counted from the end.
+        place = _at(ast.Pass(), place)
+        place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
     call = _at(ast.Call(hook, list(arguments), []), place)
     for part in (hook, hook.value, *(a for a in arguments if not hasattr(a, "lineno"))):
         _at(part, place)

@@ -14,7 +14,7 @@ from mlirml.dialects import control
 from mlirml.dialects.build import Check
 from mlirml.dialects.ops.moving import Start, moving
 from mlirml.dialects.ops.positions import scalar_position
-from mlirml.errors import InvalidIndexError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 
 _Part = tuple[Start, int, int, object]  # start, size, step and what the start comes from
 
@@ -106,7 +106,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     if forms[0] is not integers.of(start):
         name = b.named(f"arith.addi {name}, {b.index(size)} : index")
     if b.checked:
-        _check(trace, start, length.constant, size)
+        name = _checked(trace, start, name, length.constant, size)
     return name, count, step, start._read()
 
 
@@ -123,12 +123,16 @@ def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
     )
 
 
-def _check(trace: Trace, start: Traced, length: int, size: int) -> None:
+def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> str:
+    """The start of a slice that is checked, and inside in any case, since a program goes on after a failed check."""
     b = trace.builder
     _, greatest = trace.integers.limits(trace.integers.of(start))
     if greatest is not None and greatest + length <= size:
-        return
-    limit = b.filled((), np.dtype(np.int64), size - length)
-    inside = b.named(f"arith.cmpi sle, {b.element(start._read())}, {b.element(limit)} : i64")
+        return name
+    if length > size:
+        raise IndexOutOfBoundsError(f"a slice of length {length} of an axis of size {size}")
+    limit = b.index(size - length)
+    inside = b.named(f"arith.cmpi sle, {name}, {limit} : index")
     message = f"a slice of length {length} goes beyond the end of an axis of size {size}"
     b.check(inside, Check("IndexOutOfBoundsError", message))
+    return b.named(f"arith.minsi {name}, {limit} : index")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from mlirml.capture.frames import code_location
+from mlirml.capture.loops.jumps import RESULT
 from mlirml.errors import UnassignedNameError
+
+_NAME = re.compile(r"variable '([^']+)'")
 
 
 def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNameError | None:
@@ -13,7 +17,8 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    name = getattr(error, "name", None)
+    named = _NAME.search(str(error))
+    name = getattr(error, "name", None) or (named[1] if named else None)
     if traceback is None or name is None:
         return None
     code = traceback.tb_frame.f_code
@@ -21,6 +26,9 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
         return None
     location = code_location(code, traceback.tb_lasti)
     reason = reasons.get(name)
+    if name == RESULT:
+        message = f"whether the function comes to a `return` is known only when the program runs: {reason} may not"
+        return UnassignedNameError(message, location=location, help="end the function with a `return` of its own")
     if reason is None:
         message, help_ = f"`{name}` is used before it is assigned", f"give `{name}` a value first"
     else:

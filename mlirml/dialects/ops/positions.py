@@ -162,18 +162,22 @@ def constant(block: Body, number: int, dtype: np.dtype) -> str:
 
 def scalar_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
     """The position that a 0-d index stands for, as a value of type `index` outside of any body."""
-    if b.direct and size:
-        return _direct_position(b, values, size, axis)
+    direct = _direct_position(b, values, size, axis) if b.direct and size else None
+    if direct is not None:
+        return direct
     place = positions(b, values, size, axis)
-    return place.write(Inline(b), b.named(f"tensor.extract {place.values.name}[] : {place.values.type}"))
+    return place.write(Inline(b), b.element(place.values))
 
 
-def _direct_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
-    """As in loops, where an index is checked only if that is asked for, and nothing is written that is not needed."""
+def _direct_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str | None:
+    """As in loops, where nothing is written that is not needed; None for an index that is to be checked."""
+    for number in b.extremes_of(values) or ():
+        if not -size <= number < size:
+            raise out_of_bounds(number, size, axis)
     least, greatest = b.limits_of(values)
     inside = least is not None and greatest is not None and -size <= least and greatest < size
     if b.checked and not inside:
-        check_values(b, values, size, axis)
+        return None
     index = b.element_index(values)
     if least is not None and least >= 0:
         return index

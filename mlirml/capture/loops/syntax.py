@@ -1,0 +1,53 @@
+"""Statements and expressions that a function with loops cannot have, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+
+from mlirml.capture.loops.source import Source
+from mlirml.errors import SourceLocation, UnsupportedSyntaxError
+
+_OUTSIDE = "call what needs it outside, and pass its result as an argument"
+_REFUSED: dict[str, tuple[str, str]] = {
+    "Try": ("`try`", "tell the cases apart with `if`, before something fails"),
+    "TryStar": ("`try`", "tell the cases apart with `if`, before something fails"),
+    "With": ("`with`", _OUTSIDE),
+    "AsyncWith": ("`with`", _OUTSIDE),
+    "Yield": ("`yield`", "store into an array, and return that"),
+    "YieldFrom": ("`yield`", "store into an array, and return that"),
+    "Await": ("`await`", _OUTSIDE),
+    "AsyncFor": ("`async for`", _OUTSIDE),
+    "AsyncFunctionDef": ("`async def`", "write a plain function"),
+    "ClassDef": ("`class`", "define the class outside of the function"),
+    "Global": ("`global`", "return the new value"),
+    "Nonlocal": ("`nonlocal`", "return the new value"),
+    "Delete": ("`del`", "leave it out: a name that is not used any more costs nothing"),
+    "Match": ("`match`", "write `if` and `elif`"),
+    "NamedExpr": ("`:=`", "assign in a statement of its own"),
+}
+
+
+def check_syntax(source: Source, name: str) -> None:
+    """Raise `UnsupportedSyntaxError` for the first construct that is not compiled."""
+    found = refused(source.node)
+    if found is not None:
+        what, help_ = _REFUSED[type(found).__name__]
+        message = f"{what} in a function whose loops are compiled"
+        raise UnsupportedSyntaxError(message, location=_place(source, found, name), help=help_)
+
+
+def refused(node: ast.AST) -> ast.AST | None:
+    """The first construct that is not compiled, in the order of the source."""
+    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED]
+    return min(found, key=lambda n: (n.lineno, n.col_offset), default=None)  # type: ignore[attr-defined]
+
+
+def has_loops(node: ast.AST) -> bool:
+    """Whether there is a loop in a definition."""
+    return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in ast.walk(node))
+
+
+def _place(source: Source, node: ast.AST, name: str) -> SourceLocation:
+    line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
+    end_line, end = node.end_lineno or line, (node.end_col_offset or 0) + 1  # type: ignore[attr-defined]
+    return SourceLocation(source.file, line, column, end_line, end, name)

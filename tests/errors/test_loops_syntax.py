@@ -1,0 +1,138 @@
+"""Constructs that a function with loops cannot have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+V = np.arange(5.0)
+
+
+def with_try(x: Any) -> None:
+    for i in range(5):
+        try:
+            x[i] = 1
+        except ValueError:
+            return
+
+
+def with_raise(x: Any) -> None:
+    for i in range(4):
+        if x[i] < 0:
+            raise ValueError("negative")
+
+
+def with_walrus(x: Any) -> Any:
+    s = 0.0
+    for i in range(4):
+        s += (y := x[i]) * y
+    return s
+
+
+def with_delete(x: Any) -> None:
+    for i in range(4):
+        y = x[i]
+        x[i] = y
+        del y
+
+
+def listed(x: Any, n: Any) -> Any:
+    for i in range(n):
+        x[i] = i
+    return [x[i] for i in range(n)]
+
+
+def sized(x: Any) -> None:
+    for i in range(300):
+        x[i] = np.sum(np.zeros(i))
+
+
+def test_try() -> None:
+    check_error(
+        lambda: ml.compile(with_try)(V),
+        """
+        mlirml.UnsupportedSyntaxError: `try` in a function whose loops are compiled
+          --> test_loops_syntax.py:18:9 (with_try)
+            |
+         18 |         try:
+            |         ^^^^
+           = help: tell the cases apart with `if`, before something fails
+        """,
+    )
+
+
+def test_an_exception_in_a_loop() -> None:
+    check_error(
+        lambda: ml.compile(with_raise)(V),
+        """
+        mlirml.UnsupportedSyntaxError: an exception in a loop or branch of the program
+          --> test_loops_syntax.py:27:13 (with_raise)
+            |
+         27 |             raise ValueError("negative")
+            |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: return a flag, and raise outside
+        """,
+    )
+
+
+@pytest.mark.parametrize(("function", "what"), [(with_walrus, "`:=`"), (with_delete, "`del`")])
+def test_other_constructs(function: Any, what: str) -> None:
+    with pytest.raises(ml.UnsupportedSyntaxError, match=f"^{what} in a function whose loops are compiled"):
+        ml.compile(function)(V)
+
+
+def test_a_list_of_an_unknown_length() -> None:
+    check_error(
+        lambda: ml.compile(listed)(V, 3),
+        """
+        mlirml.UnsupportedSyntaxError: a range whose bounds are known only when the program runs is iterated outside of a `for` statement
+          --> test_loops_syntax.py:47:12 (listed)
+            |
+         47 |     return [x[i] for i in range(n)]
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: write a `for` loop that stores into an array
+        """,  # noqa: E501
+    )
+
+
+def test_a_loop_too_long_to_unroll() -> None:
+    check_error(
+        lambda: ml.compile(sized)(np.zeros(300)),
+        """
+        mlirml.TracedBoolError: `np.zeros()` needs the value of i64[], known only when the program runs
+          --> test_loops_syntax.py:52:23 (sized)
+            |
+         52 |         x[i] = np.sum(np.zeros(i))
+            |                       ^^^^^^^^^^^
+           = note: it differs from round to round of a loop with 300 rounds; up to 64 would be unrolled
+           = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)
+        """,
+    )
+
+
+def test_no_source() -> None:
+    scope: dict[str, Any] = {}
+    exec("def fill(x):\n    for i in range(3):\n        x[i] = 1", scope)
+    check_error(
+        lambda: ml.compile(scope["fill"], frontend="loops")(V),
+        """
+        mlirml.UnsupportedSyntaxError: the source of `fill` cannot be read, which loops are compiled from
+          --> <string>:1 (fill)
+           = help: define the function in a file
+        """,
+    )
+
+
+def test_an_unknown_front_end() -> None:
+    check_error(
+        lambda: ml.compile(with_try, frontend="loop"),
+        """
+        mlirml.ArgumentError: compile: frontend='loop' is not known
+           = help: it is one of 'auto', 'trace', 'loops'
+        """,
+    )

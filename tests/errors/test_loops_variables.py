@@ -1,0 +1,153 @@
+"""Variables of loops that have no value, or change what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+V = np.arange(5.0)
+
+
+def last(x: Any, n: Any) -> Any:
+    for i in range(n):
+        t = x[i]
+    return t
+
+
+def one_branch(x: Any) -> Any:
+    for i in range(3):
+        if x[i] > 1:
+            t = 3
+        x[i] = t
+
+
+def no_start(x: Any) -> Any:
+    for i in range(3):
+        s += x[i]  # noqa: F821
+    return s
+
+
+def widened(x: Any) -> Any:
+    s = np.float32(0)
+    for i in range(3):
+        s = s + x[i]
+    return s
+
+
+def reshaped(x: Any) -> Any:
+    s = 0
+    for i in range(3):
+        s = s + x[i] * x
+    return s
+
+
+def found(x: Any) -> Any:
+    for i in range(4):
+        if x[i] > 0:
+            return i
+
+
+def mixed(x: Any) -> Any:
+    for i in range(4):
+        if x[i] > 7:
+            return x
+    return 2.0
+
+
+def test_after_a_loop_that_may_have_no_rounds() -> None:
+    check_error(
+        lambda: ml.compile(last, frontend="loops")(V, 3),
+        """
+        mlirml.UnassignedNameError: `t` may have no value here: the `for` loop assigns it, but not in every case
+          --> test_loops_variables.py:18:12 (last)
+            |
+         18 |     return t
+            |            ^
+           = help: give `t` a value in front of the `for` loop
+        """,
+    )
+
+
+def test_assigned_in_one_branch() -> None:
+    check_error(
+        lambda: ml.compile(one_branch)(V),
+        """
+        mlirml.UnassignedNameError: `t` may have no value here: a branch assigns it, but not in every case
+          --> test_loops_variables.py:25:16 (one_branch)
+            |
+         25 |         x[i] = t
+            |                ^
+           = help: give `t` a value in front of a branch
+        """,
+    )
+
+
+def test_never_started() -> None:
+    check_error(
+        lambda: ml.compile(no_start)(V),
+        """
+        mlirml.UnassignedNameError: `s` is used before it is assigned
+          --> test_loops_variables.py:30:9 (no_start)
+            |
+         30 |         s += x[i]  # noqa: F821
+            |         ^
+           = help: give `s` a value first
+        """,
+    )
+
+
+def test_another_dtype_after_a_round() -> None:
+    check_error(
+        lambda: ml.compile(widened)(V),
+        """
+        mlirml.DTypeError: `s` changes its dtype in the loop: f32[] before a round, f64[] after it
+          --> test_loops_variables.py:36:5 (widened)
+            |
+         36 |     for i in range(3):
+            |     ^^^^^^^^^^^^^^^^^
+           = help: start with `np.float64(...)`, or convert the new value, `x.astype(np.float32)`
+        """,
+    )
+
+
+def test_another_shape_after_a_round() -> None:
+    check_error(
+        lambda: ml.compile(reshaped, frontend="loops")(V),
+        """
+        mlirml.ShapeError: `s` changes its shape in the loop: a Python int before a round, f64[5] after it
+          --> test_loops_variables.py:43:5 (reshaped)
+            |
+         43 |     for i in range(3):
+            |     ^^^^^^^^^^^^^^^^^
+           = help: use another name for the new array, or store into an array of the right shape
+        """,
+    )
+
+
+def test_results_that_differ() -> None:
+    check_error(
+        lambda: ml.compile(found)(V),
+        """
+        mlirml.UnsupportedSyntaxError: the function returns None in one branch and i64[] in the other, and which one is known only when the program runs
+          --> test_loops_variables.py:49:5 (found)
+            |
+         49 |     for i in range(4):
+            |     ^^^^^^^^^^^^^^^^^^
+           = help: assign numbers or arrays of one shape and dtype in both branches
+        """,  # noqa: E501
+    )
+    check_error(
+        lambda: ml.compile(mixed)(V),
+        """
+        mlirml.DTypeError: the function returns a Python float in one branch and f64[5] in the other
+          --> test_loops_variables.py:58:12 (mixed)
+            |
+         58 |     return 2.0
+            |            ^^^
+           = help: convert one of them, so that shape and dtype are the same
+        """,
+    )
