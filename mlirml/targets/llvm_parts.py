@@ -1,0 +1,95 @@
+"""Splits LLVM IR text into functions that LLVM's vectorisers have work in, and functions that are vector code already.
+
+Kernels of contractions and convolutions come as vector operations, in the order in which they shall run. Of LLVM's
+default passes, which take as long as the generation of code, nothing helps them but what cleans up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from mlirml.dataclass import dataclass
+
+_DEFINE = re.compile(r"define (?:(?:internal|private) )?(?P<rest>.*@(?P<name>[\w.$-]+)\(.*) \{")
+_NAME = re.compile(r"@([\w.$-]+)")
+_SCALAR_WORK = re.compile(
+    r" = phi (?:float|double|half|bfloat)\b"
+    r"| = (?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d"
+    r"|\bstore (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)"
+)
+_GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Two modules that make one when they are linked: `vectors` is vector code already. An empty text is no module."""
+
+    vectors: str
+    others: str
+
+
+@dataclass(frozen=True)
+class _Function:
+    name: str
+    text: str
+    declaration: str
+    calls: frozenset[str]
+    has_loops: bool
+    is_vector_code: bool
+
+
+def split(text: str) -> Parts:
+    """The two parts of a module. A function of one part that the other names is visible outside of its part.
+
+    A module with anything unusual is not taken apart: all of it is `others`.
+    """
+    found = _functions(text.splitlines())
+    if found is None or "@llvm.compiler.used" in text:
+        return Parts("", text)
+    functions, rest = found
+    if any(m["linkage"] not in ("private", "internal") for m in _GLOBAL.finditer(rest)):
+        return Parts("", text)
+    others = [function for function in functions if not function.is_vector_code]
+    for function in others:  # what loops call is inlined and vectorised with them
+        others += [f for f in functions if f.name in function.calls and not f.has_loops and f not in others]
+    vectors = [function for function in functions if function not in others]
+    if not vectors or not others:
+        return Parts(text if vectors else "", text if others else "")
+    return Parts(_module(vectors, others, rest), _module(others, vectors, rest))
+
+
+def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:
+    """The functions of a module, and all other lines; None for text that LLVM has not printed itself."""
+    functions: list[_Function] = []
+    rest: list[str] = []
+    body: list[str] = []
+    for line in lines:
+        if not body and not line.startswith("define "):
+            rest.append(line)
+            continue
+        body.append(line)
+        if line == "}":
+            head = _DEFINE.fullmatch(body[0])
+            if head is None:
+                return None
+            functions.append(_function(head, body))
+            body = []
+    return (functions, "\n".join(rest)) if functions and not body else None
+
+
+def _function(head: re.Match[str], lines: list[str]) -> _Function:
+    body = "\n".join(lines[1:])
+    # Without a loop there is nothing to vectorise, either.
+    has_loops = " = phi " in body
+    is_vector_code = not has_loops or _SCALAR_WORK.search(body) is None
+    calls = frozenset(_NAME.findall(body))
+    return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", calls, has_loops, is_vector_code)
+
+
+def _module(own: Collection[_Function], foreign: Collection[_Function], rest: str) -> str:
+    called_here = frozenset().union(*(function.calls for function in own))
+    called_there = frozenset().union(*(function.calls for function in foreign))
+    texts = [f.text.replace("define internal ", "define ", 1) if f.name in called_there else f.text for f in own]
+    declarations = [function.declaration for function in foreign if function.name in called_here]
+    return "\n".join([rest, *declarations, *texts, ""])
