@@ -22,7 +22,8 @@ _ORDERED = ("arith.cmpf", "arith.cmpi")
 class Combination:
     """`old` of the array and `terms` are combined by `name`; a term that is taken away is True.
 
-    `name` is `arith.select` for the extreme of `old` and one term that a comparison and a select make.
+    `name` is `arith.select` for the extreme of `old` and one term that a comparison and a select make, and for what is
+    combined where a condition holds.
     """
 
     name: str
@@ -35,32 +36,44 @@ def match_combination(statement: Statement) -> Combination:
     old = [value for value, access in statement.reads.items() if access == statement.write]
     if len(old) != 1:
         raise NoMatch("it does not add to what it stores")
-    op = defining_op(statement.value)
+    return _match_value(statement.value, old[0])
+
+
+def _match_value(value: mlir.Value, old: mlir.Value) -> Combination:
+    op = defining_op(value)
     if op is not None and op.name == "arith.select":
-        return _match_extreme(op, old[0])
+        return _match_extreme(op, old) if uses(op.operands[0], old) else _match_where(op, old)
     name = _FAMILIES.get(op.name) if op is not None else None
     if name is None:
         raise NoMatch("rounds that come later need what it stores")
     terms: list[tuple[mlir.Value, bool]] = []
-    value = statement.value
-    while value != old[0]:
+    while value != old:
         op = defining_op(value)
         if op is None or _FAMILIES.get(op.name) != name:
             raise NoMatch("rounds that come later need what it stores")
         first, second = op.operands
         taken = op.name in ("arith.subf", "arith.subi")
-        if uses(first, old[0]):
+        if uses(first, old):
             value, term = first, second
-        elif uses(second, old[0]) and not taken:
+        elif uses(second, old) and not taken:
             value, term = second, first
         else:
             raise NoMatch("rounds that come later need what it stores")
-        if uses(term, old[0]):
+        if uses(term, old):
             raise NoMatch("rounds that come later need what it stores")
         terms.append((term, taken))
     if not terms:
         raise NoMatch("it stores what is there")
-    return Combination(name, old[0], tuple(terms[::-1]))
+    return Combination(name, old, tuple(terms[::-1]))
+
+
+def _match_where(op: mlir.Operation, old: mlir.Value) -> Combination:
+    """`select(c, old + e, old)`, or the other way round: `c` may not depend on the rounds before."""
+    _, first, second = op.operands
+    if old not in (first, second):
+        raise NoMatch("rounds that come later need what it stores")
+    inner = _match_value(second if first == old else first, old)
+    return Combination("arith.select", old, inner.terms)
 
 
 def _match_extreme(op: mlir.Operation, old: mlir.Value) -> Combination:

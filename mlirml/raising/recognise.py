@@ -28,6 +28,7 @@ from mlirml.raising.recognition.convolve import build_convolution, match_convolu
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.nest import Nest, read_nest
+from mlirml.raising.recognition.pool import build_pooling, match_pooling
 from mlirml.raising.remarks import remark
 
 Built = tuple[list[mlir.Value], str]
@@ -104,4 +105,9 @@ def _extreme(nest: Nest) -> Callable[[], Built]:
     return lambda: ([build_extreme(nest, found)], describe_extreme(nest, found))
 
 
-_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _extreme)
+def _pooling(nest: Nest) -> Callable[[], Built]:
+    found = match_pooling(nest)
+    return lambda: ([build_pooling(nest, found)], found.what)
+
+
+_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _pooling, _extreme)

@@ -24,6 +24,7 @@ from mlirml.passes import NoMatch
 from mlirml.raising.recognition.contract import check_cheap, zeros
 from mlirml.raising.recognition.factors import Operand, build_operand, match_direct, operand_of
 from mlirml.raising.recognition.nest import Nest, map_of, places
+from mlirml.raising.recognition.pool import window_map
 from mlirml.raising.recognition.terms import Mask, is_zero, masks_of, read_terms
 from mlirml.raising.recognition.windows import (
     Window,
@@ -33,6 +34,7 @@ from mlirml.raising.recognition.windows import (
     match_window,
     read_access,
     reshaped,
+    without_units,
 )
 
 _NAMED = {
@@ -124,7 +126,7 @@ def build_convolution(nest: Nest, convolution: Convolution) -> tuple[mlir.Value,
     old = nest.outs[0]
     kind = old.type.element_type
     zero = mlir.FloatAttr.get(kind, 0.0) if isinstance(kind, mlir.FloatType) else mlir.IntegerAttr.get(kind, 0)
-    image = build_window(convolution.window, kind, zero)
+    image, terms = without_units(build_window(convolution.window, kind, zero), convolution.window.terms)
     direct = match_direct(nest, convolution.weights)
     if direct is not None:
         weights, order = nest.inputs[direct.number], direct.order
@@ -132,11 +134,22 @@ def build_convolution(nest: Nest, convolution: Convolution) -> tuple[mlir.Value,
             weights = converted(weights, direct.cast)
     else:
         weights, order = build_operand(nest, convolution.weights, kind), convolution.weights.order
-    start = old if is_start(old) else zeros(old.type)
-    value, name = emit_window(nest, image, convolution.window.terms, weights, order, convolution.out, start)
-    if start != old:
+    origin = stored(old)
+    start = origin if is_start(origin) else zeros(old.type)
+    value, name = emit_window(nest, image, terms, weights, order, convolution.out, start)
+    if start != origin:
         value = added(old, value)
     return value, name
+
+
+def stored(value: mlir.Value) -> mlir.Value:
+    """What a slice holds that has just been stored; other values as they are."""
+    op = defining_op(value)
+    source = defining_op(op.operands[0]) if op is not None and op.name == "tensor.extract_slice" else None
+    if op is None or source is None or source.name != "tensor.insert_slice" or len(source.operands) != 2:
+        return value
+    same = all(op.attributes[n] == source.attributes[n] for n in ("static_offsets", "static_sizes", "static_strides"))
+    return source.operands[0] if same and len(op.operands) == 1 and source.operands[0].type == value.type else value
 
 
 def is_start(value: mlir.Value) -> bool:
@@ -190,14 +203,7 @@ def emit_window(
         op = emit_named(name, image, weights, start, strides, dilations)
         result = op.results[0]
         return (flattened(result, [0]) if batch else result), name
-    dims = [mlir.AffineDimExpr.get(d) for d in range(nest.rank)]
-    results = []
-    for pair in terms:
-        expression: mlir.AffineExpr = mlir.AffineConstantExpr.get(0)
-        for d, factor in pair.items():
-            expression = expression + dims[d] * factor
-        results.append(expression)
-    maps = [mlir.AffineMap.get(nest.rank, 0, results), map_of(nest.rank, order), map_of(nest.rank, out)]
+    maps = [window_map(nest.rank, terms), map_of(nest.rank, order), map_of(nest.rank, out)]
     iterators = ["parallel" if d in out else "reduction" for d in range(nest.rank)]
     op = emit.generic([image, weights], [start], maps, iterators, lambda b: [multiply_add(*b)])
     return op.results[0], "a convolution without a name of its own"
@@ -211,7 +217,12 @@ def restarted(start: mlir.Value) -> mlir.Value:
     assert op is not None
     if op.name == "linalg.fill":
         return emit.fill(op.operands[0], emit.empty(kind)).results[0]
-    return reshaped(start, [0])
+    source, written = (attribute.value for attribute in op.attributes["indexing_maps"])
+    rank = len(shape)
+    loops = [expression.position + 1 for expression in written.results]
+    moved = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d + 1) for d in range(rank - 1)])
+    maps = [mlir.AffineMap.get(rank, 0, [e.compose(moved) for e in source.results]), map_of(rank, [0, *loops])]
+    return emit.generic([op.operands[0]], [emit.empty(kind)], maps, ["parallel"] * rank, lambda b: b[:1]).results[0]
 
 
 def spell(terms: Sequence[dict[int, int]], order: Sequence[int], out: Sequence[int]) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest
-from mlirml.raising.recognition.terms import Mask
+from mlirml.raising.recognition.terms import Mask, masks_of
 
 _COMPARED = {2: (-1, -1), 3: (-1, 0), 4: (1, -1), 5: (1, 0)}
 """slt, sle, sgt, sge: `a ? b` is `sign * (a - b) + offset >= 0`."""
@@ -62,6 +62,11 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     raise NoMatch("an index that is not linear in the loops")
 
 
+def is_constant(value: mlir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant"
+
+
 def _constant(value: mlir.Value) -> Linear:
     op = defining_op(value)
     if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], mlir.IntegerAttr):
@@ -69,18 +74,24 @@ def _constant(value: mlir.Value) -> Linear:
     return Linear(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
-def read_clamped(nest: Nest, value: mlir.Value) -> Linear:
-    """A linear expression, perhaps kept within limits by `max` and `min`: the expression without them."""
+def read_clamped(nest: Nest, value: mlir.Value, assumed: list[Mask]) -> Linear:
+    """A linear expression, perhaps kept within limits by `max` and `min` or a select: the expression without them.
+
+    `assumed` learns the conditions on which a select gives the expression.
+    """
     op = nest.inner(value)
+    if op is not None and op.name == "arith.select":
+        condition, yes, no = op.operands
+        for branch, other, wanted in ((yes, no, True), (no, yes, False)):
+            if is_constant(other):
+                assumed += masks_of(nest, condition, wanted)
+                return read_clamped(nest, branch, assumed)
     if op is not None and op.name in ("arith.maxsi", "arith.minsi"):
         for operand, other in (op.operands, reversed(list(op.operands))):
-            try:
-                _constant(other)
-                return read_clamped(nest, operand)
-            except NoMatch:
-                continue
+            if is_constant(other):
+                return read_clamped(nest, operand, assumed)
     if op is not None and op.name in _CASTS:
-        return read_clamped(nest, op.operands[0])
+        return read_clamped(nest, op.operands[0], assumed)
     return read_linear(nest, value)
 
 

@@ -30,6 +30,8 @@ class Access:
     number: int | None
     indices: tuple[Linear, ...]
     casts: tuple[mlir.Operation, ...]
+    assumed: tuple[Mask, ...] = ()
+    """Conditions on which the indices are these."""
 
     @property
     def is_sliding(self) -> bool:
@@ -64,8 +66,9 @@ def read_access(nest: Nest, value: mlir.Value, casts: Sequence[mlir.Operation] =
         return Access(nest.inputs[number], number, indices, casts)
     if op is not None and op.name == "tensor.extract" and nest.inner(op.operands[0]) is None:
         source, *places = op.operands
-        indices = tuple(read_clamped(nest, place) for place in places)
-        return Access(source, None, indices, casts)
+        assumed: list[Mask] = []
+        indices = tuple(read_clamped(nest, place, assumed) for place in places)
+        return Access(source, None, indices, casts, tuple(assumed))
     raise NoMatch("no element of a tensor")
 
 
@@ -87,6 +90,8 @@ def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
         raise NoMatch("a size is known at run time only")
     shape = list(mlir.ShapedType(access.source.type).shape)
     inside = [read_halfspace(nest, mask) for mask in masks]
+    if any(read_halfspace(nest, mask) not in inside for mask in access.assumed):
+        raise NoMatch("an index is another one where a condition does not hold")
     needed = [h for h in inside if h.least(nest.sizes) < 0]
     low, high, offsets, sizes = [], [], [], []
     for size, index in zip(shape, access.indices, strict=True):
@@ -150,6 +155,12 @@ def padded(value: mlir.Value, low: Sequence[int], high: Sequence[int], filler: m
     with mlir.InsertionPoint(emit.block(op, [mlir.IndexType.get()] * len(shape))):
         emit.create("tensor.yield", [scalar])
     return op.results[0]
+
+
+def without_units(image: mlir.Value, terms: Sequence[dict[int, int]]) -> tuple[mlir.Value, list[dict[int, int]]]:
+    """The image and its terms without dimensions that no loop walks."""
+    axes = [axis for axis, pair in enumerate(terms) if not pair]
+    return (flattened(image, axes) if axes else image), [pair for pair in terms if pair]
 
 
 def reshaped(value: mlir.Value, axes: Sequence[int]) -> mlir.Value:
