@@ -39,6 +39,7 @@ from mlirml.pipelines.destinations import (
     grows_from,
     is_grown_from,
     is_loop_body,
+    is_read_before,
     memories_of,
     place_results,
     writes_outs,
@@ -468,10 +469,12 @@ def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
     extract = defining_op(value)
     if extract is None or extract.name != "tensor.extract_slice" or not has_one_use(value) or len(op.results) != 1:
         return False
-    if not has_one_use(op.results[0]) or sum(1 for _ in extract.operands[0].uses) != 2:
+    if not has_one_use(op.results[0]):
         return False
     insert = next(iter(op.results[0].uses)).owner.operation
     if insert.name != "tensor.insert_slice" or insert.operands[0] != op.results[0]:
+        return False
+    if not is_read_before(extract.operands[0], op, but=(extract, insert)):
         return False
     places = ("static_offsets", "static_sizes", "static_strides")
     same = all(extract.attributes[name] == insert.attributes[name] for name in places)

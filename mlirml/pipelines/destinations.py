@@ -21,7 +21,7 @@ layouts. A value that lives already where it should needs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
@@ -132,15 +132,22 @@ def grown_root(value: mlir.Value, block: mlir.Block) -> mlir.Value | None:
     return value if owner is not None or value.owner != block else None
 
 
-def is_read_before(value: mlir.Value, op: mlir.Operation, position: int = -1, *, inside: bool = False) -> bool:
+def is_read_before(
+    value: mlir.Value,
+    op: mlir.Operation,
+    position: int = -1,
+    *,
+    inside: bool = False,
+    but: Sequence[mlir.Operation] = (),
+) -> bool:
     """Whether every use of a value and of views of it comes before `op`, except as its operand `position`.
 
-    What `op` holds in its regions may use it too where `inside` is true. A region does not see what others that are
-    left out when it runs do.
+    What `op` holds in its regions may use it too where `inside` is true, and so may the operations `but`. A region does
+    not see what others that are left out when it runs do.
     """
     for use in value.uses:
         user = use.owner.operation
-        if user == op and use.operand_number == position:
+        if user in but or (user == op and use.operand_number == position):
             continue
         place = place_in(user, op.block)
         if place is None and may_follow(user, op):
