@@ -19,9 +19,9 @@ _MOST = {"arith.maxsi": "affine.max", "affine.max": "affine.max"}
 class Loop:
     """A loop of a nest; it stands for its variable in linear expressions.
 
-    `lowers <= variable < uppers`, all of them, in steps of one. Where the step of the `scf.for` is not one, this is the
-    number of the round, and `index` the loop's own variable in terms of it. `op` is None for the dimensions of an array
-    statement, which all run at once.
+    `lowers <= variable < uppers`, all of them, in steps of one. Where the step of the `scf.for` is not one, or it has
+    as many rounds wherever it starts, this is the number of the round, and `index` its own variable in terms of that.
+    `op` is None for the dimensions of an array statement, which all run at once.
     """
 
     op: mlir.Operation | None
@@ -173,16 +173,16 @@ class Reader:
         if lowers is None or uppers is None or step is None or not step.is_constant or step.constant < 1:
             return None
         loop = Loop(op, lowers, uppers, step.constant, "mlirml.parallel" in op.attributes)
-        if step.constant > 1:
-            if len(lowers) > 1:
-                return None
+        if (len(lowers) == 1 and not lowers[0].is_constant) or step.constant > 1:
+            differences = [upper - lowers[0] for upper in uppers]
             # Round t stands for lower + step * t < upper.
-            index = lowers[0] + Linear.of(loop) * step.constant
-            loop.lowers = (constant(0),)
-            if not all((upper - lowers[0]).is_constant for upper in uppers):
+            if step.constant > 1 and (len(lowers) > 1 or not all(d.is_constant for d in differences)):
                 return None
-            loop.uppers = tuple(constant(-(-(upper - lowers[0]).constant // step.constant)) for upper in uppers)
-            loop.index = index
+            if any(difference.is_constant for difference in differences):
+                loop.lowers, loop.index = (constant(0),), lowers[0] + Linear.of(loop) * step.constant
+                loop.uppers = tuple(
+                    constant(-(-d.constant // step.constant)) if d.is_constant else d for d in differences
+                )
         self.indices[op.regions[0].blocks[0].arguments[0]] = loop.index
         return loop
 

@@ -10,7 +10,7 @@ that it does not carry count, so their inner loops are distributed again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from mlirml.dataclass import dataclass
@@ -69,15 +69,15 @@ class _Planner:
         tentative = {array for s in statements for array in arrays_of(s) if array.local} - set(before)
         reasons: dict[Statement, str] = {}
         raised: dict[Component, Raised] = {}
-        components = strongly_connected(statements, edges)
+        components = strongly_connected(statements, [*edges, *self.bound(statements, tentative, level)])
         for component in components:
             try:
-                self.lay_out(component, tentative, level)
                 raised[component] = self.match(component, level, edges)
             except NoMatch as reason:
                 for statement in component:
                     reasons[statement] = str(reason)
-        groups = self.merged(components, edges, level, set(raised))
+        worth = {c: found for c, found in raised.items() if not is_minor(c, components, raised, level)}
+        groups = self.merged(components, edges, level, set(worth))
         local = {
             array: self.layouts[array]
             for array in arrays_in(statements)
@@ -98,14 +98,22 @@ class _Planner:
     def sequence(self, group: Component, level: int, reasons: dict[Statement, str]) -> Sequence_:
         inside = set(group)
         carried = any(d.level == level and d.source in inside and d.sink in inside for d in self.all)
-        why = tuple((s, reasons[s]) for s in group)
+        why = tuple((s, reasons[s]) for s in group if s in reasons)
         return Sequence_(group[0].loops[level], self.scope(group, level + 1), why, not carried)
 
-    def lay_out(self, component: Component, arrays: set[Array], level: int) -> None:
-        for statement in component:
-            for array in arrays_of(statement):
-                if array in arrays:
-                    self.layouts[array] = layout_of(array, statement, level, self.spans)
+    def bound(self, statements: Sequence[Statement], arrays: set[Array], level: int) -> list[Dependence]:
+        """Lay local arrays out; what holds statements together that share numbers which cannot be kept."""
+        found = []
+        for array in arrays_in(statements):
+            if array not in arrays:
+                continue
+            users = [s for s in statements if array in arrays_of(s)]
+            try:
+                self.layouts[array] = layout_of(array, users[0], level, self.spans)
+            except NoMatch:
+                following = [*users[1:], users[0]]
+                found += [Dependence(a, b, level, "output") for a, b in zip(users, following)]
+        return found
 
     def match(self, component: Component, level: int, edges: Sequence[Dependence]) -> Raised:
         """The one generic that a component becomes; raises `NoMatch`."""
@@ -119,10 +127,7 @@ class _Planner:
             old = match_combination(statement).old
             if any(d.read != old for d in flows):
                 raise NoMatch("rounds that come later need what it stores")
-        found = match_raised(statement, level, self.layouts, self.spans)
-        if not self.dynamic and not found.is_static:
-            raise NoMatch("how many rounds it has is known only when the program runs")
-        return found
+        return match_raised(statement, level, self.layouts, self.spans, self.dynamic)
 
     def merged(
         self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]
@@ -179,6 +184,19 @@ def arrays_in(statements: Sequence[Statement]) -> list[Array]:
 
 def uses_array(statements: Sequence[Statement], array: Array) -> bool:
     return any(array in arrays_of(statement) for statement in statements)
+
+
+def is_minor(
+    component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
+) -> bool:
+    """Whether a component has fewer loops than one that keeps the same loop: it may as well stay with that."""
+    (statement,) = component
+    return any(
+        len(other.loops) > len(statement.loops) and other.loops[level] is statement.loops[level]
+        for kept in components
+        if kept not in raised
+        for other in kept
+    )
 
 
 def is_shared(groups: Sequence[Component], array: Array, raised: dict[Component, Raised]) -> bool:

@@ -9,6 +9,7 @@ the old element stays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from mlirml.dataclass import dataclass
@@ -20,6 +21,8 @@ from mlirml.raising.model import Access, Array, Statement, is_pure
 
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
 Spans = Mapping[Variable, Span]
+_DRAWN = 192
+_MOST_ELEMENTS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,6 @@ class Raised:
     mask: tuple[Linear, ...]
 
     @property
-    def is_static(self) -> bool:
-        """Whether its sizes are constants."""
-        return all(dim.size.is_constant for dim in self.dims)
-
-    @property
     def is_empty(self) -> bool:
         return any(is_never(dim.size) for dim in self.dims)
 
@@ -110,6 +108,8 @@ def layout_of(array: Array, statement: Statement, level: int, spans: Spans) -> L
         low, high = spans[loop]
         firsts.append(low)
         sizes.append(max(high - low + 1, 0))
+    if math.prod(sizes) * math.prod(array.shape) > _MOST_ELEMENTS:
+        raise NoMatch("too many numbers would be kept")
     return Layout(level, tuple(firsts), (*sizes, *array.shape))
 
 
@@ -134,11 +134,19 @@ def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:
     return spans
 
 
-def match_raised(statement: Statement, level: int, layouts: Mapping[Array, Layout], spans: Spans) -> Raised:
-    """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic."""
+def match_raised(
+    statement: Statement, level: int, layouts: Mapping[Array, Layout], spans: Spans, dynamic: bool
+) -> Raised:
+    """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic.
+
+    Its slices have constant lengths, or also such that differ from round to round of the loops around if `dynamic`.
+    """
     loops = statement.loops[level:]
     ends = hull(loops)
+    if not dynamic and not all((last - first).is_constant for first, last in ends.values()):
+        raise NoMatch("how many rounds it has differs from round to round of the loops around")
     mask = conditions(loops, ends, spans)
+    check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
         return Raised(statement, level, dims, (), (), (), Operand(statement.write.array, ()), (), None, ())
@@ -225,7 +233,10 @@ def match_read(
     places = places_in(layouts.get(array), access, statement.loops)
     if places is None:
         return None
-    check_bounds(places, shape_in(array, layouts), dims, spans, part)
+    if part and 0 in shape_in(array, layouts):
+        raise NoMatch("it reads an array without elements")
+    if not stays_inside(places, shape_in(array, layouts), dims, spans, part):
+        return None  # and held inside of the array
     try:
         indices = tuple(slice_index(place, dims) for place in places)
     except NoMatch:
@@ -255,6 +266,31 @@ def hull(loops: Sequence[Loop]) -> dict[Loop, tuple[Linear, Linear]]:
         lasts = [extreme(upper - 1, around, ends, 1) for upper in loop.uppers]
         ends[loop] = (tightest(firsts, 1), tightest(lasts, -1))
     return ends
+
+
+def check_density(
+    loops: Sequence[Loop], mask: Sequence[Linear], ends: Mapping[Loop, tuple[Linear, Linear]], spans: Spans
+) -> None:
+    """Raises `NoMatch` if a box would be empty for the most part, as that around a band is. Points are drawn."""
+    if not mask:
+        return
+    seed, inside = 1, 0
+    for _ in range(_DRAWN):
+        point: dict[Variable, int] = {}
+        for loop in loops:
+            low, high = spans.get(loop, (0, 0))
+            if loop in ends and all(end.is_constant for end in ends[loop]):
+                low, high = (end.constant for end in ends[loop])
+            seed = (seed * 1103515245 + 12345) % (1 << 31)
+            point[loop] = low + (seed >> 8) % max(high - low + 1, 1)
+        inside += all(at(condition, point) >= 0 for condition in mask)
+    if inside * 12 < _DRAWN:
+        raise NoMatch("the box around its loops would be empty for the most part")
+
+
+def at(expression: Linear, point: Mapping[Variable, int]) -> int:
+    """The value of an expression at a point; symbols count as 0."""
+    return expression.constant + sum(factor * point.get(v, 0) for v, factor in expression.factors.items())
 
 
 def tightest(bounds: Sequence[Linear], sign: int) -> Linear:
@@ -305,6 +341,12 @@ def slice_index(place: Linear, dims: Sequence[Dim]) -> Index:
 
 def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> None:
     """Raises `NoMatch` if a box may touch what is outside of an array, though the program (`part` of it) may not."""
+    if not stays_inside(places, shape, dims, spans, part):
+        raise NoMatch("the box around its loops may reach out of an array")
+
+
+def stays_inside(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> bool:
+    """Whether a box touches nothing outside of an array, of which the program touches what is inside of `part`."""
     loops = [dim.loop for dim in dims][::-1]
     ends = {dim.loop: (dim.first, dim.last) for dim in dims}
     for place, size in zip(places, shape, strict=True):
@@ -313,9 +355,10 @@ def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[
         _, most = range_of(last, spans)
         inside = least is not None and latest is not None and most is not None
         if part and not (inside and least >= 0 and latest <= size and most < size):  # type: ignore[operator]
-            raise NoMatch("the box around its loops may reach out of an array")
+            return False
         if (first.is_constant and not 0 <= first.constant < size) or (last.is_constant and last.constant >= size):
-            raise NoMatch("it reaches out of an array")
+            return False
+    return True
 
 
 def has_rounds(dims: Sequence[Dim], spans: Spans) -> bool:

@@ -264,6 +264,9 @@ class _Builder:
         assert op is not None
         if linear is not None:
             places = [self.state.number(place, variables) for place in linear]
+            if self.raised.mask:
+                shape = mlir.RankedTensorType(self.state.value_of(access.array).type).shape
+                places = [held_inside(place, size) for place, size in zip(places, shape)]
         else:
             places = [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
         return emit.value("tensor.extract", [self.state.value_of(access.array), *places], access.array.kind)
@@ -351,6 +354,11 @@ def constant_again(value: mlir.Value) -> mlir.Value | None:
     if op is None or op.name != "arith.constant":
         return None
     return emit.value("arith.constant", (), value.type, value=op.attributes["value"])
+
+
+def held_inside(place: mlir.Value, size: int) -> mlir.Value:
+    """An index that is one of a dimension, whatever is computed."""
+    return emit.same_type("arith.minsi", emit.same_type("arith.maxsi", place, emit.index(0)), emit.index(size - 1))
 
 
 def negated(value: mlir.Value) -> mlir.Value:

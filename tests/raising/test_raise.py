@@ -222,3 +222,29 @@ def diagonal(A, x):
 def test_a_diagonal_is_a_slice_of_the_array_as_one_row() -> None:
     ops = raised(diagonal, random(A=(N, N), x=(N,)))
     assert ops["scf.for"] == 0 and ops["tensor.collapse_shape"] == 1
+
+
+def band(A, x, y):
+    for i in range(2, N - 2):
+        for j in range(i - 2, i + 3):
+            y[i] += A[i, j] * x[j]
+
+
+def test_a_band_is_not_made_a_box_of_the_whole_array() -> None:
+    ops = raised(band, random(A=(N, N), x=(N,), y=(N,)))
+    assert ops["scf.for"] == 0 and ops["arith.select"] == 0
+
+
+def filtered(A, B):
+    for i in range(N):
+        before = 0.0
+        for j in range(M):
+            B[i, j] = 0.5 * A[i, j] + 0.25 * before
+            before = B[i, j]
+        for j in range(M):
+            A[i, j] = B[i, j] + 1.0
+
+
+def test_numbers_of_rounds_that_stay_are_no_arrays() -> None:
+    ops = raised(filtered, random(A=(N, M), B=(N, M)))
+    assert ops["scf.for"] == 2 and ops["linalg.generic"] == 1 and ops["tensor.empty"] <= 1
