@@ -33,6 +33,8 @@ from mlirml.errors import (
     UnsupportedSyntaxError,
 )
 from mlirml.transforms import (
+    checkpoint,
+    custom_vjp,
     grad,
     hessian,
     hvp,
@@ -50,8 +52,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
     "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
-    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec",
-    "TracedBoolError", "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "compile", "cond",
-    "config", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops",
+    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
+    "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config",
+    "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops",
     "lower", "parallel", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

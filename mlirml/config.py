@@ -74,6 +74,14 @@ class _Setting:
             raise ValueError(f"environment variable {self.variable}={text!r}: {error}") from None
 
 
+def _byte_count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a number of bytes, got {value!r}")
+    if value < 0:
+        raise ValueError(f"a number of bytes cannot be negative, got {value}")
+    return value
+
+
 _SETTINGS = {
     "threads": _Setting(None, _thread_count, "MLIRML_THREADS", int),
     "cache": _Setting(True, _switch, "MLIRML_CACHE", _parse_switch),
@@ -82,6 +90,7 @@ _SETTINGS = {
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
+    "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
 }
@@ -99,6 +108,8 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
       read when a signature is compiled (`MLIRML_CHECKS`).
+    * `checkpoint_bytes`: a loop that would keep more than this for its gradient keeps the square root of it, and runs
+      twice; read when `compile` is called (`MLIRML_CHECKPOINT_BYTES`).
     * `verify`: verify the IR between stages (`MLIRML_VERIFY`).
     * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
 
@@ -117,6 +128,7 @@ class Config:
     target: str
     math: str
     checks: bool
+    checkpoint_bytes: int
     verify: bool
     explain: bool
 

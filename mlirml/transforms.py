@@ -233,6 +233,69 @@ def hvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return jvp(grad(fn, 0 if len(primals) == 1 else tuple(range(len(primals)))), primals, tangents)[1]
 
 
+class custom_vjp:
+    """A function whose derivatives in reverse mode are given by its user.
+
+    `f.defvjp(forward, backward)`: `forward(*args)` returns a pair, the result of the function and residuals, anything
+    that `backward` needs; `backward(residuals, cotangents)` returns a tuple with a cotangent for each argument, or None
+    for one that is no float. Where nothing is differentiated in reverse mode, the function is an ordinary one.
+
+    >>> import numpy as np, mlirml as ml
+    >>> @ml.custom_vjp
+    ... def clipped(x):
+    ...     return np.sum(x)
+    >>> clipped.defvjp(lambda x: (np.sum(x), x), lambda x, ct: (np.clip(x, -1, 1) * ct,))
+    >>> ml.grad(clipped)(np.array([-3.0, 0.5]))
+    array([-1. ,  0.5])
+    """
+
+    def __init__(self, fn: Function) -> None:
+        functools.update_wrapper(self, fn, updated=())
+        self.fn = fn
+        self.rules: tuple[Function, Function] | None = None
+
+    def defvjp(self, forward: Function, backward: Function) -> None:
+        """Set the derivative."""
+        self.rules = forward, backward
+
+    def __call__(self, *args: Any) -> Any:
+        trace = current_trace()
+        if trace is None:
+            return self.fn(*args)
+        name = getattr(self.fn, "__name__", "function")
+        if self.rules is None:
+            raise ArgumentError(
+                f"custom_vjp: `{name}` has no derivative yet", help=f"call `{name}.defvjp(forward, backward)` first"
+            )
+        from mlirml.capture.custom import call_with_vjp
+
+        return call_with_vjp(trace, *self.rules, args, name)
+
+
+def checkpoint(fn: Function, policy: str = "nothing") -> Function:
+    """`fn`, of which a gradient keeps the arguments only, and computes what is between again when it needs it.
+
+    Parameters:
+        policy: what is kept nevertheless: "nothing", or "contractions", the results of matrix products and
+            convolutions.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.grad(lambda x: np.sum(ml.checkpoint(np.sin)(x) ** 2))(np.zeros(2))
+    array([0., 0.])
+    """
+    if policy not in ("nothing", "contractions"):
+        raise ArgumentError(f"checkpoint: policy {policy!r} is neither 'nothing' nor 'contractions'")
+
+    @functools.wraps(fn, updated=())
+    def again(*args: Any) -> Any:
+        from mlirml.capture.custom import call_again
+
+        trace = current_trace()
+        return fn(*args) if trace is None else call_again(trace, fn, args, policy)
+
+    return again
+
+
 def stop_gradient(x: Any) -> Any:
     """`x`, a pytree of arrays, as a constant for derivatives."""
     from mlirml.capture.derivatives import trace_stop_gradient

@@ -10,7 +10,7 @@ After:
 
 from __future__ import annotations
 
-from mlirml.autodiff.expand import expand
+from mlirml.autodiff.expand import CHECKPOINT_BYTES, expand
 from mlirml.dataclass import dataclass
 from mlirml.ir import mlir
 from mlirml.passes import Pass, register
@@ -19,9 +19,13 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class AutodiffPass(Pass):
-    """Expand requests for derivatives."""
+    """Expand requests for derivatives.
+
+    A loop whose gradient would keep more than `checkpoint_bytes` is cut into segments.
+    """
 
     name = "mlirml-autodiff"
+    checkpoint_bytes: int = CHECKPOINT_BYTES
 
     def run(self, module: mlir.Operation) -> None:
-        expand(module, ("mlirml.vjp", "mlirml.jvp"))
+        expand(module, ("mlirml.vjp", "mlirml.jvp"), self.checkpoint_bytes)

@@ -57,7 +57,7 @@ def _number(op: mlir.Operation, name: str) -> int:
     return int(mlir.IntegerAttr(op.attributes[name]).value) if name in op.attributes else 0
 
 
-def expand_vjp(function: mlir.Operation, request: Request) -> None:
+def expand_vjp(function: mlir.Operation, request: Request, checkpoint_bytes: int) -> None:
     """Write the reverse sweep of one call of a pullback."""
     starts = opened(function, request)
     seeds = [
@@ -68,7 +68,7 @@ def expand_vjp(function: mlir.Operation, request: Request) -> None:
     ]
     first = request.closes[0]
     ops = _between(starts, first)
-    sweep = Sweep(active_values(ops, [r for op in starts for r in op.results]))
+    sweep = Sweep(active_values(ops, [r for op in starts for r in op.results]), checkpoint_bytes)
     with mlir.InsertionPoint(first):
         for op in seeds:
             if op.operands[0] in sweep.active:

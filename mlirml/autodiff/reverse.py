@@ -25,7 +25,17 @@ Transpose = Callable[["Sweep", mlir.Operation], None]
 _TRANSPOSES: dict[str, Transpose] = {}
 NO_DERIVATIVE = {
     "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert", "mlirml.stop_gradient", "scf.yield",
+    "mlirml.custom_cotangent", "mlirml.custom_gradient",
 }  # fmt: skip
+
+
+_GROUPED = {"mlirml.custom_input", "mlirml.again_output"}
+"""Operations that act for all of their group, whether they have a cotangent or not."""
+
+
+def group_of(op: mlir.Operation) -> int:
+    """The number of the request or function that an operation belongs to."""
+    return int(mlir.IntegerAttr(op.attributes["group"]).value)
 
 
 def transpose(*names: str) -> Callable[[Transpose], Transpose]:
@@ -40,7 +50,7 @@ def transpose(*names: str) -> Callable[[Transpose], Transpose]:
 
 def rule_of(name: str) -> Transpose | None:
     """The transpose of an operation."""
-    from mlirml.autodiff.rules import control, linalg, shapes  # noqa: F401  (they register themselves)
+    from mlirml.autodiff.rules import control, custom, linalg, shapes  # noqa: F401  (they register themselves)
 
     return _TRANSPOSES.get(name) or _TRANSPOSES.get(f"{name.partition('.')[0]}.")
 
@@ -52,11 +62,15 @@ class Sweep:
     memory may be taken by a new one, which must not be found here.
     """
 
-    def __init__(self, active: set[mlir.Value], dead: list[mlir.Operation] | None = None) -> None:
+    def __init__(
+        self, active: set[mlir.Value], checkpoint_bytes: int, dead: list[mlir.Operation] | None = None
+    ) -> None:
         self.active = active
+        self.checkpoint_bytes = checkpoint_bytes
         self.dead: list[mlir.Operation] = [] if dead is None else dead
         self.cotangents: dict[mlir.Value, mlir.Value] = {}
         self.masked: set[mlir.Value] = set()
+        self.given: dict[int, dict[mlir.Value, mlir.Value]] = {}  # cotangents by users' rules, by group and input
 
     def is_active(self, value: mlir.Value) -> bool:
         """Whether the cotangent of a value is wanted."""
@@ -76,7 +90,9 @@ class Sweep:
     def run(self, ops: Sequence[mlir.Operation]) -> None:
         """Go through operations, the last one first."""
         for op in reversed(ops):
-            if not any(r in self.cotangents for r in op.results) or op.name in INACTIVE or op.name in NO_DERIVATIVE:
+            if op.name in INACTIVE or op.name in NO_DERIVATIVE:
+                continue
+            if not any(r in self.cotangents for r in op.results) and op.name not in _GROUPED:
                 continue
             with op.location:
                 if op.name in RULES:
@@ -115,15 +131,19 @@ def used_by(op: mlir.Operation) -> list[mlir.Value]:
 def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
     """The float values that depend on `roots` by operations that pass derivatives on, those in regions too."""
     active = set(roots)
+    groups: set[int] = set()  # of functions with derivatives of their own, with an active input
 
     def visit(inner: Iterable[mlir.Operation]) -> bool:
         grew = False
         for op in inner:
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
-            if not any(x in active for x in used_by(op)):
+            own = op.name == "mlirml.custom_output" and group_of(op) in groups
+            if not own and not any(x in active for x in used_by(op)):
                 continue
             before = len(active)
+            if op.name == "mlirml.custom_input":
+                groups.add(group_of(op))
             if op.name in ("scf.for", "scf.if", "scf.index_switch", "scf.while"):
                 _enter(op, active, visit)
             else:

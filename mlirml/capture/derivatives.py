@@ -47,7 +47,7 @@ class Pulled:
         gradients = [
             b.op(f'"mlirml.vjp"({x.name}) {tags} : ({x.type}) -> {x.type}', x.shape, x.dtype) for x in self.independents
         ]
-        return self.in_tree.unflatten([_wrapped(self.trace, g) for g in gradients])
+        return self.in_tree.unflatten([wrapped(self.trace, g) for g in gradients])
 
 
 def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -62,7 +62,7 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
             b.op(f'"mlirml.independent"({v.name}) {{group = {group} : i64}} : ({v.type}) -> {v.type}', v.shape, v.dtype)
             for v in values
         ]
-        inner = [_wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
+        inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
         called = list(args)
         for i, value in zip(argnums, tree.unflatten(inner)):
             called[i] = value
@@ -91,7 +91,7 @@ def trace_jvp(
             )
             for v, t in zip(values, moves)
         ]
-        inner = [_wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
+        inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
     result = retarget(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         _check_not_stored("jvp", inner)
@@ -101,9 +101,9 @@ def trace_jvp(
         for value in outputs:
             if is_float(value.dtype):
                 text = f'"mlirml.jvp"({value.name}) {{group = {group} : i64}} : ({value.type}) -> {value.type}'
-                found.append(_wrapped(trace, b.op(text, value.shape, value.dtype)))
+                found.append(wrapped(trace, b.op(text, value.shape, value.dtype)))
             else:
-                found.append(_wrapped(trace, b.filled(value.shape, np.dtype(np.float64), 0)))
+                found.append(wrapped(trace, b.filled(value.shape, np.dtype(np.float64), 0)))
     return result, out_tree.unflatten(found)
 
 
@@ -139,7 +139,7 @@ def ones(trace: Trace, value: Value) -> Value:
     return trace.builder.filled(value.shape, value.dtype, 1)
 
 
-def _wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
+def wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
     scalar = value.shape == () and not isinstance(like, np.ndarray)
     if isinstance(like, Traced):
         scalar = like._scalar
@@ -214,7 +214,7 @@ def trace_vmap(
                 shape,
                 value.dtype,
             )
-            inner.append(_wrapped(trace, one))
+            inner.append(wrapped(trace, one))
     result = retarget(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         for x in inner:
@@ -291,7 +291,7 @@ def trace_stop_gradient(trace: Trace, tree: Any) -> Any:
                 continue
             text = f'"mlirml.stop_gradient"({value.name}) : ({value.type}) -> {value.type}'
             constant = replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak)
-            found.append(_wrapped(trace, constant, leaf))
+            found.append(wrapped(trace, constant, leaf))
         return structure.unflatten(found)
 
 

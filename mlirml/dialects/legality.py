@@ -41,7 +41,23 @@ _CONTRACTIONS = (
 )  # fmt: skip
 
 _REQUESTS = frozenset(
-    f"mlirml.{name}" for name in ("independent", "cotangent", "vjp", "dual", "jvp", "unbatch", "vmap", "stop_gradient")
+    f"mlirml.{name}"
+    for name in (
+        "independent",
+        "cotangent",
+        "vjp",
+        "dual",
+        "jvp",
+        "unbatch",
+        "vmap",
+        "stop_gradient",
+        "custom_input",
+        "custom_output",
+        "custom_cotangent",
+        "custom_gradient",
+        "again_input",
+        "again_output",
+    )
 )
 
 STAGES: Mapping[str, Contract] = {

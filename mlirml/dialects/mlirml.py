@@ -61,6 +61,40 @@ irdl.dialect @mlirml {
     irdl.operands(example: %one)
     irdl.results(examples: %many)
   }
+  irdl.operation @custom_gradient {
+    %kind = irdl.any
+    irdl.operands(input: %kind, gradient: %kind)
+  }
+  irdl.operation @barrier {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @again_output {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @again_input {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @custom_cotangent {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @custom_output {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
+  irdl.operation @custom_input {
+    %kind = irdl.any
+    irdl.operands(value: %kind)
+    irdl.results(result: %kind)
+  }
   irdl.operation @stop_gradient {
     %kind = irdl.any
     irdl.operands(value: %kind)

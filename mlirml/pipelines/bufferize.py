@@ -72,6 +72,7 @@ class BufferizePass(Pass):
         main = main_function(module)
         written = written_arguments(main)
         locate_constants(main)
+        drop_barriers(main)
         expand_pads(main)
         stores = stores_of(main, written)
         insert_in_place(main, stores)
@@ -95,6 +96,13 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
             if not op.name.startswith("linalg."):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def drop_barriers(function: mlir.Operation) -> None:
+    """Take away what kept equal operations apart while they could still be merged."""
+    for op in [op for op in operations(function) if op.name == "mlirml.barrier"]:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
 
 
 def locate_constants(function: mlir.Operation) -> None:

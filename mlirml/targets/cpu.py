@@ -17,7 +17,6 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-TRANSFORM = "mlirml-expand"
 OPTIMIZE = (
     "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,"
     "canonicalize,cse"
@@ -55,17 +54,17 @@ def cpu_target() -> Target:
             "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
             help="leave `config.math` at 'builtin'",
         )
-    return target_with(config.math)
+    return target_with(config.math, config.checkpoint_bytes)
 
 
 @cache
-def target_with(math: str) -> Target:
-    """The target for this machine and a choice of `config.math`."""
+def target_with(math: str, checkpoint_bytes: int) -> Target:
+    """The target for this machine, a choice of `config.math`, and what loops may keep for gradients."""
     return Target(
         name="cpu",
         stages=(
             ("raise", RAISE),
-            ("transform", TRANSFORM),
+            ("transform", f"mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),

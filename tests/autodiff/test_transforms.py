@@ -179,3 +179,61 @@ def test_what_is_kept_with_a_function_is_not_its_transforms() -> None:
     first = ml.grad(cube)
     assert ml.jvp(cube, (2.0,), (1.0,))[1] == 12 and first(2.0) == 12
     assert ml.jvp(ml.grad(cube), (2.0,), (1.0,))[1] == 12 and ml.grad(first)(3.0) == 18
+
+
+def test_a_derivative_of_ones_own() -> None:
+    @ml.custom_vjp
+    def absolute(x: Any, n: Any) -> Any:
+        return np.abs(x) * n
+
+    absolute.defvjp(lambda x, n: (np.abs(x) * n, (x, n)), lambda res, ct: (np.sign(res[0]) * ct * 10, None))
+    x = np.array([-1.0, 2.0])
+    np.testing.assert_array_equal(absolute(x, 2), [2.0, 4.0])
+    np.testing.assert_array_equal(ml.compile(absolute)(x, 2), [2.0, 4.0])
+    np.testing.assert_array_equal(ml.grad(lambda x: np.sum(absolute(x, 2) * 3))(x), [-30.0, 30.0])
+    both = ml.vmap(ml.grad(lambda x: np.sum(absolute(x, 2))))(np.stack([x, -x]))
+    np.testing.assert_array_equal(both, [[-10.0, 10.0], [10.0, -10.0]])
+    outside = ml.grad(lambda xs: np.sum(ml.vmap(lambda x: absolute(x, 2))(xs)))(np.stack([x, -x]))
+    np.testing.assert_array_equal(outside, both)
+
+
+def test_second_derivatives_go_through_ones_own() -> None:
+    @ml.custom_vjp
+    def cube(x: Any) -> Any:
+        return x**3
+
+    cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x * x * ct,))
+    assert ml.grad(ml.grad(cube))(2.0) == 12.0
+
+
+def test_functions_that_are_computed_again() -> None:
+    w = np.linspace(-1, 1, 16).reshape(4, 4)
+
+    def layer(x: Any) -> Any:
+        return np.tanh(x @ w) + np.sin(x)
+
+    def network(wrap: Any) -> Any:
+        return lambda x: np.sum(wrap(layer)(wrap(layer)(x)) ** 2)
+
+    x = np.linspace(0, 1, 8).reshape(2, 4)
+    plain = ml.grad(network(lambda f: f))(x)
+    for policy in ("nothing", "contractions"):
+        again = ml.grad(network(lambda f, policy=policy: ml.checkpoint(f, policy)))
+        np.testing.assert_allclose(again(x), plain, rtol=1e-12)
+        text = ml.compile(again).ir("transform", x)
+        assert text.count("linalg.matmul") == (4 if policy == "nothing" else 2)
+    np.testing.assert_allclose(ml.compile(ml.grad(network(ml.checkpoint)), "reference")(x), plain, rtol=1e-12)
+
+
+def test_long_loops_keep_the_square_root_of_their_rounds() -> None:
+    def walk(x: Any) -> Any:
+        return np.sum(ml.fori_loop(0, 1000, lambda i, c: np.sin(c) + 0.1 * x, x))
+
+    x = np.linspace(0, 1, 5)
+    plain = ml.compile(ml.grad(walk))
+    assert "tensor<1000x5xf64>" in plain.ir("transform", x)
+    with ml.config.override(checkpoint_bytes=1000):
+        short = ml.compile(ml.grad(walk))
+    text = short.ir("transform", x)
+    assert "tensor<1000x5xf64>" not in text and "tensor<32x5xf64>" in text
+    np.testing.assert_allclose(short(x), plain(x), rtol=1e-12)

@@ -200,12 +200,22 @@ def reshape(batch: Batch, op: mlir.Operation) -> None:
     batch.values[op.results[0]] = emit.value(op.name, [batch.values[op.operands[0]]], kind, **attributes)
 
 
-@batching("tensor.cast", "mlirml.independent", "mlirml.stop_gradient")
+@batching(
+    "tensor.cast", "mlirml.independent", "mlirml.stop_gradient", "mlirml.custom_input", "mlirml.custom_output",
+    "mlirml.custom_cotangent", "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
+)  # fmt: skip
 def same(batch: Batch, op: mlir.Operation) -> None:
     """The same of all."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     many = batch.values[op.operands[0]]
     batch.values[op.results[0]] = emit.create(op.name, [many], [many.type], attributes).results[0]
+
+
+@batching("mlirml.custom_gradient")
+def custom_gradient(batch: Batch, op: mlir.Operation) -> None:
+    """Cotangents of all examples."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    emit.create(op.name, [batch.full(x) for x in op.operands], (), attributes)
 
 
 @batching("tensor.pad")

@@ -6,12 +6,13 @@ derivative reads them, and swept. Only such values are kept; a loop that is line
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
-from mlirml.autodiff.reverse import Sweep, transpose, used_by
+from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
@@ -32,7 +33,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     outer = [x for x in used_by(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     rounds = _rounds(lower, upper, step)
-    most = Ranges().of(rounds)[1]
+    most = _most_rounds(op, rounds)
     tapes = [_Tape(value, min(most, _UNBOUNDED)) for value in carried]
     starts = [sweep.of(op.results[i]) for i in wanted] + [
         sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
@@ -47,7 +48,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
             "arith.addi", lower, emit.same_type("arith.muli", number, step)
         )
         ops = copied(block, environment)
-        inner = Sweep(_moved(sweep.active, environment), sweep.dead)
+        inner = Sweep(_moved(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
         inner.cotangents.update(zip(outer, cotangents[len(wanted) :]))
         for i, cotangent in zip(wanted, cotangents):
             inner.add(environment.get(yields[i], yields[i]), cotangent, masked)
@@ -63,6 +64,12 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
             "its derivative reads what each round began with, and how many rounds there may be is not known",
             "give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static",
         )
+    kept_bytes = sum(tape.bytes for tape in kept)
+    if kept_bytes > sweep.checkpoint_bytes and most > _FEW and _ROUNDS not in op.attributes:
+        sweep.dead += [tape.stand_in.owner for tape in tapes]
+        sweep.dead.append(results[0].owner)  # built to see what it reads
+        for_loop(sweep, _in_segments(sweep, op, most))
+        return
     _record(sweep, op, kept)
     for x, total in zip(outer, results[len(wanted) :]):
         sweep.cotangents[x] = total
@@ -70,6 +77,56 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     for i, cotangent in zip(wanted, results):
         if sweep.is_active(inits[i]):
             sweep.add(inits[i], cotangent, True)
+
+
+_ROUNDS = "mlirml.rounds"
+"""The most rounds of a loop over a part of another one."""
+_FEW = 8
+
+
+def _most_rounds(op: mlir.Operation, rounds: mlir.Value) -> int:
+    if _ROUNDS in op.attributes:
+        return int(mlir.IntegerAttr(op.attributes[_ROUNDS]).value)
+    return int(Ranges().of(rounds)[1])
+
+
+def _in_segments(sweep: Sweep, op: mlir.Operation, most: int) -> mlir.Operation:
+    """The loop as one over segments of about the square root of its rounds, and one over the rounds of a segment.
+
+    Only what segments begin with is kept, and what their rounds begin with for one segment at a time (Griewank and
+    Walther, Evaluating Derivatives, section 12.1).
+    """
+    lower, upper, step, *inits = op.operands
+    block = op.regions[0].blocks[0]
+    length = math.isqrt(most - 1) + 1
+    with op.location, mlir.InsertionPoint(op):
+        stride = emit.same_type("arith.muli", step, emit.index(length))
+
+        def segment(start: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            end = emit.same_type("arith.minsi", upper, emit.same_type("arith.addi", start, stride))
+
+            def round_(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
+                environment = dict(zip(block.arguments, [i, *inner]))
+                copied(block, environment)
+                return [environment.get(y, y) for y in block_ops(block)[-1].operands]
+
+            found = emit.for_loop(start, end, step, round_, values)
+            found[0].owner.attributes[_ROUNDS] = emit.i64(length)
+            return found
+
+        results = emit.for_loop(lower, upper, stride, segment, inits)
+    new = results[0].owner.operation
+    new.attributes[_ROUNDS] = emit.i64(-(-most // length))
+    moved = dict(zip(op.results, results))
+    for old, result in moved.items():
+        old.replace_all_uses_with(result)
+        if old in sweep.cotangents:
+            sweep.cotangents[result] = sweep.cotangents[old]
+        if old in sweep.masked:
+            sweep.masked.add(result)
+    sweep.active |= active_values([new], sweep.active)
+    sweep.dead.append(op)
+    return new
 
 
 class _Tape:
@@ -84,6 +141,12 @@ class _Tape:
         self.kind = mlir.RankedTensorType.get([rounds, *self.shape], self.element)
         self.stand_in = emit.empty(self.kind)
         self._reads: list[mlir.Value] = []
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory."""
+        width = getattr(self.element, "width", 64)
+        return math.prod(self.kind.shape) * max(1, width // 8)
 
     def read(self, number: mlir.Value) -> mlir.Value:
         """What went into a round."""
@@ -178,8 +241,13 @@ def _rounds(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Valu
 
 def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
     """Build the operations of a block again; `environment` learns the values, those in regions too."""
+    return copied_ops(block_ops(block)[:-1], environment)
+
+
+def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """Build operations again; `environment` learns the values, those in regions too."""
     copies = []
-    for op in block_ops(block)[:-1]:
+    for op in ops:
         before = list(operations(op))
         copy = clone_with(op, environment)
         for old, new in zip(before, operations(copy)):
@@ -216,7 +284,7 @@ def branches(sweep: Sweep, op: mlir.Operation) -> None:
         with mlir.InsertionPoint(emit.block(new, [], number)):
             environment: dict[mlir.Value, mlir.Value] = {}
             ops = copied(block, environment)
-            inner = Sweep(_moved(sweep.active, environment), sweep.dead)
+            inner = Sweep(_moved(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
             ends = list(block_ops(block)[-1].operands)
             for result, cotangent in zip(wanted, cotangents):
                 value = ends[list(op.results).index(result)]

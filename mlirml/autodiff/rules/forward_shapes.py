@@ -11,7 +11,8 @@ from mlirml.ir import mlir
 
 @pushforward(
     "tensor.extract_slice", "tensor.insert_slice", "tensor.extract", "tensor.insert", "tensor.from_elements",
-    "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "mlirml.independent",
+    "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "mlirml.independent", "mlirml.custom_input",
+    "mlirml.custom_output", "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
 )  # fmt: skip
 def same(push: Push, op: mlir.Operation) -> None:
     """Linear in all of its floats."""

@@ -1,0 +1,99 @@
+"""Functions with derivatives of their own, and functions that are computed again: marks around what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlirml.capture.derivatives import wrapped
+from mlirml.capture.frames import at_user_line
+from mlirml.capture.namespace import retarget
+from mlirml.capture.trace import Trace, at_function, value_of
+from mlirml.dialects.build import Value
+from mlirml.dialects.dtypes import is_float
+from mlirml.errors import ArgumentError, CaptureError, ShapeError
+from mlirml.tree import TreeDef, flatten
+
+
+def mark(trace: Trace, name: str, value: Value, tags: str) -> Value:
+    """An operation of our dialect that gives what it takes."""
+    text = f'"mlirml.{name}"({value.name}) {{{tags}}} : ({value.type}) -> {value.type}'
+    return replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak)
+
+
+def marked(
+    trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str], tags: str
+) -> tuple[list[Any], list[Value | None]]:
+    """Floats among leaves behind a mark; all others as they are."""
+    found: list[Any] = []
+    values: list[Value | None] = []
+    for leaf, path in zip(leaves, paths):
+        value = value_of(trace, leaf, path)
+        if not is_float(value.dtype):
+            found.append(leaf)
+            values.append(None)
+            continue
+        new = mark(trace, name, value, tags)
+        found.append(wrapped(trace, new, leaf))
+        values.append(new)
+    return found, values
+
+
+def call_with_vjp(
+    trace: Trace, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
+) -> Any:
+    """Call `forward`, and write what `backward` makes of cotangents, to be used where they come."""
+    with at_user_line():
+        leaves, tree = flatten(args)
+        tags = f"group = {trace.new_request()} : i64"
+        inner, opened = marked(trace, "custom_input", leaves, tree.paths("argument"), tags)
+    pair = retarget(forward, trace)(*tree.unflatten(inner))
+    with at_user_line(), at_function(forward):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
+        results, out_tree = flatten(pair[0])
+        outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
+        seeds = [None if v is None else wrapped(trace, mark(trace, "custom_cotangent", v, tags)) for v in closed]
+    found = retarget(backward, trace)(pair[1], out_tree.unflatten(seeds))
+    with at_user_line(), at_function(backward):
+        _give(trace, name, found, tree, opened, tags)
+    return out_tree.unflatten(outputs)
+
+
+def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[Value | None], tags: str) -> None:
+    """Say which cotangent belongs to which argument."""
+    if not isinstance(found, tuple) or len(found) != len(tree.children):
+        raise ArgumentError(
+            f"custom_vjp: the backward function of `{name}` must return a tuple of {len(tree.children)} cotangents",
+            help="one for each argument, with None for those that are no floats",
+        )
+    gradients: list[Any] = []
+    for number, (part, child) in enumerate(zip(found, tree.children)):
+        leaves, structure = flatten(part)
+        if part is not None and structure != child:
+            raise ArgumentError(
+                f"custom_vjp: the cotangent of argument {number} of `{name}` has another structure than the argument"
+            )
+        gradients += leaves if part is not None else [None] * child.leaf_count()
+    b = trace.builder
+    for value, gradient, path in zip(opened, gradients, tree.paths("argument")):
+        if value is None or gradient is None:
+            continue
+        new = b.cast(value_of(trace, gradient, path), value.dtype)
+        if new.shape != value.shape:
+            raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
+        b.line(f'"mlirml.custom_gradient"({value.name}, {new.name}) {{{tags}}} : ({value.type}, {value.type}) -> ()')
+
+
+def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
+    """Call a function whose inner values are not kept for derivatives, but computed again."""
+    with at_user_line():
+        leaves, tree = flatten(args)
+        tags = f'group = {trace.new_request()} : i64, policy = "{policy}"'
+        inner, _ = marked(trace, "again_input", leaves, tree.paths("argument"), tags)
+    result = retarget(function, trace)(*tree.unflatten(inner))
+    with at_user_line(), at_function(function):
+        results, out_tree = flatten(result)
+        outputs, _ = marked(trace, "again_output", results, out_tree.paths("result"), tags)
+    return out_tree.unflatten(outputs)
