@@ -26,8 +26,8 @@ from mlirml.tree import TreeDef, flatten, store_leaves
 
 if TYPE_CHECKING:
     from mlirml.capture.aliasing import Aliasing
+    from mlirml.capture.captured import Captured
     from mlirml.capture.spec import TensorSpec
-    from mlirml.capture.trace import Captured
     from mlirml.ir import mlir
     from mlirml.passes import Instrumentation, Remark
     from mlirml.runtime import Artifact

@@ -13,7 +13,7 @@ from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlErr
 
 if TYPE_CHECKING:
     from mlirml.capture.aliasing import NotCompiled
-    from mlirml.capture.trace import Captured
+    from mlirml.capture.captured import Captured
 
 # As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
 _MAX_WORK = 100000

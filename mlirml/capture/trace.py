@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,14 +17,14 @@ from mlirml.capture import picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
+from mlirml.capture.captured import Captured
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.unsupported import refuse
 from mlirml.config import config
-from mlirml.dataclass import dataclass
-from mlirml.dialects.build import Check, Operand, Scalar, Value
+from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
 from mlirml.dialects.dtypes import as_dtype, check_integer, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
@@ -621,38 +621,6 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
 def _creation(options: dict[str, Any]) -> dict[str, Any]:
     """Drop the arguments of creation functions that choose a memory layout or device."""
     return {k: v for k, v in options.items() if k not in ("order", "subok", "device", "like")}
-
-
-@dataclass(frozen=True)
-class Captured:
-    """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
-
-    The inputs are the leaves of the arguments, those that share memory as `Aliasing` tells.
-    The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
-    among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
-    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from, and `checks` what the program's
-    assertions are about, by their numbers.
-    """
-
-    name: str
-    text: str = field(repr=False)
-    key: str = field(repr=False)
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
-    out_tree: TreeDef
-    constants: tuple[np.ndarray, ...] = field(repr=False)
-    writebacks: tuple[tuple[int, int], ...] = ()
-    int_ranges: tuple[tuple[int, int, int, str], ...] = ()
-    guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
-    replaced: tuple[int, ...] = ()
-    entry: SourceLocation | None = field(default=None, repr=False)
-    narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
-    stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
-    checks: tuple[Check, ...] = field(default=(), repr=False)
-
-    def as_text(self) -> str:
-        """The MLIR module."""
-        return self.key
 
 
 def trace(

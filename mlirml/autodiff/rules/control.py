@@ -86,8 +86,10 @@ _FEW = 8
 
 def _most_rounds(op: mlir.Operation, rounds: mlir.Value) -> int:
     if _ROUNDS in op.attributes:
-        return int(mlir.IntegerAttr(op.attributes[_ROUNDS]).value)
-    return int(Ranges().of(rounds)[1])
+        segment: int = mlir.IntegerAttr(op.attributes[_ROUNDS]).value
+        return segment
+    least_and_most = Ranges().of(rounds)
+    return least_and_most[1]
 
 
 def _in_segments(sweep: Sweep, op: mlir.Operation, most: int) -> mlir.Operation:
@@ -146,7 +148,8 @@ class _Tape:
     def bytes(self) -> int:
         """What it takes in memory."""
         width = getattr(self.element, "width", 64)
-        return math.prod(self.kind.shape) * max(1, width // 8)
+        elements: int = math.prod(self.kind.shape)
+        return elements * max(1, int(width) // 8)
 
     def read(self, number: mlir.Value) -> mlir.Value:
         """What went into a round."""

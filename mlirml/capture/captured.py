@@ -1,0 +1,46 @@
+"""What tracing a function gives: the stage `capture`."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from mlirml.capture.spec import TensorSpec
+from mlirml.dataclass import dataclass
+from mlirml.dialects.build import Check
+from mlirml.errors import SourceLocation
+from mlirml.tree import TreeDef
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
+
+    The inputs are the leaves of the arguments, those that share memory as `Aliasing` tells.
+    The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
+    among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
+    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from, and `checks` what the program's
+    assertions are about, by their numbers.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    key: str = field(repr=False)
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    out_tree: TreeDef
+    constants: tuple[np.ndarray, ...] = field(repr=False)
+    writebacks: tuple[tuple[int, int], ...] = ()
+    int_ranges: tuple[tuple[int, int, int, str], ...] = ()
+    guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
+    replaced: tuple[int, ...] = ()
+    entry: SourceLocation | None = field(default=None, repr=False)
+    narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
+    stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
+    checks: tuple[Check, ...] = field(default=(), repr=False)
+
+    def as_text(self) -> str:
+        """The MLIR module."""
+        return self.key
