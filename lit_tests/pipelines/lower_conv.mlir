@@ -107,3 +107,18 @@ func.func @main(%x: memref<1x8x8x42xf32>, %w: memref<8x3x3xf32>, %z: memref<1x8x
   }
   return
 }
+
+// -----
+
+// Vectors hold filters, which kernels write to rows in one piece: with channels last, to a copy in another order.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[COPY:.*]] = memref.alloc() {{.*}} : memref<1x16x6x6xf32>
+// CHECK: memref.reinterpret_cast %[[COPY]] to offset: [0], sizes: [1, 6, 6, 16], strides: [576, 6, 1, 36]
+// CHECK: call @conv_filters_f32
+// CHECK: memref.copy
+func.func @main(%x: memref<1x8x8x4xf32>, %w: memref<3x3x4x16xf32>, %y: memref<1x6x6x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x6x6x16xf32>)
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%x, %w : memref<1x8x8x4xf32>, memref<3x3x4x16xf32>) outs(%y : memref<1x6x6x16xf32>)
+  return
+}

@@ -16,13 +16,14 @@ that no kernel fits, is left to mlirml-lower-loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.conv import Problem, match_convolution, match_form, static_strides
+from mlirml.pipelines.schedules.conv import Problem, match_convolution, match_form, static_strides, terms
 from mlirml.pipelines.schedules.conv_around import Start, last_writer, match_following, match_padding, match_start
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.conv_filters import FilterKernel
@@ -31,6 +32,8 @@ from mlirml.pipelines.schedules.conv_pixels import PixelKernel
 from mlirml.pipelines.schedules.conv_plan import Plan, plan
 
 _CONCURRENT = ("scf.parallel", "scf.forall")
+FEW_FILTERS = 8
+"""From so many filters on, kernels whose vectors hold filters are taken whatever the width of vectors."""
 
 
 @register
@@ -57,16 +60,24 @@ class LowerConvPass(Pass):
 
 
 def straighten(op: mlir.Operation) -> None:
-    """Copy operands whose layout no kernel takes: those at dynamic places, and outs whose rows are not in one piece."""
+    """Copy operands whose layout no kernel takes: those at dynamic places, and outs whose rows are not in one piece.
+
+    The rows of an out are along the last dimension that a window slides along, which need not be its last one: channels
+    are in layouts such as NHWC.
+    """
     out = op.operands[2]
     writer = last_writer(op, out)
     if writer is None or writer.name not in ("linalg.fill", "linalg.generic"):
         raise NoMatch("it is not known what the out holds")
     for position, value in enumerate(list(op.operands)):
         kind = value.type
-        if is_straight(kind, rows=position == 2):
+        rows = row_axes(op) if position == 2 else []
+        if is_straight(kind, rows):
             continue
-        (copy,) = allocate(writer, [mlir.MemRefType.get(kind.shape, kind.element_type)])
+        order = [d for d in range(len(kind.shape)) if d not in rows] + rows
+        (copy,) = allocate(writer, [mlir.MemRefType.get([kind.shape[d] for d in order], kind.element_type)])
+        if order != sorted(order):
+            copy = in_order(copy, order)
         op.operands[position] = copy
         if position == 2:
             writer.operands[len(writer.operands) - 1] = copy
@@ -77,13 +88,48 @@ def straighten(op: mlir.Operation) -> None:
                 emit.create("memref.copy", [value, copy])
 
 
-def is_straight(kind: mlir.MemRefType, rows: bool) -> bool:
-    """Whether a layout is static and, if `rows` is set, the last dimension in one piece."""
+def row_axes(op: mlir.Operation) -> list[int]:
+    """The innermost dimensions of the out: the elements of the last one must lie in one piece.
+
+    Where vectors hold filters, they are those that windows are placed along; where they hold pixels, copying the out
+    alone would not help.
+    """
+    maps, _, product = match_form(op)
+    image = [terms(expression) for expression in maps[0].results]
+    loops = {loop for pair in image for loop in pair}
+    out = [expression.position for expression in maps[2].results]
+    sizes = op.operands[2].type.shape
+    if product and any(loop not in loops and size >= FEW_FILTERS for loop, size in zip(out, sizes, strict=True)):
+        slid = [pair for pair in image if len(pair) > 1]
+        return [axis for pair in slid for axis, loop in enumerate(out) if loop in pair]
+    return [len(out) - 1]
+
+
+def is_straight(kind: mlir.MemRefType, rows: Sequence[int]) -> bool:
+    """Whether a layout is static and the last one of the dimensions `rows` in one piece."""
     try:
         strides = static_strides(kind)
     except NoMatch:
         return False
-    return not rows or strides[-1] == 1
+    return not rows or strides[rows[-1]] == 1
+
+
+def in_order(buffer: mlir.Value, order: Sequence[int]) -> mlir.Value:
+    """A view of a new buffer, dimension d of which is dimension `order[d]` of the view."""
+    shape = list(buffer.type.shape)
+    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    places = [order.index(d) for d in range(len(order))]
+    sizes, steps = [shape[place] for place in places], [strides[place] for place in places]
+    layout = mlir.StridedLayoutAttr.get(0, steps)
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([0]),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
+        "static_strides": mlir.DenseI64ArrayAttr.get(steps),
+        "operandSegmentSizes": emit.segments(1, 0, 0, 0),
+    }
+    kind = mlir.MemRefType.get(sizes, buffer.type.element_type, layout)
+    with mlir.InsertionPoint.after(buffer.owner.operation):
+        return emit.create("memref.reinterpret_cast", [buffer], [kind], attributes).results[0]
 
 
 @dataclass(frozen=True)
@@ -109,7 +155,7 @@ def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
     padding = match_padding(op, x)
     filler = "0"
     dead: tuple[mlir.Operation, ...] = ()
-    if padding is not None:
+    if padding is not None and problem.slides[2].x == 1:
         problem = match_convolution(op, padding.source, padding.low)
         x, filler, dead = padding.source, padding.filler, padding.ops
     following = match_following(op, problem, (x, w, *([start.bias] if start.bias is not None else [])))
