@@ -163,3 +163,53 @@ func.func @main(%x: tensor<8xf32>, %at: tensor<8xi64>) -> tensor<8xf32> {
   }
   return %result : tensor<8xf32>
 }
+
+// -----
+
+// The guard of a padded row goes into the loop over the row; a loop of few rounds more is no reason not to.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for %[[I:[a-z0-9]+]] =
+// CHECK: %[[C:.*]] = arith.cmpi sge
+// CHECK-NOT: scf.if
+// CHECK: scf.for %[[J:.*]] = %c0 to %c4 step %c1 iter_args(%[[Y:.*]] = %{{.*}}) -> (tensor<8x4xf32>)
+// CHECK-NEXT: %[[K1:.*]] = arith.select %[[C]], %{{.*}}, %c0
+// CHECK-NEXT: %[[A:.*]] = tensor.extract %{{.*}}[%[[K1]], %[[J]]]
+// CHECK-NEXT: %[[OLD:.*]] = tensor.extract %[[Y]][%[[I]], %[[J]]]
+// CHECK-NEXT: %[[NEW:.*]] = arith.select %[[C]], %[[A]], %[[OLD]]
+// CHECK-NEXT: tensor.insert %[[NEW]] into %[[Y]][%[[I]], %[[J]]]
+// CHECK: scf.if
+// CHECK-NEXT: scf.for
+func.func @main(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %result = scf.for %i = %c0 to %c8 step %c1 iter_args(%y0 = %y) -> (tensor<8x4xf32>) {
+    %k = arith.subi %i, %c1 : index
+    %inside = arith.cmpi sge, %k, %c0 : index
+    %y1 = scf.if %inside -> (tensor<8x4xf32>) {
+      %row = scf.for %j = %c0 to %c4 step %c1 iter_args(%y2 = %y0) -> (tensor<8x4xf32>) {
+        %a = tensor.extract %x[%k, %j] : tensor<8x4xf32>
+        %y3 = tensor.insert %a into %y2[%i, %j] : tensor<8x4xf32>
+        scf.yield %y3 : tensor<8x4xf32>
+      }
+      scf.yield %row : tensor<8x4xf32>
+    } else {
+      scf.yield %y0 : tensor<8x4xf32>
+    }
+    %last = arith.cmpi sgt, %k, %c5 : index
+    %y4 = scf.if %last -> (tensor<8x4xf32>) {
+      %row = scf.for %j = %c0 to %c4 step %c1 iter_args(%y2 = %y1) -> (tensor<8x4xf32>) {
+        %y3 = tensor.insert %zero into %y2[%i, %j] : tensor<8x4xf32>
+        scf.yield %y3 : tensor<8x4xf32>
+      }
+      scf.yield %row : tensor<8x4xf32>
+    } else {
+      scf.yield %y1 : tensor<8x4xf32>
+    }
+    scf.yield %y4 : tensor<8x4xf32>
+  }
+  return %result : tensor<8x4xf32>
+}

@@ -21,14 +21,19 @@ An index that is not known to be in bounds is 0 in the branch that is not taken.
 is stored once, and the old element is not read. All selects of an `if` are on its own condition: with them, whoever
 reads the loop finds the condition of a statement again.
 
-Left alone are branches that hold loops, operations on arrays, or divisions that may trap; long branches, which cost
-more than the jump; and what stands in `scf.while`, whose loops stay loops.
+Loops in a branch run in any case, with selects in them, where a condition on loop variables holds mostly: the guard of
+a padded row is inside of the loop over the row then. Left alone are branches that hold other loops, operations on
+arrays, or divisions that may trap; long branches, which cost more than the jump; and what stands in `scf.while`, whose
+loops stay loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from operator import and_, or_, xor
 from types import MappingProxyType
+from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -36,11 +41,12 @@ from mlirml.dialects.mlirml import CHECK
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.loops import has_op, loop_functions
 from mlirml.raising.remarks import remark
 from mlirml.raising.speculation import may_speculate
 
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "builtin.module(cse)"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
 @register
@@ -98,17 +104,22 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Stores:
-    """What both branches store into one array, in order."""
+    """What both branches store into one array, in order; None for a branch whose loops store."""
 
     array: mlir.Value
-    branches: tuple[tuple[mlir.Operation, ...], tuple[mlir.Operation, ...]]
+    branches: tuple[tuple[mlir.Operation, ...] | None, tuple[mlir.Operation, ...] | None]
 
     def are_at_equal_places(self) -> bool:
         """Whether the branches store at the same elements one after the other."""
         first, second = self.branches
-        return len(first) == len(second) and all(
-            is_same(p, q) for a, b in zip(first, second) for p, q in zip(places(a), places(b))
-        )
+        if first is None or second is None or len(first) != len(second):
+            return False
+        return all(is_same(p, q) for a, b in zip(first, second) for p, q in zip(places(a), places(b)))
+
+    @property
+    def both(self) -> list[mlir.Operation]:
+        """The stores of both branches that are not in loops."""
+        return [store for branch in self.branches for store in branch or ()]
 
 
 def places(store: mlir.Operation) -> list[mlir.Value]:
@@ -121,21 +132,25 @@ def match_if(op: mlir.Operation, ranges: Ranges, longest: int) -> Conditional:
     if len(op.regions[1].blocks) == 0:
         raise NoMatch("it has effects besides stores into arrays")
     branches = [block_ops(region.blocks[0]) for region in op.regions]
-    for inner in (inner for branch in branches for inner in branch[:-1]):
+    inside = [(n, inner) for n, branch in enumerate(branches) for outer in branch for inner in operations(outer)]
+    for number, inner in inside:
         if inner.name == "tensor.extract" or inner.name == "tensor.insert":
             kind = inner.operands[inner.name == "tensor.insert"].type
             if any(size < 1 for size in kind.shape):
                 raise NoMatch("it reads an array whose size is not known, or that is empty")
-        elif not is_check(inner) and not may_speculate(inner, ranges):
+        elif inner.name == "scf.for":
+            if not runs_mostly(op, number, ranges) or not has_plain_bounds(inner):
+                raise NoMatch("it holds a loop")
+        elif inner.name != "scf.yield" and not is_check(inner) and not may_speculate(inner, ranges):
             raise NoMatch(_reason(inner))
-    if sum(map(len, branches)) - 2 > longest:
+    if len(inside) - len(branches) > longest:
         raise NoMatch(f"its branches have more than {longest} operations")
     stores: dict[int, Stores] = {}
     for number, result in enumerate(op.results):
         if not isinstance(result.type, mlir.ShapedType):
             continue
         first, second = (chain_of(branch[-1].operands[number], op) for branch in branches)
-        if first[0] != second[0]:
+        if first is None or second is None or first[0] != second[0]:
             raise NoMatch("its branches give different arrays")
         if any(first[0] == other.array for other in stores.values()):
             raise NoMatch("an array leaves it twice")
@@ -143,8 +158,74 @@ def match_if(op: mlir.Operation, ranges: Ranges, longest: int) -> Conditional:
     return Conditional(op, stores)
 
 
+def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:
+    """Whether a branch is taken in at least half of the rounds, by a condition on linear expressions of loop variables.
+
+    A loop in such a branch runs in vain where it is not taken, but can be raised with the loops around.
+    """
+    terms: list[Linear] = []
+    holds = _condition(op.operands[0], Reader(lambda _: True), terms)
+    variables = list(dict.fromkeys(v for term in terms for v in term.factors))
+    spans = [ranges.of(v) for v in variables if isinstance(v, mlir.Value) and is_loop_variable(v)]
+    if holds is None or len(spans) < len(variables) or any(high - low > _MOST_ROUNDS for low, high in spans):
+        return False
+    drawn = random.Random(0)
+    points = [dict(zip(variables, (drawn.randint(*span) for span in spans))) for _ in range(_DRAWN)]
+    return 2 * sum(holds(point) != branch for point in points) >= _DRAWN
+
+
+Point = Mapping[Any, int]
+_DRAWN = 100
+_MOST_ROUNDS = 1 << 40
+_COMPARISONS: dict[int, Callable[[int], bool]] = {
+    2: lambda difference: difference < 0,
+    3: lambda difference: difference <= 0,
+    4: lambda difference: difference > 0,
+    5: lambda difference: difference >= 0,
+}
+"""Of `a - b`, by MLIR's numbers of slt, sle, sgt and sge; a branch for one value of a variable is not taken mostly."""
+_LOGIC: dict[str, Callable[[bool, bool], bool]] = {"arith.andi": and_, "arith.ori": or_, "arith.xori": xor}
+
+
+def _condition(value: mlir.Value, reader: Reader, terms: list[Linear]) -> Callable[[Point], bool] | None:
+    """A condition as a function of loop variables, and the differences that it compares; None for another kind."""
+    op = defining_op(value)
+    if op is not None and op.name == "arith.constant":
+        always = bool(mlir.IntegerAttr(op.attributes["value"]).value)
+        return lambda _: always
+    if op is not None and op.name in _LOGIC:
+        combine = _LOGIC[op.name]
+        first, second = (_condition(operand, reader, terms) for operand in op.operands)
+        return None if first is None or second is None else lambda point: combine(first(point), second(point))
+    if op is None or op.name != "arith.cmpi":
+        return None
+    a, b = (reader.read(operand) for operand in op.operands)
+    compare = _COMPARISONS.get(mlir.IntegerAttr(op.attributes["predicate"]).value)
+    if a is None or b is None or compare is None:
+        return None
+    difference = a - b
+    terms.append(difference)
+    return lambda point: compare(difference.constant + sum(f * point[v] for v, f in difference.factors.items()))
+
+
+def is_loop_variable(value: mlir.Value) -> bool:
+    """Whether a value counts the rounds of an `scf.for`."""
+    if defining_op(value) is not None:
+        return False
+    return bool(value.owner.owner.name == "scf.for" and value == value.owner.arguments[0])
+
+
+def has_plain_bounds(loop: mlir.Operation) -> bool:
+    """Whether the bounds of a loop are linear expressions of other loops' variables, which cannot be far out."""
+    reader = Reader(lambda _: True)
+    bounds = [reader.read(bound) for bound in list(loop.operands)[:3]]
+    return all(
+        b is not None and all(isinstance(v, mlir.Value) and is_loop_variable(v) for v in b.factors) for b in bounds
+    )
+
+
 def _reason(op: mlir.Operation) -> str:
-    if op.name in ("scf.for", "scf.while"):
+    if op.name == "scf.while":
         return "it holds a loop"
     if op.name.startswith("scf."):
         return "it holds another `if` that stays"
@@ -158,15 +239,28 @@ def is_check(op: mlir.Operation) -> bool:
     return op.name == "cf.assert" and CHECK in op.attributes
 
 
-def chain_of(value: mlir.Value, conditional: mlir.Operation) -> tuple[mlir.Value, tuple[mlir.Operation, ...]]:
-    """The tensor outside of the conditional that a value is after stores, and the stores, the first one first."""
-    chain: list[mlir.Operation] = []
+def chain_of(value: mlir.Value, around: mlir.Operation) -> tuple[mlir.Value, tuple[mlir.Operation, ...] | None] | None:
+    """The tensor outside of an operation that a value in it is after stores, and the stores, the first one first.
+
+    The stores are None where some are those of loops. None where it is no such tensor.
+    """
+    chain: list[mlir.Operation] | None = []
     owner = defining_op(value)
-    while owner is not None and owner.parent.operation == conditional:
-        chain.append(owner)
-        value = owner.operands[1]
+    while owner is not None and owner.parent.operation == around:
+        if owner.name == "tensor.insert":
+            if chain is not None:
+                chain.append(owner)
+            value = owner.operands[1]
+        elif owner.name == "scf.for":
+            number, body = list(owner.results).index(value), owner.regions[0].blocks[0]
+            inner = chain_of(block_ops(body)[-1].operands[number], owner)
+            if inner is None or inner[0] != body.arguments[1 + number]:
+                return None
+            chain, value = None, owner.operands[3 + number]
+        else:
+            return None
         owner = defining_op(value)
-    return value, tuple(chain[::-1])
+    return value, None if chain is None else tuple(chain[::-1])
 
 
 def is_same(a: mlir.Value, b: mlir.Value) -> bool:
@@ -185,7 +279,7 @@ def build_selects(found: Conditional, ranges: Ranges) -> None:
     op = found.op
     condition = op.operands[0]
     merged = {n for n, stores in found.stores.items() if stores.are_at_equal_places() and not is_read(stores)}
-    builder = _Builder(op, ranges, [s for n in merged for branch in found.stores[n].branches for s in branch])
+    builder = _Builder(op, ranges, [s for n in merged for s in found.stores[n].both])
     first = builder.branch(0)
     # The second branch goes on where the first one ends, which has changed nothing if it was not to be taken.
     second = builder.branch(1, {stores.array: first[n] for n, stores in found.stores.items() if n not in merged})
@@ -203,9 +297,7 @@ def build_selects(found: Conditional, ranges: Ranges) -> None:
 
 def is_read(stores: Stores) -> bool:
     """Whether a branch reads elements behind its stores."""
-    return any(
-        use.owner.name == "tensor.extract" for branch in stores.branches for s in branch for use in s.results[0].uses
-    )
+    return any(use.owner.name == "tensor.extract" for store in stores.both for use in store.results[0].uses)
 
 
 def select(condition: mlir.Value, a: mlir.Value, b: mlir.Value) -> mlir.Value:
@@ -221,46 +313,48 @@ class _Builder:
         self._condition = op.operands[0]
         self._ranges = ranges
         self._merged = merged
-        self._values: dict[mlir.Value, mlir.Value] = {}
 
     def branch(self, number: int, arrays: Mapping[mlir.Value, mlir.Value] = MappingProxyType({})) -> list[mlir.Value]:
         """Build one branch, with other arrays for those from outside; the values that it ends with."""
-        self._values |= arrays
         *inner, final = block_ops(self._op.regions[number].blocks[0])
         for op in inner:
+            for user in operations(op) if arrays else ():
+                for position, operand in enumerate(user.operands):
+                    if operand in arrays:
+                        user.operands[position] = arrays[operand]
             if op not in self._merged:
-                with op.location, mlir.InsertionPoint(self._op):
-                    self._build(op, taken=number == 0)
-        return [self._values.get(v, v) for v in final.operands]
+                op.move_before(self._op)
+                self._build(op, taken=number == 0)
+        return [arrays.get(v, v) for v in final.operands]
 
     def _build(self, op: mlir.Operation, taken: bool) -> None:
-        for position, operand in enumerate(op.operands):
-            op.operands[position] = self._values.get(operand, operand)
-        if op.name == "tensor.insert":
-            self._store(op, taken)
-            return
-        if op.name == "tensor.extract":
-            for position, place in enumerate(self._guarded(op.operands[0], list(op.operands)[1:], taken)):
-                op.operands[1 + position] = place
-        elif is_check(op):
-            op.operands[0] = emit.same_type("arith.ori", self._not_taken(taken), op.operands[0])
-        op.move_before(self._op)
+        with op.location, mlir.InsertionPoint(op):
+            if op.name == "tensor.insert":
+                self._store(op, taken)
+            elif op.name == "tensor.extract":
+                for position, place in enumerate(self._guarded(op.operands[0], list(op.operands)[1:], taken)):
+                    op.operands[1 + position] = place
+            elif is_check(op):
+                op.operands[0] = emit.same_type("arith.ori", self._not_taken(taken), op.operands[0])
+            elif op.name == "scf.for":
+                for inner in block_ops(op.regions[0].blocks[0])[:-1]:
+                    self._build(inner, taken)
 
     def _store(self, op: mlir.Operation, taken: bool) -> None:
         value, array = op.operands[0], op.operands[1]
         place = self._guarded(array, places(op), taken)
         old = emit.value("tensor.extract", [array, *place], value.type)
         kept = self._select(taken, value, old)
-        self._values[op.results[0]] = emit.value("tensor.insert", [kept, array, *place], array.type)
+        op.results[0].replace_all_uses_with(emit.value("tensor.insert", [kept, array, *place], array.type))
+        op.erase()
 
     def merged(self, stores: Stores) -> mlir.Value:
         """The array after stores of both branches at the same places."""
-        array = self._values.get(stores.array, stores.array)
-        array = stores.array
-        for first, second in zip(*stores.branches, strict=True):
-            a, b, *place = (self._values.get(v, v) for v in (first.operands[0], second.operands[0], *places(first)))
+        array, half = stores.array, len(stores.both) // 2
+        for first, second in zip(stores.both[:half], stores.both[half:], strict=True):
+            value = select(self._condition, first.operands[0], second.operands[0])
             with first.location:
-                array = emit.value("tensor.insert", [select(self._condition, a, b), array, *place], array.type)
+                array = emit.value("tensor.insert", [value, array, *places(first)], array.type)
         return array
 
     def _guarded(self, array: mlir.Value, place: Sequence[mlir.Value], taken: bool) -> list[mlir.Value]:
