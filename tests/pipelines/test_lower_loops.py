@@ -256,6 +256,18 @@ def test_long_sums_of_infinities_stay_infinite() -> None:
     assert got[0] == np.inf
 
 
+@pytest.mark.parametrize("shape", [(2, 40, 33), (40, 33), (2, 1, 33), (3, 1, 40, 1), (3, 2, 1, 33), (1, 2, 40, 33)])
+def test_rows_that_share_a_mask(thresholds: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    x, mask = rng.standard_normal((3, 2, 40, 33)), rng.standard_normal(shape)
+
+    def softmax(x: Array, mask: Array) -> Array:
+        e = np.exp(x + mask - np.max(x + mask, axis=-1, keepdims=True))
+        return e / np.sum(e, axis=-1, keepdims=True) * mask
+
+    check(str(ml.compile(softmax).ir("optimize", x, mask)), [x, mask])
+
+
 def test_bools_are_bytes() -> None:
     text = """func.func @main(%x: tensor<5xi1>, %y: tensor<5xf32>) -> (tensor<5xi1>, tensor<5xf32>) {
       %e = tensor.empty() : tensor<5xi1>

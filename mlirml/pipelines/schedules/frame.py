@@ -18,9 +18,9 @@ class Frame:
     `inside` says that the operation stands in a loop that is parallel already.
     """
 
-    def __init__(self, op: mlir.Operation, around: Frame | None = None) -> None:
+    def __init__(self, op: mlir.Operation, around: Frame | None = None, *, inside: bool = False) -> None:
         self.op = op
-        self.inside = around is not None
+        self.inside = inside
         self._constants: dict[int, mlir.Value] = around._constants if around else {}
         self._flat: dict[mlir.Value, mlir.Value] = around._flat if around else {}
         self.front: mlir.InsertionPoint = around.front if around else self._make_front()

@@ -5,7 +5,8 @@
     for i in rows: y[i] = e[i] / sum(e[i])           e[i] = exp(x[i] - m[i])
                                                      y[i] = e[i] / sum(e[i])
 
-What one operation writes and another touches must be the same row in both.
+What one operation writes and another touches must be the same row in both. Rows of rows, where an operand is the same
+for all of the outer ones, as a mask is, are walked by two loops: what is in the outer one is grouped again.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -43,25 +44,37 @@ def row_nest(nest: Nest, rows: int) -> Nest:
     return nest
 
 
-def pivot_rows(item: Structured) -> int:
-    """The number of rows that a reduction works on one by one; NoMatch for other operations."""
+def pivot_rows(item: Structured) -> list[int]:
+    """The numbers of rows that a reduction can work on one by one, the best first; NoMatch for other operations."""
     if item.is_elementwise:
         raise NoMatch("not a reduction")
     nest = item.nest.without_unit_dims()
     parallel = outer_order(nest, [d for d in range(nest.rank) if not nest.reduction[d]])
-    nest = nest.permuted([*parallel, *(d for d in range(nest.rank) if nest.reduction[d])]).collapsed()
-    if not nest.rank or nest.reduction[0] or nest.sizes[0] < FEWEST_ROWS:
-        raise NoMatch("too few rows")
-    if math.prod(nest.sizes[1:]) < SHORTEST_ROW:
-        raise NoMatch("the rows are short")
-    return nest.sizes[0]
+    nest = nest.permuted([*parallel, *(d for d in range(nest.rank) if nest.reduction[d])])
+    found = [rows for rows in (nest.collapsed(), nest) if has_rows(rows)]
+    if not found:
+        raise NoMatch("too few rows, or they are short")
+    return list(dict.fromkeys(rows.sizes[0] for rows in found))
 
 
-def groups(items: Sequence[Structured]) -> Iterator[list[Structured]]:
-    """Cut neighbours in a block into groups that share their loop over rows; most groups have one member."""
+def has_rows(nest: Nest) -> bool:
+    """Whether the outermost loop goes over rows enough, by itself or with the next one."""
+    if not nest.rank or nest.reduction[0] or math.prod(nest.sizes[1:]) < SHORTEST_ROW:
+        return False
+    rows_of_rows = nest.rank > 1 and not nest.reduction[1] and nest.sizes[1] >= FEWEST_ROWS
+    return nest.sizes[0] >= FEWEST_ROWS or rows_of_rows
+
+
+def groups(items: Sequence[Structured], inside: bool = False) -> Iterator[list[Structured]]:
+    """Cut neighbours in a block into groups that share their loop over rows; most groups have one member.
+
+    `inside` of a parallel loop, groups are for the cache alone.
+    """
     start = 0
     while start < len(items):
-        found = group_at(items, start) or [items[start]]
+        found = group_at(items, start)
+        if len(found) < 2 or not (fills_cache(found) if inside else total_ns(found) >= cost.PARALLEL_NS):
+            found = [items[start]]
         yield found
         start += len(found)
 
@@ -72,9 +85,14 @@ def group_at(items: Sequence[Structured], start: int) -> list[Structured]:
     if pivot is None:
         return []
     try:
-        rows = pivot_rows(items[pivot])
+        choices = pivot_rows(items[pivot])
     except NoMatch:
         return []
+    return max((group_of(items, start, pivot, rows) for rows in choices), key=len)
+
+
+def group_of(items: Sequence[Structured], start: int, pivot: int, rows: int) -> list[Structured]:
+    """The group that starts here and works on so many rows."""
     members: list[Structured] = []
     for item in items[start:]:
         try:
@@ -86,8 +104,12 @@ def group_at(items: Sequence[Structured], start: int) -> list[Structured]:
         if not all(row_local(other, member) for other in members):
             break
         members.append(member)
-    worth_it = len(members) > max(1, pivot - start) and total_ns(members) >= cost.PARALLEL_NS
-    return members if worth_it else []
+    return members if len(members) > max(1, pivot - start) else []
+
+
+def fills_cache(members: Sequence[Structured]) -> bool:
+    """Whether the next operation would not find in cache what one leaves there."""
+    return 4 * sum(cost.footprint(member.nest) for member in members) > cost.CACHE_BYTES
 
 
 def total_ns(members: Sequence[Structured]) -> float:
@@ -115,7 +137,8 @@ def row_local(earlier: Structured, later: Structured) -> bool:
 
 def same_row(access: Access, other: Access) -> bool:
     """Whether row i of both is the same memory; `row_nest` has made sure that it meets no other row."""
-    return access.operand == other.operand and access.strides[0] == other.strides[0] != 0
+    same = access.operand == other.operand and access.base == other.base
+    return same and access.strides[0] == other.strides[0] != 0
 
 
 def within_row(nest: Nest, access: Access) -> bool:
@@ -132,33 +155,48 @@ def reads_elements_of(one: Structured, other: Structured) -> bool:
     return any(op.name == "memref.load" and root(op.operands[0]) in written for op in one.body.ops)
 
 
-def lower_group(members: Sequence[Structured], vector_bits: int) -> None:
-    """Build one loop over the rows, in front of the last member."""
+def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame | None = None) -> None:
+    """Build one loop over the rows, in front of the last member, or at the insertion point inside of another group."""
     last = members[-1].op
     rows = members[0].nest.sizes[0]
-    frame = Frame(last)
-    grain = cost.grain(rows, total_ns(members) / rows)
+    frame = around or Frame(last)
+    grain = cost.grain(rows, total_ns(members) / rows) if rows >= FEWEST_ROWS and not frame.inside else 0
 
     def body(i: mlir.Value) -> None:
+        bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]] = {}
+        entered = []
         for member in members:
+            inner = Frame(member.op, frame, inside=frame.inside or grain > 0)
             with member.op.location:
-                inner = Frame(member.op, frame)
-                lower(member.with_nest(enter_row(inner, member.nest, i)), inner, vector_bits)
+                entered.append(member.with_nest(enter_row(inner, member.nest, i, bases)))
+        for group in groups(entered, frame.inside or grain > 0):
+            inner = Frame(group[-1].op, frame, inside=frame.inside or grain > 0)
+            with group[-1].op.location:
+                if len(group) > 1:
+                    lower_group(group, vector_bits, inner)
+                else:
+                    lower(group[0], inner, vector_bits)
 
     loop(frame, rows, body, grain=grain)
 
 
-def enter_row(frame: Frame, nest: Nest, i: mlir.Value) -> Nest:
-    """The nest of one row."""
-    bases: dict[int, mlir.Value] = {}
+def enter_row(
+    frame: Frame,
+    nest: Nest,
+    i: mlir.Value,
+    bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]],
+) -> Nest:
+    """The nest of one row; `bases` are the beginnings of rows, which operations share."""
 
     def inside(access: Access | None) -> Access | None:
         if access is None:
             return None
         stride = access.strides[0]
-        if stride and stride not in bases:
-            bases[stride] = frame.multiply(i, stride)
-        return replace(access, strides=access.strides[1:], base=(bases[stride],) if stride else ())
+        key = access.base, stride
+        if stride and key not in bases:
+            start = frame.multiply(i, stride)
+            bases[key] = (frame.add(access.base[0], start) if access.base else start,)
+        return replace(access, strides=access.strides[1:], base=bases[key] if stride else access.base)
 
     accesses = tuple(map(inside, nest.accesses))
     return replace(
