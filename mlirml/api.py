@@ -618,10 +618,12 @@ def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = 
     """Run the target's passes; what was seen of them."""
     from pathlib import Path
 
+    from mlirml.ir import operations
     from mlirml.passes import Instrumentation
 
     watch = Instrumentation(dump_dir=Path(config.dump_dir) if config.dump_dir else None)
-    target.pipeline.run(module, stop_after=stop_after, instrumentation=watch)
+    pipeline = target.pipeline_for({op.name for op in operations(module)})
+    pipeline.run(module, stop_after=stop_after, instrumentation=watch)
     return watch
 
 

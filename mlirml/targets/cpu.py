@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,16 @@ PASSES = (
     "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
+_FILES = (("raising", (*RAISING_PASSES, "promote_elements")), ("pipelines", PASSES), ("autodiff", ("expand",)))
+_LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
+_REQUESTS = "mlirml."
+_NEEDS = (
+    *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
+    ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
+    ("mlirml-expand", (_REQUESTS,)),
+)
+"""Which operations the passes of stages `raise` and `transform` look for: many programs have none of them."""
+
 
 def cpu_target() -> Target:
     """The target for this machine, with the elementary functions of `config.math`. Imports neither MLIR nor llvmlite.
@@ -73,16 +84,16 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(host_facts().items()),
+        needs=_NEEDS,
     )
 
 
-def load_passes() -> None:
-    """Import the passes of the pipeline."""
-    for name in (*RAISING_PASSES, "promote_elements"):
-        importlib.import_module(f"mlirml.raising.{name}")
-    for name in PASSES:
-        importlib.import_module(f"mlirml.pipelines.{name}")
-    importlib.import_module("mlirml.autodiff.expand")
+def load_passes(without: Collection[str] = ()) -> None:
+    """Import the passes of the pipeline, but for those of these flags."""
+    for package, names in _FILES:
+        for name in names:
+            if f"mlirml-{name.replace('_', '-')}" not in without:
+                importlib.import_module(f"mlirml.{package}.{name}")
 
 
 @cache

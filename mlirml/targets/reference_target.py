@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -31,7 +31,7 @@ def reference_target() -> Target:
     )
 
 
-def load_passes() -> None:
+def load_passes(without: Collection[str] = ()) -> None:
     """Import the one pass."""
     importlib.import_module("mlirml.autodiff.expand")
 

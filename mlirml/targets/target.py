@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlirml.dataclass import dataclass
@@ -18,26 +18,43 @@ if TYPE_CHECKING:
 class Target:
     """What code is generated for.
 
-    `stages` is the pipeline as text, stage by stage; `load_passes` makes the passes in it known, and `codegen` turns a
-    module after the last stage into an `Artifact`. Both import MLIR, the record itself does not: a compiled program
-    that is found in the cache is loaded without it. `depends_on` lists what else the code depends on, such as the CPU.
+    `stages` is the pipeline as text, stage by stage; `load_passes(without)` makes the passes in it known but for those
+    named, and `codegen` turns a module after the last stage into an `Artifact`. Both import MLIR, the record does not:
+    a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
+    the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
     """
 
     name: str
     stages: tuple[tuple[str, str], ...]
-    load_passes: Callable[[], None] = field(repr=False, compare=False)
+    load_passes: Callable[[Collection[str]], None] = field(repr=False, compare=False)
     codegen: Callable[[Any], Artifact] = field(repr=False, compare=False)
     depends_on: tuple[tuple[str, str], ...] = ()
+    needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    @cached_property
+    @property
     def pipeline(self) -> Pipeline:
         """The pipeline as a value; imports MLIR."""
-        from mlirml.passes import Pipeline, stage
+        return _pipeline(self, frozenset())
 
-        self.load_passes()
-        return Pipeline(tuple(stage(name, steps) if steps else stage(name) for name, steps in self.stages))
+    def pipeline_for(self, present: Collection[str]) -> Pipeline:
+        """The pipeline without the passes that do nothing for operations of these names; those are not imported."""
+        idle = {name for name, starts in self.needs if not any(op.startswith(starts) for op in present)}
+        return _pipeline(self, frozenset(idle))
 
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
         steps = [(f"pipeline.{name}", text) for name, text in self.stages]
         return [("target", self.name), *steps, *self.depends_on]
+
+
+@lru_cache(maxsize=16)
+def _pipeline(target: Target, without: frozenset[str]) -> Pipeline:
+    from mlirml.passes import Pipeline, stage
+    from mlirml.passes.syntax import parse_elements
+
+    target.load_passes(without)
+    stages = []
+    for name, text in target.stages:
+        kept = [element for element in parse_elements(text) if element.name not in without]
+        stages.append(stage(name, ",".join(map(str, kept))) if kept else stage(name))
+    return Pipeline(tuple(stages))

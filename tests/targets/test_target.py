@@ -1,0 +1,72 @@
+"""A program is compiled without the passes that have nothing to do in it, and as it were with them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.ir import operations, parse, to_text
+from mlirml.targets.registry import get_target
+
+X = np.ones((6, 5))
+ROOT = Path(__file__).parent.parent.parent
+
+
+def straight(x: Any) -> Any:
+    return np.tanh(x @ x.T) - np.sum(x, axis=1)
+
+
+def looping(x: Any) -> Any:
+    return ml.fori_loop(0, 3, lambda i, y: np.sin(y) + i, x)
+
+
+def sorting(x: Any) -> Any:
+    return np.sort(x, axis=1)
+
+
+def gradient(x: Any) -> Any:
+    return ml.grad(lambda y: np.sum(np.sin(y) * y))(x)
+
+
+def names_of(fn: Callable[..., Any]) -> set[str]:
+    return {op.name for op in operations(parse(ml.trace(fn, X).text))}
+
+
+@pytest.mark.parametrize("fn", [straight, looping, sorting, gradient], ids=lambda fn: fn.__name__)
+def test_the_shorter_pipeline_makes_the_same_module(fn: Callable[..., Any]) -> None:
+    target = get_target("cpu")
+    whole, short = (parse(ml.trace(fn, X).text) for _ in range(2))
+    target.pipeline.run(whole)
+    target.pipeline_for({op.name for op in operations(short)}).run(short)
+    assert to_text(short, locations=True) == to_text(whole, locations=True)
+
+
+def test_passes_without_work_are_left_out() -> None:
+    target = get_target("cpu")
+
+    def steps(fn: Callable[..., Any]) -> set[str]:
+        return {step.name for step in target.pipeline_for(names_of(fn)).steps}
+
+    left_out = {step.name for step in target.pipeline.steps} - steps(straight)
+    assert left_out == {name for name, _ in target.needs}
+    assert "mlirml-raise" in left_out & steps(looping)
+    assert "mlirml-expand" in left_out & steps(gradient)
+    assert [stage.name for stage in target.pipeline_for(()).stages] == [stage.name for stage in target.pipeline.stages]
+
+
+def test_what_is_left_out_is_not_imported() -> None:
+    program = (
+        "import sys, numpy as np, mlirml as ml\n"
+        "ml.config.cache = False\n"
+        "ml.compile(lambda x: np.tanh(x) + 1)(np.ones(4))\n"
+        "print(*[name for name in sys.modules if name.startswith(('mlirml.raising.', 'mlirml.autodiff.'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.split() == []
