@@ -53,9 +53,9 @@ Component = tuple[Statement, ...]
 
 
 class _Planner:
-    def __init__(self, nest: Nest, spans: Spans, dynamic: bool, isl: Isl) -> None:
+    def __init__(self, nest: Nest, spans: Spans, everything: bool, isl: Isl) -> None:
         self.nest, self.all = nest, dependences(nest, isl)
-        self.dynamic = dynamic
+        self.everything = everything
         self.spans: dict[Variable, Span] = dict(spans)
         for statement in nest.statements:
             self.spans.update(spans_of(statement.loops, self.spans))
@@ -122,12 +122,17 @@ class _Planner:
         (statement,) = component
         if len(statement.loops) == level:
             raise NoMatch("")
+        if not self.everything and len(statement.loops) - level < level:
+            raise NoMatch("what could be raised is small, with more loops around it than in it")
         flows = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "flow"]
         if flows:
-            old = match_combination(statement).old
+            try:
+                old = match_combination(statement).old
+            except NoMatch:
+                old = None
             if any(d.read != old for d in flows):
                 raise NoMatch("rounds that come later need what it stores")
-        return match_raised(statement, level, self.layouts, self.spans, self.dynamic)
+        return match_raised(statement, level, self.layouts, self.spans, self.everything)
 
     def merged(
         self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]
@@ -160,14 +165,14 @@ class _Planner:
         return component[0].loops[level]
 
 
-def plan(nest: Nest, spans: Spans, dynamic: bool) -> Scope:
-    """What becomes of a nest; slices of lengths that depend on loops around are made only if `dynamic`."""
+def plan(nest: Nest, spans: Spans, everything: bool) -> Scope:
+    """What becomes of a nest; what is as fast in loops is raised only for `everything`."""
     isl = Isl()
-    found = _Planner(nest, spans, dynamic, isl).scope(nest.statements, 0)
+    found = _Planner(nest, spans, everything, isl).scope(nest.statements, 0)
     if not loops_in(found):
         return found
     try:
-        other = _Planner(privatised(nest, spans, isl), spans, dynamic, isl)
+        other = _Planner(privatised(nest, spans, isl), spans, everything, isl)
         separate = other.scope(other.nest.statements, 0)
     except NoMatch:
         return found

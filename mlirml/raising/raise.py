@@ -37,23 +37,27 @@ from mlirml.raising.remarks import remark
 @register
 @dataclass(frozen=True)
 class RaisePass(Pass):
-    """Raise loop nests on tensors to linalg operations; with `dynamic`, also to such on slices of changing length."""
+    """Raise loop nests on tensors to linalg operations.
+
+    With `everything`, also what is as fast in loops: slices whose length differs from round to round of the loops that
+    stay around them, and what has fewer loops in it than around it.
+    """
 
     name = "mlirml-raise"
-    dynamic: bool = False
+    everything: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         for function in loop_functions(module):
             for region in function.regions:
                 for block in region.blocks:
-                    Raiser(self.dynamic).block(block, {})
+                    Raiser(self.everything).block(block, {})
 
 
 @dataclass(frozen=True)
 class Raiser:
     """Walks over blocks and raises the loops in them."""
 
-    dynamic: bool
+    everything: bool
 
     def block(self, block: mlir.Block, spans: dict[Variable, Span]) -> None:
         """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
@@ -69,7 +73,7 @@ class Raiser:
         """Raise a nest, or those inside of it."""
         try:
             nest = match_nest(op)
-            scope = plan(nest, spans, self.dynamic)
+            scope = plan(nest, spans, self.everything)
         except NoMatch as reason:
             remark(op, str(reason))
             self.block(op.regions[0].blocks[0], spans | loop_span(op))

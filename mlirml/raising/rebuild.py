@@ -37,6 +37,7 @@ class State:
         self.loops: dict[Loop, mlir.Value] = {}
         self.arrays: dict[Array, mlir.Value] = {}
         self.layouts: dict[Array, Layout] = {}
+        self.stored: dict[mlir.Value, tuple[tuple[Linear, ...], mlir.Value]] = {}
 
     def value_of(self, array: Array) -> mlir.Value:
         """The newest version of an array."""
@@ -111,12 +112,16 @@ class State:
         """Read an element."""
         if self.is_scalar(access.array):
             return self.value_of(access.array)
+        # What has just been stored need not be read again: the next round may wait for it.
+        linear, known = self.stored.get(self.value_of(access.array), (None, None))
+        if known is not None and linear == self.linear_places(statement, access):
+            return known
         places = self.places(statement, access, value)
         return emit.value("tensor.extract", [self.value_of(access.array), *places], access.array.kind)
 
     def places(self, statement: Statement, access: Access, value: mlir.Value | None) -> list[mlir.Value]:
         """The indices of an access; those of a gather are computed as the program says."""
-        linear = places_in(self.layouts.get(access.array), access, statement.loops)
+        linear = self.linear_places(statement, access)
         if linear is not None:
             return [self.number(place) for place in linear]
         op = statement.op if value is None else defining_op(value)
@@ -124,6 +129,9 @@ class State:
         indices = list(op.operands)[2 if value is None else 1 :]
         known: dict[mlir.Value, mlir.Value] = {}
         return [self.compute(index, self.leaf_of(statement), known) for index in indices]
+
+    def linear_places(self, statement: Statement, access: Access) -> tuple[Linear, ...] | None:
+        return places_in(self.layouts.get(access.array), access, statement.loops)
 
     def scope(self, scope: Scope) -> None:
         """Build all in a scope, one after the other."""
@@ -157,6 +165,9 @@ class State:
             target = self.value_of(array)
             places = self.places(statement, statement.write, None)
             self.arrays[array] = emit.value("tensor.insert", [value, target, *places], target.type)
+            linear = self.linear_places(statement, statement.write)
+            if linear is not None:
+                self.stored[self.arrays[array]] = linear, value
 
     def sequence(self, node: Sequence_) -> None:
         """A loop that stays. It carries what is stored in it and there before."""
