@@ -22,13 +22,14 @@ from collections.abc import Callable
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.loops import RAISED
+from mlirml.raising.loops import RAISED, has_op
 from mlirml.raising.recognition.contract import build_contraction, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.recognition.pool import build_pooling, match_pooling
+from mlirml.raising.recognition.position import build_position, match_position
 from mlirml.raising.remarks import remark
 
 Built = tuple[list[mlir.Value], str]
@@ -46,6 +47,9 @@ class RecognisePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for function in block_ops(module.regions[0].blocks[0]):
+            if has_op(function, ("scf.for",)):
+                for loop in [op for op in operations(function) if op.name == "scf.for"]:
+                    recognise_loop(loop)
             if self.only_raised and RAISED not in function.attributes:
                 continue
             for op in [op for op in operations(function) if op.name == "linalg.generic"]:
@@ -73,6 +77,20 @@ def recognise(op: mlir.Operation) -> None:
             old.replace_all_uses_with(new)
         op.erase()
         return
+
+
+def recognise_loop(loop: mlir.Operation) -> None:
+    """Replace a loop that stayed by the operation that it is."""
+    try:
+        found = match_position(loop)
+    except NoMatch:
+        return
+    with loop.location, mlir.InsertionPoint(loop):
+        values = build_position(loop, found)
+    remark(loop, found.what, "recognised")
+    for old, new in zip(loop.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()
 
 
 def _fill(nest: Nest) -> Callable[[], Built]:

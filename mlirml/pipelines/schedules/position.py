@@ -24,7 +24,9 @@ BLOCK = 1024
 
 _BETTER = {
     "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
+    "maxnumf": "ogt", "minnumf": "olt",
 }  # fmt: skip
+_PAST_NAN = {"maximumf": "maxnumf", "minimumf": "minnumf"}
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,17 @@ def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -
 
 
 def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str]:
-    """What is compared with `best`, and which extremum that looks for. A NaN must win among floats."""
+    """What is compared with `best`, and which extremum that looks for: with NaN winning, or passed over."""
     op = defining_op(better)
     if op is None:
         raise NoMatch("the comparison comes from outside")
     if op.name == "arith.cmpi":
         return compared_operand(op, best, emit.INTEGER_PREDICATES)
+    if op.name == "arith.cmpf":
+        x, short = compared_operand(op, best, emit.FLOAT_PREDICATES)
+        return x, _PAST_NAN[short]
     if op.name != "arith.ori":
-        raise NoMatch("the comparison ignores NaN")
+        raise NoMatch("no comparison")
     compare, nans = operation(op.operands[0], "arith.cmpf"), operation(op.operands[1], "arith.andi")
     x, short = compared_operand(compare, best, emit.FLOAT_PREDICATES)
     tests = {(test.attributes["predicate"].value, *test.operands) for test in map(float_comparison, nans.operands)}
@@ -210,7 +215,7 @@ class Search:
                 upper,
                 one,
                 lambda i, carried: [
-                    reducer.combine(best, self.operand_at(cursor, i))
+                    reducer.combine(best, self.operand_at(cursor, i), fast=True)
                     for cursor, best in zip(cursors, carried, strict=True)
                 ],
                 [reducer.identity()] * len(cursors),
@@ -243,7 +248,7 @@ class Search:
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             x = self.operand_at(cursor, i)
-            same = emit.compare("oeq" if self.plan.reducer.is_nan_aware else "eq", x, value)
+            same = emit.compare("oeq" if isinstance(x.type, mlir.FloatType) else "eq", x, value)
             if self.plan.reducer.is_nan_aware:
                 same = emit.same_type("arith.ori", same, emit.same_type("arith.andi", is_nan(x), is_nan(value)))
             number = emit.value("arith.index_cast", [emit.same_type("arith.subi", i, lower)], i32)

@@ -1,0 +1,172 @@
+"""Positions of extremes: a loop that keeps the largest element so far and where it was, as argmax kernels take it.
+
+Before:
+    %r:2 = scf.for %i = %c1 to %c64 step %c1 iter_args(%m = %m0, %k = %k0) -> (f32, i64) {
+      %x = tensor.extract %a[%row, %i]
+      %better = arith.cmpf ogt, %x, %m
+      %here = arith.index_cast %i
+      yield select(%better, %x, %m), select(%better, %here, %k)
+    }
+After:
+    %s = tensor.extract_slice %a[%row, 1] [1, 63] [1, 1]
+    %g:2 = linalg.generic {["reduction"]} ins(%s) outs(%m0, -1) {
+      yield select(x > m, x, m), select(x > m, linalg.index 0, k)
+    }
+    %k = select(%g#1 < 0, %k0, %g#1 + 1)
+
+The first of equal elements wins, as in NumPy. Elements that are NaN are passed over, as the comparison says.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+
+_LARGER = {"arith.cmpf": {"ogt": True, "olt": False}, "arith.cmpi": {"sgt": True, "slt": False}}
+_NUMBERS = {"arith.cmpf": emit.FLOAT_PREDICATES, "arith.cmpi": emit.INTEGER_PREDICATES}
+_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Iteration argument `value` is the extreme of `element` and `place` where it is; `axis` is walked by the loop."""
+
+    value: int
+    place: int
+    element: mlir.Operation
+    axis: int
+    predicate: str
+    first: int
+    count: int
+
+    @property
+    def what(self) -> str:
+        """What a remark calls it."""
+        return "argmax" if self.predicate in ("ogt", "sgt") else "argmin"
+
+
+def match_position(loop: mlir.Operation) -> Position:
+    """Raises `NoMatch`."""
+    if len(loop.results) != 2:
+        raise NoMatch("no two results")
+    first, last, step = (constant_of(bound) for bound in list(loop.operands)[:3])
+    if step != 1 or last <= first:
+        raise NoMatch("no loop over neighbours")
+    block = loop.regions[0].blocks[0]
+    *body, final = block_ops(block)
+    variable, *carried = block.arguments
+    choices = [defining_op(value) for value in final.operands]
+    place = next((n for n, op in enumerate(choices) if keeps_place(op, carried[n], variable)), -1)
+    if place < 0:
+        raise NoMatch("no place is kept")
+    value = 1 - place
+    chosen, where = choices[value], choices[place]
+    assert where is not None
+    compare, best = defining_op(where.operands[0]), carried[value]
+    if compare is None or compare not in body or compare.name not in _LARGER or best not in compare.operands:
+        raise NoMatch("no comparison with the extreme")
+    x = compare.operands[1 if compare.operands[0] == best else 0]
+    predicate = predicate_of(compare, x, best)
+    if chosen is None or not is_extreme(chosen, where.operands[0], x, best, predicate):
+        raise NoMatch("the extreme and its place are not kept together")
+    element = defining_op(x)
+    if element is None or element.name != "tensor.extract":
+        raise NoMatch("no comparison of elements")
+    source, *indices = element.operands
+    axes = [axis for axis, index in enumerate(indices) if index == variable]
+    inside = set(block.arguments) | {result for op in body for result in op.results}
+    if len(axes) != 1 or any(v in inside for n, v in enumerate([source, *indices]) if n != axes[0] + 1):
+        raise NoMatch("the loop does not walk along one dimension")
+    if not mlir.ShapedType(source.type).has_static_shape:
+        raise NoMatch("a size is known at run time only")
+    return Position(value, place, element, axes[0], predicate, first, last - first)
+
+
+def keeps_place(op: mlir.Operation | None, before: mlir.Value, variable: mlir.Value) -> bool:
+    """Whether an operation is `select(better, variable of the loop, place before)`."""
+    if op is None or op.name != "arith.select":
+        return False
+    return bool(walked(op.operands[1]) == variable and op.operands[2] == before)
+
+
+def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir.Value, predicate: str) -> bool:
+    """Whether an operation is `select(better, x, best)`, or the same as a maximum or minimum of integers."""
+    if op.name == "arith.select":
+        return list(op.operands) == [better, x, best]
+    return op.name == {"sgt": "arith.maxsi", "slt": "arith.minsi"}.get(predicate) and set(op.operands) == {x, best}
+
+
+def walked(value: mlir.Value) -> mlir.Value:
+    """A value without conversions between integers."""
+    op = defining_op(value)
+    while op is not None and op.name in _CASTS:
+        value = op.operands[0]
+        op = defining_op(value)
+    return value
+
+
+def constant_of(value: mlir.Value) -> int:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        raise NoMatch("a bound is known at run time only")
+    return int(mlir.IntegerAttr(op.attributes["value"]).value)
+
+
+def predicate_of(compare: mlir.Operation, x: mlir.Value, best: mlir.Value) -> str:
+    """The comparison as `x predicate best`."""
+    number = mlir.IntegerAttr(compare.attributes["predicate"]).value
+    opposite = {"ogt": "olt", "olt": "ogt", "sgt": "slt", "slt": "sgt"}
+    for name in _LARGER[compare.name]:
+        if _NUMBERS[compare.name][name] == number:
+            if list(compare.operands) == [x, best]:
+                return name
+            if list(compare.operands) == [best, x]:
+                return opposite[name]
+    raise NoMatch("the comparison is another one")
+
+
+def build_position(loop: mlir.Operation, position: Position) -> list[mlir.Value]:
+    """The results of the loop."""
+    inits = list(loop.operands)[3:]
+    kind = inits[position.place].type
+    row = sliced(position)
+    scalar = mlir.AffineMap.get(1, 0, [])
+    starts = [inits[position.value], emit.number(kind, -1)]
+    outs = [emit.value("tensor.from_elements", [v], mlir.RankedTensorType.get([], v.type)) for v in starts]
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        x, best, place = arguments
+        better = emit.compare(position.predicate, x, best)
+        here = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(0))
+        if not isinstance(kind, mlir.IndexType):
+            here = emit.value("arith.index_cast", [here], kind)
+        return [emit.same_type("arith.select", better, x, best), emit.same_type("arith.select", better, here, place)]
+
+    maps = [mlir.AffineMap.get_identity(1), scalar, scalar]
+    found = emit.generic([row], outs, maps, ["reduction"], body)
+    value, place = (emit.value("tensor.extract", [result], result.type.element_type) for result in found.results)
+    none = emit.compare("slt", place, emit.number(kind, 0))
+    moved = emit.same_type("arith.addi", place, emit.number(kind, position.first)) if position.first else place
+    place = emit.same_type("arith.select", none, inits[position.place], moved)
+    return [value, place] if position.value == 0 else [place, value]
+
+
+def sliced(position: Position) -> mlir.Value:
+    """The row that the loop walks."""
+    source, *indices = position.element.operands
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    rank = len(indices)
+    others = [n for n in range(rank) if n != position.axis]
+    offsets = [position.first if n == position.axis else dynamic for n in range(rank)]
+    sizes = [position.count if n == position.axis else 1 for n in range(rank)]
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * rank),
+        "operandSegmentSizes": emit.segments(1, len(others), 0, 0),
+    }
+    kind = mlir.RankedTensorType.get([position.count], mlir.ShapedType(source.type).element_type)
+    operands = [source, *(indices[n] for n in others)]
+    return emit.create("tensor.extract_slice", operands, [kind], attributes).results[0]
