@@ -130,7 +130,7 @@ class _Planner:
                 old = match_combination(statement).old
             except NoMatch:
                 old = None
-            if any(d.read != old for d in flows):
+            if old is None or any(d.read != old for d in flows):
                 raise NoMatch("rounds that come later need what it stores")
         return match_raised(statement, level, self.layouts, self.spans, self.everything)
 
