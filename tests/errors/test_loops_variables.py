@@ -144,10 +144,10 @@ def test_results_that_differ() -> None:
         lambda: ml.compile(mixed)(V),
         """
         mlirml.DTypeError: the function returns a Python float in one branch and f64[5] in the other
-          --> test_loops_variables.py:58:12 (mixed)
+          --> test_loops_variables.py:55:5 (mixed)
             |
-         58 |     return 2.0
-            |            ^^^
+         55 |     for i in range(4):
+            |     ^^^^^^^^^^^^^^^^^^
            = help: convert one of them, so that shape and dtype are the same
         """,
     )
