@@ -79,6 +79,7 @@ class Trace:
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.drops_unused = False
         self._loops_memo: dict[Any, Any] = {}
+        self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
 

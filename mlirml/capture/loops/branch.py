@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
 from mlirml.capture.loops.affine import Condition
@@ -17,6 +19,8 @@ from mlirml.dialects import control
 from mlirml.dialects.build import Value
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
 from mlirml.tree import TreeDef
+
+EXPRESSION = "value"  # the name of a variable for what an expression gives
 
 
 @dataclass
@@ -54,7 +58,13 @@ class Branch(Construct):
             assigned,
             tuple(after),
         )
-        self.merged: dict[str, Merged] | None = None
+        self.signed = self.signature()
+
+    @property
+    def merged(self) -> dict[str, Merged] | None:
+        """What is known of an earlier attempt."""
+        found: dict[str, Merged] | None = self.trace.learned.get(self.signed)
+        return found
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         found: list[dict[str, Any]] = []
@@ -76,7 +86,7 @@ class Branch(Construct):
             else:
                 plan = self._join(found)
                 if not _alike(plan, guess):
-                    self.merged = plan
+                    self.trace.learned[self.signed] = plan
                     raise Again(self)
             values = self._values(found[-1], plan)
             held = stored.values()
@@ -102,13 +112,13 @@ class Branch(Construct):
             bound = [value for value in values if value is not UNBOUND]
             if not bound or (len(bound) == 1 and not name.startswith(".")):
                 continue
-            if len(bound) == 1:
-                bound *= 2
+            alone = len(bound) == 1  # the other branch gives whatever there is, which is not read
+            bound = bound * 2 if alone else bound
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
                 raise self._different(name, bound)
             paths = trees[0].paths(name)
-            leaves = [self._leaf(*pair) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
+            leaves = [self._leaf(*pair, alone) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
             plan[name] = Merged(
                 trees[0].treedef,
                 [kind for kind, _, _ in leaves],
@@ -117,31 +127,30 @@ class Branch(Construct):
             )
         return plan
 
-    def _leaf(self, path: str, one: Any, other: Any) -> tuple[Kind | None, Any, bool]:
+    def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[Kind | None, Any, bool]:
         numbers = is_number(one), is_number(other)
-        if not any(numbers) and same(one, other):
+        if not any(numbers) and same(one, other) and not (alone and is_array(one)):
             return None, one, False
-        if one is other:
+        if one is other and not alone:
             return None, one, True
         if not all(is_number(x) or is_array(x) for x in (one, other)):
             raise self._different(path, [one, other])
         kinds = kind_of(one, path), kind_of(other, path)
         kind = joined(*kinds)
+        if kind is None and path == EXPRESSION and all(numbers):
+            kind = common(*kinds)
         if kind is None:
             raise DTypeError(
-                f"`{path.lstrip('.')}` is {kinds[0]} in one branch and {kinds[1]} in the other"
-                if not path.startswith(".")
-                else f"the function returns {kinds[0]} in one branch and {kinds[1]} in the other",
+                f"{_subject(path)} {kinds[0]} in one branch and {kinds[1]} in the other",
                 help="convert one of them, so that shape and dtype are the same",
             )
         return kind, None, any(numbers)
 
     def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
         words = [_shown(value) for value in values]
-        what = f"`{path}` is" if not path.startswith(".") else "the function returns"
         return UnsupportedSyntaxError(
-            f"{what} {words[0]} in one branch and {words[1]} in the other, and which one is known only when the "
-            "program runs",
+            f"{_subject(path)} {words[0]} in one branch and {words[1]} in the other, and which one is known only when "
+            "the program runs",
             help="assign numbers or arrays of one shape and dtype in both branches",
         )
 
@@ -169,9 +178,9 @@ class Branch(Construct):
         for name, merged in plan.items():
             leaves = []
             given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]
-            for number, (kind, kept, scalar) in enumerate(zip(merged.kinds, merged.kept, merged.scalars)):
-                if kind is None:
-                    leaves.append(kept)
+            for number, (kind, scalar) in enumerate(zip(merged.kinds, merged.scalars)):
+                if kind is None:  # what is kept may be of an earlier attempt
+                    leaves.append(given[0][number])
                     continue
                 value = replace(next(rest), weak=kind.weak)
                 array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
@@ -181,6 +190,17 @@ class Branch(Construct):
                     watch(array, older)
                 leaves.append(array)
             self.variables.set(name, merged.treedef.unflatten(leaves))
+
+
+def common(one: Kind, other: Kind) -> Kind:
+    """The kind of a number that is either: where Python's type depends on the data, it is the wider one here."""
+    return Kind((), np.result_type(one.dtype, other.dtype))
+
+
+def _subject(path: str) -> str:
+    if path.startswith("."):
+        return "the function returns"
+    return "an expression is" if path == EXPRESSION else f"`{path}` is"
 
 
 def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:

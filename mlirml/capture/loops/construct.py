@@ -6,7 +6,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from mlirml.capture.array import Cell
+from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind
 from mlirml.capture.loops.variables import Stored, Variables
 from mlirml.capture.trace import Trace
@@ -36,6 +36,10 @@ class Construct:
         self.own = tuple(own)
         self.key = parts[0].__code__
         self._changed = changed
+
+    def signature(self) -> Any:
+        """What tells whether an earlier attempt in the same trace was about the same: the kinds of all variables."""
+        return self.key, tuple((name, _sign(value)) for name, value in self.variables.items())
 
     def run(self) -> None:
         """Write it."""
@@ -83,6 +87,16 @@ class Construct:
     def enter(self) -> None:
         """The builder is in a region of this construct now."""
         self.trace.builder.region.construct = self
+
+
+def _sign(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return value.shape, value.dtype, value._is_weak(), value._scalar, () if value._scalar else id(value._cell)
+    if type(value) in (bool, int, float, complex):
+        return type(value), repr(value)
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple(map(_sign, value))
+    return id(value)
 
 
 def is_certain(region: Region) -> bool:

@@ -16,7 +16,7 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import joined, kind_of, several
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.loops.affine import Condition, value_in
-from mlirml.capture.loops.branch import Branch
+from mlirml.capture.loops.branch import Branch, common
 from mlirml.capture.loops.for_loop import ForLoop
 from mlirml.capture.loops.functions import replaced
 from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
@@ -47,6 +47,7 @@ class Hooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
 
     # Statements.
 
@@ -207,6 +208,9 @@ class Hooks:
     def _choose(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None) -> Any:
         """One of two expressions: both are computed where that is cheap and safe, else there are branches."""
         trace, b = self._trace, self._trace.builder
+        parts = {getattr(part, "__code__", None) for part in (body, other)} - {None}
+        if parts & self._branching:
+            return self._branches(truth, body, other, logical)
         mark = b.mark()
         facts = trace.integers.condition(truth)
         with self._inline():
@@ -223,6 +227,7 @@ class Hooks:
                     found = self._selected(truth, one, two)
         if found is None:
             b.rewind(mark)
+            self._branching |= parts
             return self._branches(truth, body, other, logical)
         return Traced(trace, Cell(found._cell.value), scalar=True)
 
@@ -235,8 +240,9 @@ class Hooks:
 
     def _selected(self, truth: Value, one: Any, two: Any) -> Traced | None:
         """One of two numbers; None where they have no common dtype."""
-        kind = joined(kind_of(one, "a value"), kind_of(two, "a value"))
-        if kind is None or kind.dtype.kind == "c":
+        kinds = kind_of(one, "a value"), kind_of(two, "a value")
+        kind = joined(*kinds) or common(*kinds)
+        if kind.dtype.kind == "c":
             return None
         values = [as_kind(self._trace, leaf, kind, "a value") for leaf in (one, two)]
         name = mlir_name(kind.dtype)

@@ -46,6 +46,8 @@ class Rounds:
     scalars: dict[str, bool] = field(default_factory=dict)
     by_value: set[str] = field(default_factory=set)  # arrays that a variable does not keep
     first: dict[str, First] = field(default_factory=dict)
+    turns: dict[str, str] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)  # variables that a round leaves without a value
 
 
 class Loop(Construct):
@@ -55,14 +57,24 @@ class Loop(Construct):
     def __init__(self, *arguments: Any, head: Sequence[str], after: Sequence[str], keep: str = "") -> None:
         super().__init__(*arguments)
         self.head, self.after = frozenset(head), frozenset(after)
-        self.passed = [name for name in self.own if (name in self.head or name in self.after) and name != keep]
-        self.rounds = Rounds()
+        self.rounds: Rounds = self.trace.learned.setdefault(self.signature(), Rounds())
+        self.keep = keep
         self.symbols: dict[str, Any] = {}  # what is known of carried integers, the same in all parts of the loop
-        self.turns: dict[str, str] = {}
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
         self.slots: dict[str, list[Slot]] = {}
         self.runs = False  # whether there is a first round for certain
+
+    @property
+    def passed(self) -> list[str]:
+        """The variables that go from round to round."""
+        read = self.head | self.after
+        return [n for n in self.own if n in read and n != self.keep and n not in self.rounds.dropped]
+
+    @property
+    def turns(self) -> dict[str, str]:
+        """The variables that exchange their arrays."""
+        return self.rounds.turns
 
     # In front of the loop.
 
@@ -144,7 +156,7 @@ class Loop(Construct):
                     "arrays are exchanged in a way that differs from round to round, as far as is known",
                     help="exchange them once in each round of a `for` loop without `break`, or copy: `a[:] = b`",
                 )
-            self.turns = turns
+            self.rounds.turns = turns
             raise Again(self)
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
         pairs = [pair for group in found for pair in group]
@@ -199,8 +211,7 @@ class Loop(Construct):
         if value is UNBOUND:
             if before is UNBOUND and not slots:
                 return []
-            self.own = tuple(n for n in self.own if n != name) if before is UNBOUND else self.own
-            self.passed.remove(name)
+            self.rounds.dropped.add(name)
             raise Again(self)
         if before is UNBOUND:
             return self._first(name, value, slots)
