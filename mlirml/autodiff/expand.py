@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, requests
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
 KINDS = ("mlirml.vjp", "mlirml.jvp", "mlirml.vmap")
@@ -67,4 +67,4 @@ _MARKS = {
 
 
 def _has_requests(function: mlir.Operation) -> bool:
-    return any(op.name in OPENS or op.name in _MARKS for op in operations(function))
+    return has_op(function, (*OPENS, *_MARKS))

@@ -99,6 +99,10 @@ STAGES: Mapping[str, Contract] = {
 }
 
 
+_PLACES = (mlir.NameLoc, mlir.FileLineColLoc)
+"""Most locations are of these kinds, which need no closer look."""
+
+
 def verify_stage(module: mlir.Operation, stage: str) -> None:
     """Check a module against the contract of `stage`, in one walk.
 
@@ -114,8 +118,7 @@ def verify_stage(module: mlir.Operation, stage: str) -> None:
         if name in legal or contract.allows(name):
             legal.add(name)
             location = op.location
-            # Most are plain places, which need no closer look.
-            if type(location) is mlir.FileLineColLoc or not is_unknown(location) or _has_no_place(op):
+            if type(location) in _PLACES or not is_unknown(location) or _has_no_place(op):
                 return mlir.WalkResult.ADVANCE
         wrong.append(op)
         return mlir.WalkResult.INTERRUPT

@@ -39,10 +39,10 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK
 from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
+from mlirml.ir import block_ops, defining_op, has_op, mlir, operations, passmanager
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Linear, Reader
-from mlirml.raising.loops import has_op, loop_functions
+from mlirml.raising.loops import loop_functions
 from mlirml.raising.remarks import remark
 from mlirml.raising.speculation import may_speculate
 

@@ -32,9 +32,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
+from mlirml.ir import block_ops, defining_op, has_op, mlir, operations, passmanager
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.loops import has_op
 from mlirml.raising.memory_values import LOADS, STORES, VIEWS, root_of, stored_operands, to_values
 from mlirml.raising.remarks import remark
 
