@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.loops import RAISED, has_op
+from mlirml.raising.loops import RAISED
 from mlirml.raising.recognition.contract import build_contraction, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
