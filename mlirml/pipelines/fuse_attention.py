@@ -19,8 +19,9 @@ After:
     }
 
 The scores of a block stay in cache from one product to the next. Nothing about softmax is assumed: every operation on
-the way must only keep the rows of the first product apart, as far as its indexing maps tell. The last block ends with
-the last row, so that some rows may be computed twice. Small scores, which stay in cache anyway, are left alone.
+the way must only keep the rows of the first product apart, as far as its indexing maps tell. What is read of it behind
+the last product is stored by blocks, too. The last block ends with the last row, so that some rows may be computed
+twice. Small scores, which stay in cache anyway, are left alone.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class FuseAttentionPass(Pass):
                 continue
             products = [op for op in products if op != plan.last]
             with plan.last.location, mlir.InsertionPoint(plan.last):
-                result = build(plan)
-            plan.last.results[0].replace_all_uses_with(result)
+                results = build(plan)
+            for old, new in zip(plan.results, results, strict=True):
+                old.replace_all_uses_with(new)
             erase_unused(plan.last.block)
 
 

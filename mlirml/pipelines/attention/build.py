@@ -13,16 +13,16 @@ from mlirml.pipelines.attention.match import Attention, Batch, Rows, Tag, Tags, 
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
 
-def build(plan: Attention) -> mlir.Value:
-    """The loop, at the insertion point; the result of the last product."""
+def build(plan: Attention) -> list[mlir.Value]:
+    """The loop, at the insertion point; what becomes of `plan.results`."""
     blocks = math.ceil(plan.rows / plan.block)
-    out = emit.empty(plan.last.results[0].type)
+    outs = [emit.empty(result.type) for result in plan.results]
     zero, one = emit.index(0), emit.index(1)
 
     def body(t: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-        return [Block(plan, *place(plan, blocks, t)).build(carried[0])]
+        return Block(plan, *place(plan, blocks, t)).build(carried)
 
-    return emit.for_loop(zero, emit.index(plan.batches * blocks), one, body, [out])[0]
+    return emit.for_loop(zero, emit.index(plan.batches * blocks), one, body, outs)
 
 
 def place(plan: Attention, blocks: int, t: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
@@ -43,19 +43,23 @@ class Block:
     batch: mlir.Value
     row: mlir.Value
 
-    def build(self, out: mlir.Value) -> mlir.Value:
-        """`out` with the block stored in it."""
+    def build(self, outs: Sequence[mlir.Value]) -> list[mlir.Value]:
+        """`outs` with the block stored in them."""
         known: dict[mlir.Value, mlir.Value] = {}
         for op in self.plan.ops:
             with op.location:
-                if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+                if op.name == "tensor.extract_slice":
+                    self.slice(op, known)
+                elif op.name.startswith("tensor."):
                     self.reshape(op, known)
                 else:
                     self.structured(op, known)
-        result = self.plan.last.results[0]
-        tags = self.plan.tags[result]
-        attributes, offsets = self.slice_attributes(result.type, tags, 2)
-        return emit.create("tensor.insert_slice", [known[result], out, *offsets], [out.type], attributes).results[0]
+        stored = []
+        for result, out in zip(self.plan.results, outs, strict=True):
+            attributes, offsets = self.slice_attributes(result.type, self.plan.tags[result], 2)
+            operands = [known[result], out, *offsets]
+            stored.append(emit.create("tensor.insert_slice", operands, [out.type], attributes).results[0])
+        return stored
 
     def offset(self, tag: Tag) -> mlir.Value | None:
         """Where the block begins in a dim; None for 0."""
@@ -106,6 +110,16 @@ class Block:
             return emit.fill(owner.operands[0], emit.empty(kind)).results[0]
         attributes, offsets = self.slice_attributes(value.type, tags, 1)
         return emit.create("tensor.extract_slice", [value, *offsets], [kind], attributes).results[0]
+
+    def slice(self, op: mlir.Operation, known: dict[mlir.Value, mlir.Value]) -> None:
+        """A slice of a block: all of its rows."""
+        source, result = op.operands[0], op.results[0]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        wanted = mlir.DenseI64ArrayAttr(op.attributes["static_sizes"])
+        sizes = [self.size(tag, size) for tag, size in zip(self.plan.tags[source], wanted, strict=True)]
+        attributes["static_sizes"] = mlir.DenseI64ArrayAttr.get(sizes)
+        kind = self.type(result.type, self.plan.tags[result])
+        known[result] = emit.create(op.name, [known[source]], [kind], attributes).results[0]
 
     def reshape(self, op: mlir.Operation, known: dict[mlir.Value, mlir.Value]) -> None:
         """A reshape of a block."""

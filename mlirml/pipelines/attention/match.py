@@ -17,6 +17,10 @@ FEWEST_ROWS, STEP = 64, 16
 """The fewest rows of a block, and what their number is a multiple of."""
 
 
+_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+_BETWEEN = ("linalg.generic", "tensor.extract_slice", *_RESHAPES)
+
+
 @dataclass(frozen=True)
 class Rows:
     """A dim along the rows, of which a block is computed at a time."""
@@ -39,10 +43,12 @@ Tags = tuple[Tag, ...]
 class Attention:
     """The operations in their order, from the first product to the last, and the tags of what depends on the first.
 
-    There are `batches` times `rows` rows, of which `block` are computed at a time.
+    There are `batches` times `rows` rows, of which `block` are computed at a time. `results` are used by others: that
+    of the last product and those in between that are read behind it.
     """
 
     ops: tuple[mlir.Operation, ...]
+    results: tuple[mlir.Value, ...]
     tags: dict[mlir.Value, Tags]
     batches: int
     rows: int
@@ -83,27 +89,52 @@ def has_reduction(op: mlir.Operation) -> bool:
 
 
 def chain_behind(first: mlir.Operation) -> tuple[mlir.Operation, ...]:
-    """Everything that depends on a product up to another one, that depends on nothing outside the block behind it."""
-    found, todo = [first], [first]
-    ends = []
+    """What depends on a product and the next one behind it needs, the two products with it, in order."""
+    found, todo, ends = [first], [first], []
     while todo:
         for result in todo.pop().results:
             for use in result.uses:
                 op = use.owner.operation
-                if op in found:
+                if op.block != first.block or op in found:
                     continue
-                if op.block != first.block or not op.results:
-                    raise NoMatch("the scores are used elsewhere")
                 if op.name in CONTRACTIONS:
                     ends.append(op)
-                elif not (op.name == "linalg.generic" or op.name in ("tensor.expand_shape", "tensor.collapse_shape")):
-                    raise NoMatch(f"{op.name} stands between the products")
-                else:
+                elif op.name in _BETWEEN:
+                    found.append(op)
                     todo.append(op)
-                found.append(op)
-    if len(ends) != 1:
-        raise NoMatch("no second product, or several")
-    return tuple(sorted(found, key=Position))
+    if not ends:
+        raise NoMatch("there is no second product")
+    needed = [min(ends, key=Position)]
+    for op in sorted(found, key=Position, reverse=True):
+        if any(use.owner.operation in needed for result in op.results for use in result.uses):
+            needed.append(op)
+    if needed[-1] != first:
+        raise NoMatch("the second product needs something else")
+    return tuple(reversed(needed))
+
+
+def used_behind(ops: Sequence[mlir.Operation]) -> tuple[mlir.Value, ...]:
+    """The values of a chain that others use, which must stand behind it."""
+    last = ops[-1]
+    kept = list(last.results)
+    for op in ops[:-1]:
+        for result in op.results:
+            users = [use.owner.operation for use in result.uses]
+            others = [user for user in users if user not in ops]
+            if any(not stands_behind(user, last) for user in others):
+                raise NoMatch("the scores are used between the products")
+            kept += [result] if others else []
+    return tuple(kept)
+
+
+def stands_behind(op: mlir.Operation, last: mlir.Operation) -> bool:
+    """Whether an operation, or what it stands in, comes after another one in its block."""
+    while op.block != last.block:
+        parent = op.parent
+        if parent is None:
+            return False
+        op = parent.operation
+    return bool(last.is_before_in_block(op))
 
 
 class Position:
@@ -138,6 +169,9 @@ def tagged(
     tags = {first.results[0]: tuple(loops[d] for d in contraction.maps[2])}
     for op in ops[1:]:
         tags |= tags_behind(op, tags, is_last=op == ops[-1])
+    results = used_behind(ops)
+    if any(covered(tags[result]) != (True, batches) for result in results):
+        raise NoMatch("a result does not have all rows")
     again = [first.operands[1 - side], *(v for v in ops[-1].operands[:2] if v not in tags)]
     if sum(bytes_of(value.type) for value in again) // batches > 2 * l2_bytes:
         raise NoMatch("what every block needs does not stay in cache")
@@ -145,7 +179,12 @@ def tagged(
     block = block_rows(count, size // (batches * count))
     if batches * math.ceil(count / block) == 1:
         raise NoMatch("there is one block only")
-    return Attention(ops, tags, batches, count, block)
+    return Attention(ops, results, tags, batches, count, block)
+
+
+def covered(tags: Tags) -> tuple[bool, int]:
+    """Whether a tensor has a dim of rows, and how many batches it has."""
+    return any(isinstance(tag, Rows) for tag in tags), math.prod(tag.size for tag in tags if isinstance(tag, Batch))
 
 
 def block_rows(rows: int, row_bytes: int) -> int:
@@ -157,19 +196,19 @@ def block_rows(rows: int, row_bytes: int) -> int:
 
 def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bool) -> dict[mlir.Value, Tags]:
     """The tags of what an operation of the chain gives."""
-    if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+    if op.name in _RESHAPES:
         reshape = expanded if op.name == "tensor.expand_shape" else collapsed
         groups = [[d.value for d in group] for group in op.attributes["reassociation"]]
         source, result = op.operands[0], op.results[0]
         return {result: reshape(tags[source], groups, list((result if reshape is expanded else source).type.shape))}
+    if op.name == "tensor.extract_slice":
+        return {op.results[0]: sliced(op, tags[op.operands[0]])}
     loops = loop_tags(op, tags)
     check_kinds(op, loops)
     maps = maps_of(op)
     if is_last and sum(operand in tags for operand in op.operands) != 1:
         raise NoMatch("both operands of the last product depend on the first")
     outs = len(op.operands) - len(op.results)
-    if any(op.operands[n] in tags for n in range(outs, len(op.operands))):
-        raise NoMatch("an out depends on the first product")
     found = {}
     for number, result in enumerate(op.results):
         out = [loops.get(d) for d in dims_of(maps[outs + number])]
@@ -177,6 +216,24 @@ def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bo
             raise NoMatch("an out mixes rows")
         found[result] = tuple(out)
     return found
+
+
+def sliced(op: mlir.Operation, tags: Tags) -> Tags:
+    """The tags of a static slice, which may leave out dims of which it takes one element."""
+    if len(op.operands) > 1:
+        raise NoMatch("a slice at a computed place")
+    kind, result = op.operands[0].type, list(op.results[0].type.shape)
+    fields = [list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")]
+    for tag, whole, *place in zip(tags, kind.shape, *fields, strict=True):
+        if tag is not None and place != [0, whole, 1]:
+            raise NoMatch("a slice takes some of the rows")
+    sizes = fields[1]
+    if result == sizes:
+        return tags
+    kept = [(tag, size) for tag, size in zip(tags, sizes, strict=True) if tag is not None or size != 1]
+    if [size for _, size in kept] != result:
+        raise NoMatch("which dims a slice leaves out is not clear")
+    return tuple(tag for tag, _ in kept)
 
 
 def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
