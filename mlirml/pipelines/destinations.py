@@ -42,8 +42,9 @@ def is_loop_body(block: mlir.Block) -> bool:
 def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
     """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
     final = block_ops(block)[-1]
-    # scf.for has its loop variable in front of the carried values, scf.condition its condition.
-    shift = len(block.arguments) - len(final.operands)
+    # scf.for has its loop variable in front of the carried values, scf.condition its condition. The arrays of scf.while
+    # are aligned; numbers are not.
+    shift = {"scf.for": 1, "scf.while": 0}[block.owner.operation.name] - (final.name == "scf.condition")
     for position, value in enumerate(list(final.operands)):
         if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
             yield position, block.arguments[position + shift], value
