@@ -81,7 +81,7 @@ class _Planner:
         local = {
             array: self.layouts[array]
             for array in arrays_in(statements)
-            if array in tentative and is_shared(groups, array, raised)
+            if array in tentative and (array.depth == level or is_shared(groups, array, raised, level))
         }
         self.layouts = before | local
         nodes: list[Raised | Sequence_ | Single] = []
@@ -122,7 +122,7 @@ class _Planner:
         (statement,) = component
         if len(statement.loops) == level:
             raise NoMatch("")
-        if not self.everything and len(statement.loops) - level < level:
+        if not self.everything and len(statement.loops) - level < level and statement.loops[level].op is not None:
             raise NoMatch("what could be raised is small, with more loops around it than in it")
         flows = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "flow"]
         if flows:
@@ -204,10 +204,10 @@ def is_minor(
     )
 
 
-def is_shared(groups: Sequence[Component], array: Array, raised: dict[Component, Raised]) -> bool:
+def is_shared(groups: Sequence[Component], array: Array, raised: Mapping[Component, Raised], level: int) -> bool:
     """Whether an array outlives a round of a loop that stays."""
     users = [group for group in groups if uses_array(group, array)]
-    return len(users) > 1 or any(group in raised for group in users)
+    return len(users) > 1 or any(group in raised or len(group[0].loops) == level for group in users)
 
 
 def loops_in(scope: Scope) -> int:

@@ -206,10 +206,12 @@ def is_separate(places: Sequence[Linear], loops: Sequence[Loop]) -> bool:
 
 def flattened(places: Sequence[Linear], array: Array, loops: Sequence[Loop]) -> tuple[Linear]:
     """The place in an array seen as one row, for a diagonal; raises `NoMatch` if more than one loop walks along it."""
+    if array.local:
+        raise NoMatch("several rounds store to one place")
     total, stride = constant(0), 1
     for place, size in zip(places[::-1], array.shape[::-1], strict=True):
         total, stride = total + place * stride, stride * size
-    if array.local or len([loop for loop in total.loops if loop in loops]) != 1:
+    if len([loop for loop in total.loops if loop in loops]) != 1:
         raise NoMatch("several rounds store to one place")
     return (total,)
 

@@ -20,10 +20,11 @@ from dataclasses import field
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Reader
+from mlirml.raising.affine import Linear, Loop, Reader, constant
 
 _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")
+_PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
 _COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
 """Where a statement stands in the text: positions compare as the statements follow each other."""
@@ -212,13 +213,32 @@ class _Walk:
                     raise NoMatch("an array from before a store is stored into")
                 return array
             if loops:
-                raise NoMatch("an array is made inside of it")
+                return self.made(op, init, loops, position)
             return Array(element_type(init), shape_of(init), root=init)
         array = linked or Array(init.type, (), depth=len(loops))
         if self.versions.get(init) is not array:
             self.state(op, loops, position, init, Access(array))
         elif self.current[array] != init:
             raise NoMatch("a number from before a change is carried on")
+        return array
+
+    def made(self, op: mlir.Operation, init: mlir.Value, loops: tuple[Loop, ...], position: Position) -> Array:
+        """An array that each round makes for itself: empty, filled, or a copy of one from outside."""
+        array = Array(element_type(init), shape_of(init), depth=len(loops))
+        maker = defining_op(init)
+        if maker is not None and maker.name == "tensor.empty":
+            return array
+        dims = tuple(Loop(None, (constant(0),), (constant(size),)) for size in array.shape)
+        places = Access(array, tuple(map(Linear.of, dims)))
+        if maker is not None and maker.name == "linalg.fill":
+            self.state(maker, (*loops, *dims), position, maker.operands[0], places)
+        elif init in self.inside or isinstance(array.kind, mlir.IndexType):
+            raise NoMatch("it stores into an array that an operation on arrays gives")
+        else:
+            source = self.constants.setdefault(init, Array(array.kind, array.shape, root=init))
+            copied = Statement(op, (*loops, *dims), position, init, places)
+            copied.reads[init] = Access(source, places.indices)
+            self.statements.append(copied)
         return array
 
     def link(self, arguments: Sequence[mlir.Value], arrays: Sequence[Array], yielded: Sequence[mlir.Value]) -> None:
@@ -268,12 +288,14 @@ class _Walk:
             self.visit_for(op, loops, path, number)
         elif op.name == "tensor.insert":
             value, target, *indices = op.operands
+            if target not in self.versions:
+                self.be(target, self.made(op, target, loops, (*path, 4 * number - 1)))
             access = Access(self.written(target), self.indices(indices))
             self.state(op, loops, position, value, access)
             self.be(op.results[0], access.array)
             if access.indices is not None and is_computed(value):
                 self.stored[value] = op.results[0], access
-        elif not is_pure(op) and op.name != "tensor.extract":
+        elif not is_pure(op) and op.name not in _PASSED:
             raise NoMatch(f"{op.name} is in it")
         for result in op.results:
             if result in self.kept and op.name != "scf.for" and not stored_first(result):

@@ -101,6 +101,11 @@ class Writer:
         match node:
             case ast.For():
                 self.loop(node)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="zeros"), args=[size])):
+                self.types[name] = f"tensor<{ast.literal_eval(size)}x{self.kind}>"
+                zero, empty = self.value(ast.Constant(0)), self.op(f"tensor.empty() : {self.types[name]}")
+                sides = f"ins({zero} : {self.kind}) outs({empty} : {self.types[name]})"
+                self.env[name] = self.op(f"linalg.fill {sides} -> {self.types[name]}")
             case ast.Assign(targets=[target], value=value):
                 self.store(target, self.value(value))
             case ast.AugAssign(target, op, value):

@@ -42,13 +42,15 @@ class Program:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.arrays = self.random.sample(sorted(SHAPES), self.random.randint(1, 3))
+        self.arguments = self.random.sample(sorted(SHAPES), self.random.randint(1, 3))
+        self.arrays = dict.fromkeys(self.arguments)
+        self.shapes = dict(SHAPES)
         self.scalars: list[str] = []
         self.lines: list[str] = []
         self.count = 0
         for _ in range(self.random.randint(1, 2)):
             self.loop(1, [])
-        self.text = f"def main({', '.join(self.arrays)}):\n" + "\n".join(self.lines) + "\n"
+        self.text = f"def main({', '.join(self.arguments)}):\n" + "\n".join(self.lines) + "\n"
 
     def write(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -64,7 +66,12 @@ class Program:
             low, high, steps = high, low, ", -1"
         self.write(depth, f"for {name} in range({low}, {high}{steps}):")
         inner = [*variables, name]
-        scalars = list(self.scalars)
+        scalars, arrays = list(self.scalars), dict(self.arrays)
+        if self.random.random() < 0.1:
+            name = f"w{self.count}"
+            self.count += 1
+            self.write(depth + 1, f"{name} = zeros(6)")
+            self.arrays[name], self.shapes[name] = None, (6,)
         for _ in range(self.random.randint(1, 3)):
             if len(inner) < 4 and self.random.random() < 0.4 - 0.1 * len(inner):
                 self.loop(depth + 1, inner)
@@ -74,7 +81,7 @@ class Program:
             self.loop(depth + 1, inner)
             if self.random.random() < 0.5:
                 self.statement(depth + 1, inner)
-        self.scalars = scalars
+        self.scalars, self.arrays = scalars, arrays
 
     def bound(self, variables: list[str]) -> str:
         if variables and self.random.random() < 0.6:
@@ -94,8 +101,8 @@ class Program:
         return f"{self.random.randint(3, 5)} - {one}" if kind < 0.95 else str(self.random.randint(0, 4))
 
     def element(self, variables: list[str]) -> str:
-        name = self.random.choice(self.arrays)
-        return f"{name}[{', '.join(self.index(variables) for _ in SHAPES[name])}]"
+        name = self.random.choice(list(self.arrays))
+        return f"{name}[{', '.join(self.index(variables) for _ in self.shapes[name])}]"
 
     def value(self, variables: list[str], depth: int = 0) -> str:
         kind = self.random.random()
@@ -130,12 +137,12 @@ class Program:
 
 def arrays_of(program: Program, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {name: rng.integers(-9, 10, SHAPES[name]) for name in program.arrays}
+    return {name: rng.integers(-9, 10, SHAPES[name]) for name in program.arguments}
 
 
 def python_result(program: Program, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
     """What Python computes; None for a program that leaves its arrays."""
-    space: dict[str, object] = {}
+    space: dict[str, object] = {"zeros": lambda size: Checked(np.zeros(size, np.int64))}
     exec(program.text, space)
     results = {name: array.copy() for name, array in arrays.items()}
     try:

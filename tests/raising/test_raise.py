@@ -248,3 +248,44 @@ def filtered(A, B):
 def test_numbers_of_rounds_that_stay_are_no_arrays() -> None:
     ops = raised(filtered, random(A=(N, M), B=(N, M)))
     assert ops["scf.for"] == 2 and ops["linalg.generic"] == 1 and ops["tensor.empty"] <= 1
+
+
+def zeros(size: int) -> np.ndarray:
+    return np.zeros(size)
+
+
+def attention(A, B, C):
+    for i in range(N):
+        s = zeros(6)
+        for j in range(N):
+            for d in range(M):
+                s[j] += A[i, d] * B[j, d]
+        m = s[0]
+        for j in range(1, N):
+            m = max(m, s[j])
+        t = 0.0
+        for j in range(N):
+            s[j] = math.exp(s[j] - m)
+            t += s[j]
+        for d in range(M):
+            a = 0.0
+            for j in range(N):
+                a += s[j] * B[j, d]
+            C[i, d] = a / t
+
+
+def test_arrays_made_in_a_loop_become_arrays_of_all_rounds() -> None:
+    ops = raised(attention, random(A=(N, M), B=(N, M), C=(N, M)))
+    assert ops["scf.for"] == 0
+
+
+def running(A, C):
+    for i in range(N):
+        w = zeros(6)
+        for j in range(1, M):
+            w[j] = w[j - 1] + A[i, j]
+            C[i, j] = w[j]
+
+
+def test_an_array_made_in_a_loop_lives_through_the_loops_in_it() -> None:
+    assert raised(running, random(A=(N, M), C=(N, M)))["scf.for"] >= 1
