@@ -180,7 +180,24 @@ def while_loop(
     body: Callable[[list[Value]], Sequence[Value]],
     owners: tuple[str, str],
 ) -> list[Value]:
-    """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions."""
+    """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions.
+
+    Tensors come first among what it carries: numbers that are dropped later on, as they are not used, leave them in
+    their places, and bufferization wants a tensor to be at one place everywhere.
+    """
+    order = sorted(range(len(inits)), key=lambda i: not inits[i].shape)
+    if order != list(range(len(inits))):
+        back = [order.index(i) for i in range(len(inits))]
+
+        def as_given(values: Sequence[Value]) -> list[Value]:
+            return [values[i] for i in back]
+
+        def rounds(values: list[Value]) -> Sequence[Value]:
+            found = body(as_given(values))
+            return [found[i] for i in order]
+
+        moved = [inits[i] for i in order]
+        return as_given(while_loop(b, moved, lambda values: condition(as_given(values)), rounds, owners))
     like, inits = inits, _flat(inits)
     starts = [_passed(b, value) for value in inits]
     line = b.begin(owners[0])
