@@ -57,6 +57,8 @@ def compile(
     Parameters:
         fn: the function; without it a decorator is returned.
         target: "cpu" or "reference"; `config.target` when not given.
+        frontend: "loops" keeps Python's loops and branches, "trace" runs them while tracing, and "auto" keeps them in
+            functions that loop over elements (`docs/loops.md`).
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
             They must be hashable, and may be passed by name; each new value is compiled anew.
         explain: "raise" tells on standard error, at each compilation, what became of each loop: to which operation it
