@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
@@ -87,6 +89,18 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
 def lower(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
     """The stage `lower` of a function for these arguments: the module that code is generated from."""
     return Compiled(fn, target).lower(*args, **kwargs)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collections: a compilation makes many objects and hardly a cycle, and they take 5 % of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass
@@ -218,7 +232,9 @@ class Compiled(Dispatcher):
     # Calls that the native dispatcher does not know.
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._inlines((args, kwargs)):
+        with _uncollected():
+            inlines = self._inlines((args, kwargs))
+        if inlines:
             from mlirml.capture.namespace import retarget
             from mlirml.capture.trace import current_trace
 
@@ -228,8 +244,9 @@ class Compiled(Dispatcher):
                 return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
-        call = self._call(args, kwargs)
-        build = self._build(call)
+        with _uncollected():
+            call = self._call(args, kwargs)
+            build = self._build(call)
         outs = None if out is None else _result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         if out is None and not build.captured.replaced and not call.overlaps:

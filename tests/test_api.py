@@ -439,3 +439,25 @@ def test_the_target_comes_from_the_environment() -> None:
     environment = {**os.environ, "MLIRML_TARGET": "reference"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.split() == ["reference", "cpu"]
+
+
+def test_garbage_is_not_collected_while_compiling_and_is_again_afterwards() -> None:
+    import gc
+
+    seen = []
+
+    def function(x: Any) -> Any:
+        seen.append(gc.isenabled())
+        return x + 1
+
+    compiled = ml.compile(function)
+    compiled(np.ones(3))
+    with pytest.raises(ml.errors.ArgumentError):
+        compiled(np.ones(3), out=np.ones(4))
+    assert seen == [False] and gc.isenabled()
+    gc.disable()
+    try:
+        compiled(np.ones(4))
+        assert not gc.isenabled(), "who switched it off wants it off"
+    finally:
+        gc.enable()

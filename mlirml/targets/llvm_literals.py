@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 import struct
-from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _NUMBER = r"[+-]?(?:\d+\.\d*(?:e[+-]?\d+)?|inf\b|qnan\b|s?nan\(0x[0-9A-Fa-f]+\)|f0x[0-9A-Fa-f]+)"
 _TOKEN = re.compile(
@@ -84,6 +87,8 @@ def float_bits(kind: str, text: str) -> int:
         return sign | _double_bits(float(digits))
     if kind == "float" and (bits := _fast_single(digits)) is not None:
         return sign | bits
+    from fractions import Fraction  # 3 ms, and few literals need it
+
     return sign | _round_exactly(Fraction(digits), exponent, mantissa)
 
 
@@ -108,9 +113,10 @@ def _round_exactly(value: Fraction, exponent: int, mantissa: int) -> int:
     if value == 0:
         return 0
     power = value.numerator.bit_length() - value.denominator.bit_length()
-    if Fraction(2) ** power > value:
+    two = type(value)(2)
+    if two**power > value:
         power -= 1
     power = max(power, 1 - bias)
-    units = round(value / Fraction(2) ** (power - mantissa))  # round() of a Fraction goes to even
+    units = round(value / two ** (power - mantissa))  # round() of a Fraction goes to even
     # A carry out of the mantissa runs into the exponent field, which is what rounding up to the next power means.
     return min(((power + bias - 1) << mantissa) + units, ((1 << exponent) - 1) << mantissa)
