@@ -174,6 +174,9 @@ def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
 
 @lru_cache(maxsize=1)
 def _initialise() -> None:
+    # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they
+    # compare all rows that are met, which overlap as soon as the rows of one array are combined.
+    llvmlite.set_option("mlirml", "-hoist-runtime-checks=false")
     llvmlite.initialize_native_target()
     llvmlite.initialize_native_asmprinter()
 

@@ -174,3 +174,18 @@ def test_recurrences_stay_sequential() -> None:
     compiled(a)
     np.testing.assert_allclose(a, expected, rtol=1e-12, atol=1e-12)
     assert "mlirml.parallel_for" not in compiled.ir("schedule", a)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 9), (3, 7), (5, 5), (2, 4)])
+def test_an_element_that_is_read_over_and_over_and_stored_once(first: int, last: int) -> None:
+    def eliminate(a: Any) -> None:
+        for k in range(a.shape[0]):
+            for i in range(a.shape[0]):
+                for j in range(first, last):
+                    a[i, j] = min(a[i, j], a[i, k] + a[k, j])
+
+    a = np.random.default_rng(0).standard_normal((9, 9))
+    expected = a.copy()
+    eliminate(expected)
+    ml.compile(eliminate, frontend="loops")(a)
+    np.testing.assert_allclose(a, expected, rtol=1e-12)
