@@ -238,3 +238,34 @@ func.func @main(%x: tensor<6xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %result : tensor<8xf32>
 }
+
+// -----
+
+// An index that goes up by one in each round of a nest is an index of its loops.
+// CHECK-LABEL: func.func @main
+// CHECK: arith.constant dense<15> : tensor<i64>
+// CHECK: scf.for %[[I:[a-z0-9]+]] = {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}) -> (tensor<15xf32>)
+// CHECK: %[[ROW:.*]] = arith.muli %[[I]], %c5
+// CHECK: scf.for %[[J:[a-z0-9]+]] = {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}) -> (tensor<15xf32>)
+// CHECK: %[[P:.*]] = arith.addi %[[J]], %[[ROW]]
+// CHECK: tensor.extract %{{.*}}[%[[P]]]
+func.func @main(%x: tensor<15xf32>, %y: tensor<15xf32>) -> (tensor<15xf32>, tensor<i64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c5 = arith.constant 5 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%y0 = %y, %n = %zero) -> (tensor<15xf32>, i64) {
+    %r0:2 = scf.for %j = %c0 to %c5 step %c1 iter_args(%y1 = %y0, %m = %n) -> (tensor<15xf32>, i64) {
+      %p = arith.index_cast %m : i64 to index
+      %a = tensor.extract %x[%p] : tensor<15xf32>
+      %y2 = tensor.insert %a into %y1[%p] : tensor<15xf32>
+      %m1 = arith.addi %m, %one : i64
+      scf.yield %y2, %m1 : tensor<15xf32>, i64
+    }
+    scf.yield %r0#0, %r0#1 : tensor<15xf32>, i64
+  }
+  %t = tensor.from_elements %r#1 : tensor<i64>
+  return %r#0, %t : tensor<15xf32>, tensor<i64>
+}

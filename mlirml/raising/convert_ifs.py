@@ -289,10 +289,23 @@ def build_selects(found: Conditional, ranges: Ranges) -> None:
                 value = builder.merged(found.stores[number])
             elif number in found.stores:
                 value = second[number]
+            elif starts_with(first[number], second[number]):
+                value = first[number]
+            elif starts_with(second[number], first[number]):
+                value = second[number]
             else:
                 value = select(condition, first[number], second[number])
             result.replace_all_uses_with(value)
     op.erase()
+
+
+def starts_with(value: mlir.Value, init: mlir.Value) -> bool:
+    """Whether a value is the result of a loop that carries on `init`, and gives it where the branch is not taken."""
+    op = defining_op(value)
+    if op is None or op.name != "scf.for":
+        return False
+    started: mlir.Value = op.operands[3 + list(op.results).index(value)]
+    return bool(started == init)
 
 
 def is_read(stores: Stores) -> bool:
@@ -337,8 +350,17 @@ class _Builder:
             elif is_check(op):
                 op.operands[0] = emit.same_type("arith.ori", self._not_taken(taken), op.operands[0])
             elif op.name == "scf.for":
-                for inner in block_ops(op.regions[0].blocks[0])[:-1]:
-                    self._build(inner, taken)
+                self._loop(op.regions[0].blocks[0], taken)
+
+    def _loop(self, body: mlir.Block, taken: bool) -> None:
+        """Build a loop of a branch, which carries its numbers on as they are where the branch is not taken."""
+        *inner, final = block_ops(body)
+        for op in inner:
+            self._build(op, taken)
+        with final.location, mlir.InsertionPoint(final):
+            for number, (value, old) in enumerate(zip(final.operands, list(body.arguments)[1:], strict=True)):
+                if not isinstance(value.type, mlir.ShapedType) and not starts_with(value, old):
+                    final.operands[number] = self._select(taken, value, old)
 
     def _store(self, op: mlir.Operation, taken: bool) -> None:
         value, array = op.operands[0], op.operands[1]

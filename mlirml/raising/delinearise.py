@@ -34,6 +34,7 @@ from mlirml.ir import block_ops, defining_op, mlir, passmanager
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.digits import Flat, digits_of, strides_of
+from mlirml.raising.facts import Facts
 from mlirml.raising.loops import loop_functions
 
 _CLEAN = "builtin.module(canonicalize,cse)"
@@ -86,7 +87,7 @@ class _Uses:
         """The results of accesses, which stay to the end, with those of the new ones: indices may be made of them."""
         self._ranges: dict[mlir.Value, Ranges] = {}
         self._reader = Reader(lambda _: True)
-        self._facts: dict[int, tuple[tuple[Linear, tuple[int, int]], ...]] = {}
+        self._facts: dict[int, Facts] = {}
         self._walk(nest, Ranges())
 
     def _walk(self, op: mlir.Operation, ranges: Ranges) -> None:
@@ -109,9 +110,8 @@ class _Uses:
         if index is None:
             raise NoMatch("an index is not linear")
         if id(ranges) not in self._facts:
-            read = [(self._reader.read(value), found) for value, found in ranges.assumed.items()]
-            self._facts[id(ranges)] = tuple((known, found) for known, found in read if known is not None)
-        return Flat(index, ranges, self._facts[id(ranges)])
+            self._facts[id(ranges)] = Facts.of(ranges, self._reader)
+        return Flat(index, self._facts[id(ranges)])
 
 
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}

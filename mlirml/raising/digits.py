@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from mlirml.dataclass import dataclass
-from mlirml.dialects.ranges import Range, Ranges
-from mlirml.ir import mlir
 from mlirml.raising.affine import Linear
+from mlirml.raising.facts import Facts
 
 _MOST_STRIDES = 6
 _WHOLE = (-(1 << 63), 1 << 63)
@@ -16,23 +15,10 @@ _WHOLE = (-(1 << 63), 1 << 63)
 
 @dataclass(frozen=True)
 class Flat:
-    """An index into an array of one dimension, and what is known where it is used: `facts` are of sums of numbers."""
+    """An index into an array of one dimension, and what is known where it is used."""
 
     index: Linear
-    ranges: Ranges
-    facts: tuple[tuple[Linear, Range], ...] = ()
-
-    def range_of(self, expression: Linear) -> Range:
-        """The range of a linear expression, as if nothing wrapped."""
-        low = high = expression.constant
-        for variable, factor in expression.factors.items():
-            ends = [factor * end for end in self.ranges.of(variable)] if isinstance(variable, mlir.Value) else _WHOLE
-            low, high = low + min(ends), high + max(ends)
-        for known, (least, greatest) in self.facts:
-            rest = expression - known
-            if rest.is_constant:
-                low, high = max(low, least + rest.constant), min(high, greatest + rest.constant)
-        return low, high
+    facts: Facts
 
 
 def strides_of(indices: Sequence[Flat], size: int) -> tuple[int, ...] | None:
@@ -73,7 +59,7 @@ def digits_of(flat: Flat, strides: Sequence[int]) -> tuple[Linear, ...] | None:
     sizes = [a // b for a, b in itertools.pairwise((*strides, 1))]
     for constants in _constant_digits(flat.index.constant, strides):
         found = tuple(digit + number for digit, number in zip(digits, constants, strict=True))
-        ends = list(map(flat.range_of, found))
+        ends = list(map(flat.facts.range_of, found))
         inside = all(low >= 0 and high < size for (low, high), size in zip(ends[1:], sizes, strict=True))
         if inside and _WHOLE[0] < ends[0][0] * strides[0] and ends[0][1] * strides[0] < _WHOLE[1]:
             return found

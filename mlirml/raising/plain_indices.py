@@ -17,6 +17,8 @@ from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges, decided, remainder_of
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.raising.affine import Reader
+from mlirml.raising.facts import Limits
 
 CASTS = ("arith.index_cast", "arith.index_castui")
 _ARITHMETIC = frozenset(
@@ -102,61 +104,61 @@ class _Plain:
 def decide(function: mlir.Operation) -> None:
     """Decide what the ranges of integers decide, in the branches of an `scf.if` with what its condition tells."""
     for block in function.regions[0].blocks:
-        _decide_in(block, Ranges())
+        _decide_in(block, Limits(Ranges(), Reader(lambda _: True)))
 
 
-def _decide_in(block: mlir.Block, ranges: Ranges) -> None:
+def _decide_in(block: mlir.Block, limits: Limits) -> None:
     for op in block_ops(block):
         if op.name == "scf.if":
             for region, holds in zip(op.regions, (True, False)):
                 for inner in region.blocks:
-                    _decide_in(inner, ranges.given(op.operands[0], holds))
+                    _decide_in(inner, limits.given(op.operands[0], holds))
         elif op.name.startswith("scf."):
             for region in op.regions:
                 for inner in region.blocks:
-                    _decide_in(inner, ranges)
+                    _decide_in(inner, limits)
         rule = _DECISIONS.get(op.name)
         if rule is not None and not isinstance(op.results[0].type, mlir.ShapedType):
             with op.location, mlir.InsertionPoint(op):
-                value = rule(op, ranges)
+                value = rule(op, limits)
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
 
 
-def _compared(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+def _compared(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
     if isinstance(op.operands[0].type, mlir.ShapedType):
         return None
     predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
-    outcome = decided(predicate, *map(ranges.of, op.operands))
+    outcome = decided(predicate, *map(limits.of, op.operands))
     return None if outcome is None else emit.constant(mlir.BoolAttr.get(outcome))
 
 
-def _smaller(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
+def _smaller(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
     if op.name == "arith.minui" and (x[0] < 0 or y[0] < 0):
         return None
     return a if x[1] <= y[0] else b if y[1] <= x[0] else None
 
 
-def _greater(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
+def _greater(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
     return a if x[0] >= y[1] else b if y[0] >= x[1] else None
 
 
-def _left_over(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+def _left_over(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
     divided = remainder_of(op)
-    if divided is None or ranges.of(divided[0])[0] < 0 or ranges.of(divided[1])[0] <= 0:
+    if divided is None or limits.of(divided[0])[0] < 0 or limits.of(divided[1])[0] <= 0:
         return None
     return emit.same_type("arith.remsi", *divided)
 
 
-def _both(op: mlir.Operation, _: Ranges) -> mlir.Value | None:
+def _both(op: mlir.Operation, _: Limits) -> mlir.Value | None:
     """`and` with what is false, `or` with what is true."""
     deciding = 0 if op.name == "arith.andi" else -1
     return next((v for v in op.operands if is_bool(v) and _number(v) == deciding), None)
 
 
-def _chosen(op: mlir.Operation, _: Ranges) -> mlir.Value | None:
+def _chosen(op: mlir.Operation, _: Limits) -> mlir.Value | None:
     condition = _number(op.operands[0]) if is_bool(op.operands[0]) else None
     return None if condition is None else op.operands[1 if condition else 2]
 

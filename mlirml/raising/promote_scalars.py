@@ -33,6 +33,7 @@ from mlirml.dialects import emit
 from mlirml.dialects.scalars import Scalars, behind, element_place, is_number, is_scalar
 from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
 from mlirml.passes import Pass, register
+from mlirml.raising.counters import close_counters
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.plain_indices import decide, make_indices_plain
 from mlirml.raising.rows import read_in_place, store_in_place
@@ -58,6 +59,7 @@ class PromoteScalarsPass(Pass):
             # What the scalars came from is dead now, and casts of constants fold.
             passmanager.PassManager.parse(_CLEAN, module.context).run(module)
         for function in functions:
+            close_counters(function)
             make_indices_plain(function)
             decide(function)
             ops = list(operations(function))

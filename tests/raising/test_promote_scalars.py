@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,45 @@ def test_slices_in_a_loop_of_an_array_that_is_stored_into_after_it() -> None:
         "mlirml-promote-scalars",
     )
     assert "tensor.extract_slice" not in after
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_counters(seed: int) -> None:
+    rng = random.Random(seed)
+    lines, ends = [], []
+    for depth in range(3):
+        bounds = [str(rng.randint(-1, 2)), rng.choice([str(rng.randint(0, 5)), *(f"%i{d}" for d in range(depth))])]
+        bounds += [str(rng.randint(1, 3))]
+        for name, bound in zip("lus", bounds):
+            text = f"arith.addi {bound}, %c0 : index" if bound[0] == "%" else f"arith.constant {bound} : index"
+            lines.append(f"%{name}{depth} = {text}")
+        array, init = (f"%x{depth - 1}", f"%n{depth - 1}") if depth else ("%x", "%zero")
+        lines.append(
+            f"%r{depth}:2 = scf.for %i{depth} = %l{depth} to %u{depth} step %s{depth}"
+            f" iter_args(%x{depth} = {array}, %n{depth} = {init}) -> (tensor<9xi64>, i64) {{"
+        )
+        lines.append(f"%k{depth} = arith.constant {rng.choice([-2, 1, 6])} : i64")
+        inner = f"%r{depth + 1}#1" if depth < 2 else f"%n{depth}"
+        ends.append(
+            [f"%t{depth} = arith.addi {inner}, %k{depth} : i64"] * (rng.random() < 0.8)
+            or [f"%t{depth} = arith.muli {inner}, %k{depth} : i64"]
+        )
+    lines += ["%at = arith.remui %n2, %nine : i64", "%p = arith.index_castui %at : i64 to index"]
+    lines += ["%old = tensor.extract %x2[%p] : tensor<9xi64>", "%new = arith.addi %old, %n2 : i64"]
+    lines.append("%x3 = tensor.insert %new into %x2[%p] : tensor<9xi64>")
+    for depth in (2, 1, 0):
+        array = "%x3" if depth == 2 else f"%r{depth + 1}#0"
+        lines += [*ends[depth], f"scf.yield {array}, %t{depth} : tensor<9xi64>, i64", "}"]
+    body = "\n".join(lines)
+    assert_same(
+        f"""
+        func.func @main(%x: tensor<9xi64>) -> (tensor<9xi64>, tensor<i64>) {{
+          %zero = arith.constant 0 : i64
+          %nine = arith.constant 9 : i64
+          %c0 = arith.constant 0 : index
+          {body}
+          %t = tensor.from_elements %r0#1 : tensor<i64>
+          return %r0#0, %t : tensor<9xi64>, tensor<i64>
+        }}""",
+        "mlirml-promote-scalars",
+    )

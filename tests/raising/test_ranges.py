@@ -9,6 +9,8 @@ import pytest
 
 from mlirml.dialects.ranges import Ranges, decided
 from mlirml.ir import block_ops, main_function, mlir, parse
+from mlirml.raising.affine import Reader
+from mlirml.raising.facts import Limits
 
 BINARY = {
     "addi": lambda a, b: a + b,
@@ -90,7 +92,10 @@ def test_ranges_hold_every_value(seed: int) -> None:
     names: list[mlir.Value] = [outer.arguments[0], inner.arguments[0], *results]
     numbers, conditions = names[:-4], names[-4:]
     ranges = Ranges()
-    assumed = {(n, holds): ranges.given(c, holds) for n, c in enumerate(conditions) for holds in (True, False)}
+    limits = Limits(ranges, Reader(lambda _: True))
+    cases = [(n, holds) for n in range(len(conditions)) for holds in (True, False)]
+    assumed = {(n, holds): ranges.given(conditions[n], holds) for n, holds in cases}
+    summed = {(n, holds): limits.given(conditions[n], holds) for n, holds in cases}
     for i, j in itertools.product(range(*BOUNDS[0]), range(*BOUNDS[1])):
         values: list[int | None] = [i, j, -3, 2, 5]
         for name, a, b in arithmetic:
@@ -104,8 +109,9 @@ def test_ranges_hold_every_value(seed: int) -> None:
             assert value is not None
             assert ranges.of(number)[0] <= value <= ranges.of(number)[1], text
             for condition, holds in enumerate(held):
-                low, high = assumed[condition, holds].of(number)
-                assert low <= value <= high, (text, condition, holds)
+                for known in (assumed[condition, holds], summed[condition, holds]):
+                    low, high = known.of(number)
+                    assert low <= value <= high, (text, condition, holds)
         for condition, (name, a, b) in enumerate(comparisons):
             predicate = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(name)
             outcome = decided(predicate, ranges.of(numbers[a]), ranges.of(numbers[b]))
