@@ -22,7 +22,7 @@ from mlirml.raising.model import Access, Array, Statement, is_pure
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
 Spans = Mapping[Variable, Span]
 _DRAWN = 192
-_MOST_ELEMENTS = 1 << 26
+_MOST_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from mlirml.raising.affine import Linear, Loop, Reader, constant
 
 _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")
+_MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
 _COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
@@ -169,6 +170,8 @@ class _Walk:
     def nest(self) -> Nest:
         self.visit_for(self.root, (), (), 0)
         statements = sorted(self.statements, key=lambda s: s.position)
+        if len(statements) > _MOST_STATEMENTS:
+            raise NoMatch("it has too many statements")
         results = tuple(self.versions[result] for result in self.root.results)
         return Nest(self.root, tuple(statements), results, self.reader)
 

@@ -1,0 +1,26 @@
+// RUN: mlirml-opt %s --mlirml-raise --remarks 2>&1 | filecheck %s
+
+// Each statement says what became of its loops: raised to what, or why it stays.
+// CHECK-DAG: raise_remarks.mlir:17:{{.*}} not raised: loop 1 of 1 stays: rounds that come later need what it stores
+// CHECK-DAG: raise_remarks.mlir:19:{{.*}} raised: 1 loop to one linalg.generic (parallel)
+// CHECK-DAG: raise_remarks.mlir:22:{{.*}} not raised: func.call is in it
+func.func private @unknown(index)
+
+func.func @main(%A: tensor<8xf32>, %B: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %0:2 = scf.for %i = %c1 to %c8 step %c1 iter_args(%A0 = %A, %B0 = %B) -> (tensor<8xf32>, tensor<8xf32>) {
+    %p = arith.subi %i, %c1 : index
+    %a = tensor.extract %A0[%p] : tensor<8xf32>
+    %s = arith.mulf %a, %a : f32
+    %A1 = tensor.insert %s into %A0[%i] : tensor<8xf32>
+    %b = math.exp %s : f32
+    %B1 = tensor.insert %b into %B0[%i] : tensor<8xf32>
+    scf.yield %A1, %B1 : tensor<8xf32>, tensor<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    func.call @unknown(%i) : (index) -> ()
+  }
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}
