@@ -17,11 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture.loops.choose import check_frontend, wants_loops
+from mlirml.capture.loops.choose import check_frontend, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
 from mlirml.config import config
 from mlirml.dataclass import dataclass
-from mlirml.errors import ArgumentError, CaptureError, CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
+from mlirml.errors import (
+    ArgumentError,
+    CaptureError,
+    CheckFailed,
+    InternalError,
+    LaunchError,
+    MlirmlError,
+    TargetError,
+    TracedBoolError,
+)
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.targets.registry import get_target, open_artifact
 from mlirml.tree import TreeDef, flatten, store_leaves
@@ -463,8 +472,19 @@ class Compiled(Dispatcher):
     def _capture(self, call: _Call) -> Captured:
         from mlirml.capture.trace import trace as capture
 
+        def captured(loops: bool) -> Captured:
+            return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps, loops)
+
         loops = wants_loops(self.fn, self.frontend)
-        return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps, loops)
+        try:
+            return captured(loops)
+        except TracedBoolError as error:
+            if loops or not turns_on_data(self.fn, self.frontend, error):
+                raise
+            try:
+                return captured(True)
+            except TracedBoolError:
+                raise error from None
 
     def _remember(self, call: _Call, build: _Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""

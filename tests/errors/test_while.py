@@ -24,7 +24,7 @@ def converge(x: Any) -> Any:
 
 def test_a_number() -> None:
     check_error(
-        lambda: ml.compile(double)(2.0),
+        lambda: ml.compile(double, frontend="trace")(2.0),
         """
         mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
           --> test_while.py:14:11 (double)
@@ -38,7 +38,7 @@ def test_a_number() -> None:
 
 def test_a_reduction() -> None:
     check_error(
-        lambda: ml.compile(converge)(np.ones(3)),
+        lambda: ml.compile(converge, frontend="trace")(np.ones(3)),
         """
         mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
           --> test_while.py:20:11 (converge)

@@ -17,7 +17,7 @@ from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
-from mlirml.errors import ArgumentError, UnsupportedSyntaxError
+from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
 
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
@@ -45,6 +45,17 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
             help="define the function in a file",
         )
     return True
+
+
+def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBoolError) -> bool:
+    """Whether tracing a function failed since a loop of it goes on while the data say so, or as often as they say.
+
+    The loop front end takes such a loop; other conditions on data, it would take too, but they are likelier mistakes.
+    """
+    if frontend != "auto" or not error.message.startswith(("a loop needs", "`range()` needs")):
+        return False
+    plain = plain_function(function)
+    return plain is not None and source_of(plain) is not None
 
 
 def plain_function(function: Any) -> types.FunctionType | None:

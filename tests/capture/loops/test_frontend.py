@@ -168,3 +168,25 @@ def test_functions_of_numbers() -> None:
 
     check(numbers, V, np.zeros(6))
     check(numbers, V.astype(np.float32), np.zeros(6, np.float32))
+
+
+def collatz(n):
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+def power(x, n):
+    for _ in range(n):
+        x = x * 2
+    return x
+
+
+def test_loops_that_the_data_end_stay_loops() -> None:
+    assert has_loop(collatz, 27) and has_loop(power, V, 3)
+    assert ml.compile(collatz)(27) == collatz(27) == 111
+    np.testing.assert_array_equal(ml.compile(power)(V, 3), V * 8)
+    with pytest.raises(ml.TracedBoolError):
+        ml.compile(collatz, frontend="trace")(27)
