@@ -19,6 +19,7 @@ import numpy as np
 
 from mlirml.capture.loops.choose import check_frontend, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
+from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
@@ -195,7 +196,7 @@ class Compiled(Dispatcher):
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
-        self._takes_out = _takes_out(fn)
+        self._takes_out = takes_out(fn)
         self._attribute = self._name
         update_wrapper(self, fn, updated=())
 
@@ -306,7 +307,7 @@ class Compiled(Dispatcher):
         self._check_arguments(args, kwargs)
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
-        names = _argument_names(self.fn, args)
+        names = argument_names(self.fn, args)
         for place, value in statics.items():
             try:
                 hash(value)
@@ -320,7 +321,7 @@ class Compiled(Dispatcher):
                 ) from None
         dynamic = _without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
-        paths = [_readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
+        paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         inputs = leaves if abstract else [_leaf_array(x, s) for x, s in zip(leaves, specs)]
@@ -360,7 +361,7 @@ class Compiled(Dispatcher):
 
     def _static_places(self, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The positions from 0, and the names by which the same arguments may be passed."""
-        parameters = _parameters(self.fn)
+        parameters = parameters_of(self.fn)
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
         positions = []
@@ -714,35 +715,6 @@ def _store_items(call: _Call, captured: Captured, values: Sequence[np.ndarray]) 
     specs = captured.outputs[captured.out_tree.leaf_count() :]
     new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
     store_leaves(_without(call.args, call.kwargs, call.statics), new)
-
-
-def _parameters(fn: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function; none for a builtin that does not tell."""
-    try:
-        return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        return []
-
-
-def _takes_out(fn: Callable[..., Any]) -> bool:
-    return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in _parameters(fn))
-
-
-def _argument_names(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """What the positional arguments are called."""
-    parameters = _parameters(fn)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    return [positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
-
-
-def _readable(path: str, names: list[str]) -> str:
-    """`[0][2]['w']`, a path into (args, kwargs), as the user's `params['w']`."""
-    which, _, rest = path[1:].partition("]")
-    inner, _, tail = rest[1:].partition("]")
-    if which == "0":
-        return names[int(inner)] + tail
-    return inner.strip("'\"") + tail
 
 
 def _contents(cell: Any) -> Any:
