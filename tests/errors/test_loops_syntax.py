@@ -109,7 +109,7 @@ def test_a_loop_too_long_to_unroll() -> None:
             |
          52 |         x[i] = np.sum(np.zeros(i))
             |                       ^^^^^^^^^^^
-           = note: it differs from round to round of a loop with 300 rounds; up to 64 would be unrolled
+           = note: it differs from round to round of a loop with 300 rounds; up to 256 would be unrolled
            = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)
         """,
     )

@@ -59,6 +59,12 @@ class ForLoop(Loop):
             self.variables.set(name, before[turned(self.turns, name, self.count or 0)])
         self._set_target(before)
 
+    def roots(self) -> frozenset[Any]:
+        """The loops in whose rounds the bounds differ."""
+        integers = self.trace.integers
+        found: frozenset[Any] = integers.roots(self.start) | integers.roots(self.stop)
+        return found
+
     @property
     def certain(self) -> bool:
         return bool(self.count) and not self.flag

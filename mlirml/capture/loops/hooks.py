@@ -37,7 +37,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 _UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
-UNROLLED = 64  # rounds of a loop that has to be unrolled, at most
+UNROLLED = 256  # rounds of a loop that has to be unrolled, at most
 Part = types.FunctionType
 Words = Sequence[str]
 
@@ -77,6 +77,10 @@ class Hooks:
                     return
                 except CaptureError as error:
                     if loop not in error.roots:
+                        raise
+                    around = loop.roots()
+                    if loop.count is None and around:  # its bounds are known where the loops around it are unrolled
+                        error.roots = around
                         raise
                     if loop.count is None or loop.count > UNROLLED:
                         raise self._stays(error, loop.count) from None

@@ -14,6 +14,7 @@ from mlirml.dialects import control
 from mlirml.dialects.build import Check
 from mlirml.dialects.ops.moving import Start, moving
 from mlirml.dialects.ops.positions import scalar_position
+from mlirml.dialects.ops.views import Reshape
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 
 _Part = tuple[Start, int, int, object]  # start, size, step and what the start comes from
@@ -22,8 +23,10 @@ _Part = tuple[Start, int, int, object]  # start, size, step and what the start c
 def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
     """The index as a window; None for what has no number of the program in it, or more than those and slices."""
     items = index if isinstance(index, tuple) else (index,)
-    if not any(map(_is_traced, items)) or not all(map(_is_basic, items)):
+    if not any(map(_is_traced, items)) or not all(item is None or _is_basic(item) for item in items):
         return None
+    new_axes = any(item is None for item in items)
+    everything, items = items, tuple(item for item in items if item is not None)
     rests = sum(item is Ellipsis for item in items)
     if len(items) - rests > len(shape) or rests > 1:
         return None
@@ -42,7 +45,20 @@ def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | No
     starts, sizes, steps, sources = zip(*parts)
     view = moving(shape, starts, sizes, steps, drop, sources, trace.builder.region)
     full = not rests and len(drop) == len(shape) == len(items)
-    return Index((view,), (), (), 0, view.shape, False, full)
+    if not new_axes:
+        return Index((view,), (), (), 0, view.shape, False, full)
+    sizes_left, result = list(view.shape), []
+    after = sum(isinstance(item, slice) for item in everything[everything.index(Ellipsis) :]) if rests else 0
+    for item in everything if rests else (*everything, Ellipsis):
+        if item is None:
+            result.append(1)
+        elif item is Ellipsis:
+            count = len(sizes_left) - after
+            result += sizes_left[:count]
+            del sizes_left[:count]
+        elif isinstance(item, slice):
+            result.append(sizes_left.pop(0))
+    return Index((view, Reshape(tuple(result))), (), (), 0, tuple(result), False, False)
 
 
 def _is_traced(item: Any) -> bool:
