@@ -89,35 +89,37 @@ def met(
         return candidates
     if not first.indices and not second.indices:
         return candidates
-    simple = uniform(a, b, at, to, loops)
-    if simple is not None:
-        return [level for level in simple if level in candidates]
+    simple, exact = uniform(at, to, loops)
+    simple = [level for level in simple if level in candidates]
+    # That one statement follows the other in the text may be assumed, whether they meet or not.
+    if exact or all(level == len(loops) for level in simple):
+        return simple
     meetings = isl.meetings(a, b, first, second)
     if meetings.is_empty():
         return []
     return [level for level in candidates if isl.are_ordered(meetings, a, b, level)]
 
 
-def uniform(a: Statement, b: Statement, at: Places, to: Places, loops: Sequence[Loop]) -> list[int] | None:
-    """The levels for places that differ by constants in each dimension; None where that is not so simple.
+def uniform(at: Places, to: Places, loops: Sequence[Loop]) -> tuple[list[int], bool]:
+    """The levels for places that differ by constants in each dimension, and whether all dimensions are so simple.
 
-    An upper bound: that loops end somewhere is left out.
+    An upper bound: that loops end somewhere, and dimensions that are not so simple, are left out.
     """
     distance: dict[Loop, int] = {}
+    exact = True
     for one, other in zip(at, to, strict=True):
-        if dict(one.factors) != dict(other.factors):
-            return None
         inner = one.loops
+        if dict(one.factors) != dict(other.factors) or len(inner) > 1 or any(loop not in loops for loop in inner):
+            exact = False
+            continue
         if not inner:
             if one.constant != other.constant:
-                return []
+                return [], True
             continue
-        if len(inner) > 1 or inner[0] not in loops:
-            return None
         # factor * i + c = factor * i' + c'
         steps, rest = divmod(one.constant - other.constant, one.factor(inner[0]))
         if rest or distance.get(inner[0], steps) != steps:
-            return []
+            return [], True
         distance[inner[0]] = steps
     found = []
     for level, loop in enumerate(loops):
@@ -125,8 +127,8 @@ def uniform(a: Statement, b: Statement, at: Places, to: Places, loops: Sequence[
         if loop not in distance or steps > 0:
             found.append(level)
         if loop in distance and steps != 0:
-            return found
-    return [*found, len(loops)]
+            return found, exact
+    return [*found, len(loops)], exact
 
 
 class Isl:
