@@ -37,7 +37,7 @@ def exchanged(stored: Stored, before: Mapping[str, Any], turns: Turns, values: S
     """What the allocations hold, given what the variables refer to after a number of rounds."""
     result = list(values)
     for name in turns:
-        result[_number(stored, before[turned(turns, name, rounds)])] = values[_number(stored, before[name])]
+        result[place_of(stored, before[turned(turns, name, rounds)])] = values[place_of(stored, before[name])]
     return result
 
 
@@ -45,8 +45,8 @@ def ended(stored: Stored, before: Mapping[str, Any], turns: Turns, values: Seque
     """The values with which a round ends: for the array of each variable, what the variable refers to then."""
     result = list(values)
     for name, source in turns.items():
-        number = _number(stored, before[name])
-        result[number] = values[_number(stored, before[source])]
+        number = place_of(stored, before[name])
+        result[number] = values[place_of(stored, before[source])]
         stored.changed[number] = True
     return result
 
@@ -67,7 +67,8 @@ def order(turns: Turns) -> int:
     return count
 
 
-def _number(stored: Stored, array: Traced) -> int:
+def place_of(stored: Stored, array: Traced) -> int:
+    """The number of an array among the allocations."""
     return next(i for i, cell in enumerate(stored.cells) if cell is array._cell)
 
 

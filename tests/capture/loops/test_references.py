@@ -26,6 +26,18 @@ def test_arrays_exchanged_in_each_round(rounds: int) -> None:
     check(sweep, V, np.zeros(9))
 
 
+@pytest.mark.parametrize("rounds", [0, 3, 4])
+def test_arrays_exchanged_as_often_as_told_at_run_time(rounds: int) -> None:
+    def sweep(a, b, n):
+        for _ in range(n):
+            for i in range(1, 8):
+                b[i] = a[i - 1] + a[i + 1]
+            a, b = b, a
+        return a[3], b[2]
+
+    check(sweep, V, np.zeros(9), rounds)
+
+
 def test_three_arrays_in_turn() -> None:
     def sweep(a, b, c):
         for _ in range(4):
