@@ -25,8 +25,10 @@ def structured(push: Push, op: mlir.Operation) -> None:
     if op.name != "linalg.generic" and s.reduces and len(s.inputs) == 2:
         push.tangents[op.results[0]] = _bilinear(push, op)
         return
-    if s.reduces and len(op.results) > 1:
-        raise refuse(op, "a reduction with several results")
+    if s.reduces and len(op.results) > 1:  # of an extremum and its place, mostly the place alone is read
+        if any(is_float(r.type) and list(r.uses) for r in op.results):
+            raise refuse(op, "a reduction with several results")
+        return
     for number_, result in enumerate(op.results):
         if is_float(result.type):
             push.tangents[result] = _tangent(push, s, number_)
