@@ -49,15 +49,11 @@ class Branch(Construct):
         parts: tuple[Callable[[], Any], Callable[[], Any]],
         assigned: tuple[Sequence[str], Sequence[str]],
         after: Sequence[str],
+        fills: bool = False,
     ) -> None:
         super().__init__(*arguments)
-        self.facts, self.condition, self.parts, self.assigned, self.after = (
-            facts,
-            condition,
-            parts,
-            assigned,
-            tuple(after),
-        )
+        self.condition, self.facts, self.parts = condition, facts, parts
+        self.assigned, self.after, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
 
     @property
@@ -110,7 +106,7 @@ class Branch(Construct):
         for name in self.after:
             values = [f[name] for f in found]
             bound = [value for value in values if value is not UNBOUND]
-            if not bound or (len(bound) == 1 and not name.startswith(".")):
+            if not bound or (len(bound) == 1 and not (self.fills or name.startswith("."))):
                 continue
             alone = len(bound) == 1  # the other branch gives whatever there is, which is not read
             bound = bound * 2 if alone else bound

@@ -52,9 +52,21 @@ class Hooks:
     # Statements.
 
     def for_(
-        self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, target: str, stop: str
+        self,
+        rounds: Any,
+        body: Part,
+        own: Words,
+        head: Words,
+        after: Words,
+        changed: Words,
+        target: str,
+        stop: str,
+        nests: bool,
     ) -> None:
-        """A `for` statement. `body` takes the item; `stop` is the flag that ends the loop, if there is one."""
+        """A `for` statement. `body` takes the item; `stop` is the flag that ends the loop, if there is one.
+
+        A loop in which others are goes through all of its rounds, and does nothing in those after the end.
+        """
         rounds, item = numbered(rounds)
         if isinstance(rounds, (range, TracedRange, Parallel)):
             if isinstance(rounds, range) and not len(rounds):
@@ -66,9 +78,11 @@ class Hooks:
                     own,
                     changed,
                     rounds=rounds,
-                    body=body if item is None else lambda number: body(item(number)),
+                    body=self._guarded(
+                        body, item, (own, sorted({*head, *after, stop}), changed), stop if nests else ""
+                    ),
                     target="" if stop or item is not None else target,
-                    stop=stop,
+                    stop="" if nests else stop,
                     head=head,
                     after=after,
                 )
@@ -95,6 +109,21 @@ class Hooks:
         error.notes += (f"it differs from round to round of a loop with {rounds}; up to {UNROLLED} would be unrolled",)
         return error
 
+    def _guarded(
+        self, body: Part, item: Callable[[Any], Any] | None, words: tuple[Words, Words, Words], stop: str
+    ) -> Callable[[Any], None]:
+        """A round of a loop for its number; with a flag, one that does nothing where that is set."""
+        variables, (own, later, changed) = Variables(body), words
+
+        def guarded(number: Any) -> None:
+            given = number if item is None else item(number)
+            if not stop:
+                body(given)
+                return
+            self.if_(self.not_(variables.get(stop)), _Round(body, given), _nothing, own, (), later, changed, True)
+
+        return guarded
+
     def _python_rounds(
         self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, stop: str
     ) -> None:
@@ -115,8 +144,18 @@ class Hooks:
         with at_user_line():
             WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, head=head, after=after).run()
 
-    def if_(self, test: Any, then: Any, other: Any, first: Words, second: Words, after: Words, changed: Words) -> None:
-        """An `if` statement."""
+    def if_(
+        self,
+        test: Any,
+        then: Any,
+        other: Any,
+        first: Words,
+        second: Words,
+        after: Words,
+        changed: Words,
+        fills: bool = False,
+    ) -> None:
+        """An `if` statement. With `fills`, what only one branch assigns is not read where the other one ran."""
         truth = self.truth(test)
         if not isinstance(truth, Value):
             (then if truth else other)()
@@ -133,6 +172,7 @@ class Hooks:
                 parts=(then, other),
                 assigned=(first, second),
                 after=after,
+                fills=fills,
             ).run()
 
     def raising(self, error: Any) -> Any:

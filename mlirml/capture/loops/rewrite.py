@@ -150,7 +150,9 @@ class _Rewriter(ast.NodeTransformer):
             target = ""
         words = _words(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
         header = _span(node, node.iter)
-        arguments = [self.visit(node.iter), _name(body), *words, ast.Constant(target), ast.Constant(node.stop)]  # type: ignore[attr-defined]
+        nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
+        constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
+        arguments = [self.visit(node.iter), _name(body), *words, *constants]
         return [body, _hook("for_", arguments, header)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:

@@ -57,6 +57,25 @@ def test_return_from_nested_loops(limit: float) -> None:
     check(place, RNG.standard_normal(9), limit)
 
 
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_the_end_of_a_loop_around_another_one(limit: float) -> None:
+    def search(x, limit):
+        found = False
+        for i in range(len(x)):
+            last = x[i]
+            for j in range(3):
+                if x[j] + last > limit:
+                    found = True
+                    break
+                x[j] -= 0.25
+            if found:
+                break
+            x[i] += 1
+        return i, last, found
+
+    check(search, RNG.standard_normal(5), limit)
+
+
 def test_continue() -> None:
     def positive(x):
         s = 0.0
