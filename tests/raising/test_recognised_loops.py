@@ -104,6 +104,20 @@ def conv_wgrad(x, dy, dw):
                                 dw[f, c, p, q] += x[n, c, i + p, j + q] * dy[n, f, i, j]
 
 
+def conv_xgather(dy, w, dx):
+    N, F, H, W = dy.shape
+    _, C, KH, KW = w.shape
+    for n in range(N):
+        for c in range(C):
+            for y in range(dx.shape[2]):
+                for x in range(dx.shape[3]):
+                    for f in range(F):
+                        for p in range(KH):
+                            for q in range(KW):
+                                if 0 <= y - p < H and 0 <= x - q < W:
+                                    dx[n, c, y, x] += dy[n, f, y - p, x - q] * w[f, c, p, q]
+
+
 def depthwise(x, w, y):
     N, C, _H, _W = x.shape
     _, KH, KW = w.shape
@@ -309,6 +323,7 @@ LOOPS: dict[str, tuple[Callable[..., None], list[Any], str]] = {
         "linalg.conv_2d_nhwc_hwcf",
     ),
     "conv_wgrad": (conv_wgrad, [X, random(1, 4, 6, 6), zeros(4, 4, 3, 3)], "a convolution without a name of its own"),
+    "conv_xgather": (conv_xgather, [random(1, 4, 6, 6), W, zeros(1, 4, 8, 8)], "linalg.conv_2d_nchw_fchw"),
     "depthwise": (depthwise, [X, random(4, 3, 3), zeros(1, 4, 6, 6)], "linalg.depthwise_conv_2d_nchw_chw"),
     "maxpool": (maxpool, [X, zeros(1, 4, 4, 4)], "a maximum over windows"),
     "avgpool": (avgpool, [X, zeros(1, 4, 4, 4)], "a sum over padded windows"),

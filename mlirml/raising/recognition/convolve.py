@@ -9,7 +9,8 @@ After:
 An `if` around the pixels that lie outside becomes `tensor.pad` (`windows.py`). Where the sums start from anything but a
 constant, they start from zero, and what was there is added behind. Forms without a name (groups, other layouts, the
 gradients) are generics with the window first, which the same kernels take: the image and the result of a convolution
-may change their parts, since the gradient by the weights slides the result over the image.
+may change their parts, since the gradient by the weights slides the result over the image. A kernel that walks the
+image backward, as in the gradient by the image, is turned around.
 """
 
 from __future__ import annotations
@@ -134,12 +135,37 @@ def build_convolution(nest: Nest, convolution: Convolution) -> tuple[mlir.Value,
             weights = converted(weights, direct.cast)
     else:
         weights, order = build_operand(nest, convolution.weights, kind), convolution.weights.order
+    if convolution.window.backward:
+        weights, order = turned(nest, convolution.window, weights, order, convolution.out)
     origin = stored(old)
     start = origin if is_start(origin) else zeros(old.type)
     value, name = emit_window(nest, image, terms, weights, order, convolution.out, start)
     if start != origin:
         value = added(old, value)
     return value, name
+
+
+def turned(
+    nest: Nest, window: Window, weights: mlir.Value, order: Sequence[int], out: Sequence[int]
+) -> tuple[mlir.Value, tuple[int, ...]]:
+    """The weights with the loops reversed that walk the image backward, in linalg's usual order of their dimensions."""
+    taps = [d for pair in window.terms if len(pair) == 2 for d in pair if d not in out]
+    rest = [d for d in order if d not in taps]
+    new = (*(d for d in rest if d in out), *(d for d in rest if d not in out), *taps)
+    kind = weights.type.element_type
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        places = {}
+        for number, d in enumerate(new):
+            place = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(number))
+            if d in window.backward:
+                place = emit.same_type("arith.subi", emit.index(nest.sizes[d] - 1), place)
+            places[d] = place
+        return [emit.value("tensor.extract", [weights, *(places[d] for d in order)], kind)]
+
+    empty = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in new], kind))
+    identity = mlir.AffineMap.get_identity(len(new))
+    return emit.generic([], [empty], [identity], ["parallel"] * len(new), body).results[0], new
 
 
 def stored(value: mlir.Value) -> mlir.Value:

@@ -50,8 +50,13 @@ class Window:
 
     @property
     def terms(self) -> list[dict[int, int]]:
-        """The loops of each dimension with their factors."""
-        return [dict(index.factors) for index in self.access.indices]
+        """The loops of each dimension with their factors, once those that walk backward are turned around."""
+        return [{d: abs(factor) for d, factor in index.factors.items()} for index in self.access.indices]
+
+    @property
+    def backward(self) -> frozenset[int]:
+        """The loops that walk a dimension backward."""
+        return frozenset(d for index in self.access.indices for d, factor in index.factors.items() if factor < 0)
 
 
 def read_access(nest: Nest, value: mlir.Value, casts: Sequence[mlir.Operation] = ()) -> Access:
@@ -95,7 +100,7 @@ def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
     needed = [h for h in inside if h.least(nest.sizes) < 0]
     low, high, offsets, sizes = [], [], [], []
     for size, index in zip(shape, access.indices, strict=True):
-        if any(factor < 0 for factor in index.factors.values()):
+        if any(factor < 0 and not nest.reduction[d] for d, factor in index.factors.items()):
             raise NoMatch("a dimension is walked backward")
         least, most = index.least(nest.sizes), index.most(nest.sizes)
         below, above = max(0, -least), max(0, most - (size - 1))
