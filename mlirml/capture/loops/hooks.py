@@ -83,7 +83,7 @@ class Hooks:
                     ),
                     target="" if stop or item is not None else target,
                     stop="" if nests else stop,
-                    head=head,
+                    head=sorted({*head, *after}) if stop and nests else head,  # rounds after the end keep it all
                     after=after,
                 )
                 try:
