@@ -26,7 +26,8 @@ SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,"
     "mlirml-buffer-stores,mlirml-align-while,mlirml-bufferize,"
-    "mlirml-elide-copies,mlirml-relax-floats,mlirml-prove-parallel,mlirml-split-loops,mlirml-widen-bools,"
+    "mlirml-elide-copies,mlirml-relax-floats,mlirml-prove-parallel,mlirml-split-loops,"
+    "mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
     "mlirml-plan-buffers,"
@@ -42,9 +43,9 @@ LOWER = (
 PASSES = (
     "hoist", "fold_contract", "move_reshapes", "fuse", "double_buffer", "rotate_buffers", "fuse_attention",
     "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats",
-    "prove_parallel", "split_loops", "widen_bools", "lower_contract", "lower_conv", "lower_loops",
-    "parallelize_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts",
-    "expand_math", "lower_parallel", "emit_entry",
+    "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv",
+    "lower_loops", "parallelize_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort",
+    "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 _FILES = (("raising", (*RAISING_PASSES, "promote_elements")), ("pipelines", PASSES), ("autodiff", ("expand",)))

@@ -1,0 +1,58 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-shorten-recurrences | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<9xf32>, %[[A:.*]]: f32, %[[B:.*]]: f32)
+// CHECK: %[[BEFORE:.*]] = memref.load
+// CHECK: %[[X:.*]] = memref.load
+// CHECK: %[[S:.*]] = arith.addf %[[A]], %[[B]]
+// CHECK: %[[T:.*]] = arith.addf %[[S]], %[[X]]
+// CHECK: %[[U:.*]] = arith.addf %[[T]], %[[BEFORE]]
+// CHECK: arith.mulf %[[U]], %[[A]]
+func.func @main(%x: memref<9xf32>, %a: f32, %b: f32) {
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  scf.for %j = %c1 to %c9 step %c1 {
+    %j1 = arith.subi %j, %c1 : index
+    %before = memref.load %x[%j1] : memref<9xf32>
+    %old = memref.load %x[%j] : memref<9xf32>
+    %0 = arith.addf %a, %before : f32
+    %1 = arith.addf %b, %old : f32
+    %2 = arith.addf %0, %1 : f32
+    %3 = arith.mulf %2, %a : f32
+    memref.store %3, %x[%j] : memref<9xf32>
+  }
+  return
+}
+
+// -----
+
+// An element that an earlier round has stored may come at any time; a part of the sum is stored as well.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[BEFORE:.*]] = memref.load
+// CHECK: arith.addf %{{.*}}, %[[BEFORE]]
+// CHECK: arith.addf
+// CHECK: %[[BEFORE2:.*]] = memref.load
+// CHECK: %[[PART:.*]] = arith.addf %{{.*}}, %[[BEFORE2]]
+// CHECK: %[[SUM:.*]] = arith.addf %[[PART]]
+// CHECK: arith.mulf %[[SUM]], %[[PART]]
+func.func @main(%x: memref<9xf32>, %y: memref<9xf32>, %a: f32, %b: f32) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c9 = arith.constant 9 : index
+  scf.for %j = %c2 to %c9 step %c1 {
+    %j2 = arith.subi %j, %c2 : index
+    %before = memref.load %x[%j2] : memref<9xf32>
+    %0 = arith.addf %a, %before : f32
+    %1 = arith.addf %0, %b : f32
+    memref.store %1, %x[%j] : memref<9xf32>
+  }
+  scf.for %j = %c1 to %c9 step %c1 {
+    %j1 = arith.subi %j, %c1 : index
+    %before = memref.load %y[%j1] : memref<9xf32>
+    %0 = arith.addf %a, %before : f32
+    %1 = arith.addf %0, %b : f32
+    %2 = arith.mulf %1, %0 : f32
+    memref.store %2, %y[%j] : memref<9xf32>
+  }
+  return
+}
