@@ -72,9 +72,13 @@ class Construct:
         """One attempt, which raises `Again` where what is carried turns out to be something else."""
         raise NotImplementedError
 
+    def seen(self) -> list[str]:
+        """The variables of arrays that it is seen to store into."""
+        return list(self._changed)
+
     def _cells(self) -> list[Cell]:
         """The allocations from outside that it stores into, as far as is known."""
-        known = {id(cell): cell for cell in self.variables.arrays(self._changed)}
+        known = {id(cell): cell for cell in self.variables.arrays(self.seen())}
         known |= {id(cell): cell for cell in self.trace.stored_in.get(self.key, ())}
         found = []
         for cell in known.values():

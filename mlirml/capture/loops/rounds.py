@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.array import Cell, Traced
+from mlirml.capture.array import Traced
 from mlirml.capture.carry import Kind, carried, kind_of
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.references import check_alone, ended, find_turns, watch
@@ -82,10 +82,8 @@ class Loop(Construct):
         """The leaves of each variable that are carried as values."""
         self.slots = self._slots(before)
 
-    def _cells(self) -> list[Cell]:
-        cells = super()._cells()
-        turning = self.variables.arrays(self.turns)
-        return [*cells, *(cell for cell in turning if not any(cell is known for known in cells))]
+    def seen(self) -> list[str]:
+        return [*super().seen(), *self.turns]
 
     def _slots(self, before: dict[str, Any]) -> dict[str, list[Slot]]:
         found: dict[str, list[Slot]] = {}

@@ -38,6 +38,18 @@ def test_arrays_exchanged_as_often_as_told_at_run_time(rounds: int) -> None:
     check(sweep, V, np.zeros(9), rounds)
 
 
+def test_arrays_exchanged_in_a_branch() -> None:
+    def sweep(a, b, c):
+        if c > 0:
+            for _ in range(3):
+                for i in range(9):
+                    b[i] += a[i]
+                a, b = b, a
+
+    check(sweep, V, 2 * V, 1.0)
+    check(sweep, V, 2 * V, -1.0)
+
+
 def test_three_arrays_in_turn() -> None:
     def sweep(a, b, c):
         for _ in range(4):
