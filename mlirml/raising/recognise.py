@@ -30,6 +30,7 @@ from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.recognition.pool import build_pooling, match_pooling
 from mlirml.raising.recognition.position import build_position, match_position
+from mlirml.raising.recognition.scan import match_scan
 from mlirml.raising.remarks import remark
 
 Built = tuple[list[mlir.Value], str]
@@ -80,7 +81,12 @@ def recognise(op: mlir.Operation) -> None:
 
 
 def recognise_loop(loop: mlir.Operation) -> None:
-    """Replace a loop that stayed by the operation that it is."""
+    """Replace a loop that stayed by the operation that it is, or give it its name."""
+    try:
+        remark(loop, match_scan(loop), "recognised")
+        return
+    except NoMatch:
+        pass
     try:
         found = match_position(loop)
     except NoMatch:

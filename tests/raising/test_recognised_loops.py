@@ -379,3 +379,14 @@ def test_the_first_of_equal_elements_wins(dtype: str, least: bool) -> None:
         search(x, given)
         assert given[0] == expected[0]
     assert f"recognised: {'argmin' if least else 'argmax'}" in search.explain(x, given)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kernel", [prefix, prefix2])
+def test_prefix_sums_have_a_name(kernel: Callable[..., None]) -> None:
+    x = random(40, dtype="float64") if kernel is prefix else random(7, 9, dtype="float64")
+    expected, given = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, expected)
+    compiled = ml.compile(kernel, frontend="loops")
+    compiled(x, given)
+    np.testing.assert_array_equal(given, expected)
+    assert "recognised: a prefix sum" in compiled.explain(x, given)

@@ -1,0 +1,67 @@
+"""Prefix sums: loops that keep a running sum, and store it each round, stay loops; a remark gives them their name.
+
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero, %s = %s0) -> (f64, tensor<8xf64>) {
+      %x = tensor.extract %a[%i]
+      %new = arith.addf %sum, %x
+      %s1 = tensor.insert %new into %s[%i]
+      scf.yield %new, %s1
+    }
+
+This is the form that `np.cumsum` of one row is compiled from, too: each sum waits for the one before. The last one may
+also be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
+"""
+
+from __future__ import annotations
+
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.linear import is_constant
+
+_SCANS = {
+    "arith.addf": "a prefix sum", "arith.addi": "a prefix sum", "arith.mulf": "a prefix product",
+    "arith.muli": "a prefix product", "arith.maximumf": "a prefix maximum", "arith.maxnumf": "a prefix maximum",
+    "arith.maxsi": "a prefix maximum", "arith.minimumf": "a prefix minimum", "arith.minnumf": "a prefix minimum",
+    "arith.minsi": "a prefix minimum",
+}  # fmt: skip
+
+
+def match_scan(loop: mlir.Operation) -> str:
+    """What a loop is called; raises `NoMatch`."""
+    block = loop.regions[0].blocks[0]
+    *body, final = block_ops(block)
+    variable, *carried = block.arguments
+    for array, yielded in zip(carried, final.operands, strict=True):
+        store = defining_op(yielded)
+        if store is None or store.name != "tensor.insert" or store.operands[1] != array or store not in body:
+            continue
+        total = defining_op(store.operands[0])
+        if total is None or total not in body or total.name not in _SCANS or variable not in list(store.operands)[2:]:
+            continue
+        for operand in total.operands:
+            kept = [n for n, argument in enumerate(carried) if argument == operand]
+            if kept and final.operands[kept[0]] == total.results[0]:
+                return _SCANS[total.name]
+            if reads_before(operand, array, list(store.operands)[2:], variable):
+                return _SCANS[total.name]
+    raise NoMatch("no running sum is stored")
+
+
+def reads_before(value: mlir.Value, array: mlir.Value, places: list[mlir.Value], variable: mlir.Value) -> bool:
+    """Whether a value is the element of the array one round before the one that is stored."""
+    read = defining_op(value)
+    if read is None or read.name != "tensor.extract" or read.operands[0] != array:
+        return False
+    for place, before in zip(places, list(read.operands)[1:], strict=True):
+        if place != variable:
+            if place != before:
+                return False
+            continue
+        step = defining_op(before)
+        if step is None or step.name not in ("arith.subi", "arith.addi") or step.operands[0] != variable:
+            return False
+        if not is_constant(step.operands[1]):
+            return False
+        number = mlir.IntegerAttr(defining_op(step.operands[1]).attributes["value"]).value  # type: ignore[union-attr]
+        if number != (1 if step.name == "arith.subi" else -1):
+            return False
+    return True
