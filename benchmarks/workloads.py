@@ -117,6 +117,17 @@ def mlp(x: np.ndarray, w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.nd
     return softmax(np.maximum(x @ w1 + b1, 0) @ w2 + b2)
 
 
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Attention of each head."""
+    return softmax(q @ np.swapaxes(k, -1, -2) * q.dtype.type(q.shape[-1] ** -0.5)) @ v
+
+
+def causal_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Attention of each head, where positions see those up to their own."""
+    scores = q @ np.swapaxes(k, -1, -2) * q.dtype.type(q.shape[-1] ** -0.5)
+    return softmax(np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)) @ v
+
+
 def block(x: np.ndarray, p: dict[str, np.ndarray]) -> np.ndarray:
     """A transformer block with causal attention, layer norm first."""
     length, width = x.shape
@@ -218,6 +229,14 @@ def _matmul_flops(m: int, k: int, n: int) -> float:
     return 2.0 * m * k * n
 
 
+def _heads(heads: int, length: int, width: int) -> Arguments:
+    return _normal(*[(1, heads, length, width)] * 3)
+
+
+def _attention_flops(heads: int, length: int, width: int) -> float:
+    return 4.0 * heads * length * length * width
+
+
 def _block_flops(length: int, width: int) -> float:
     return 2.0 * length * 12 * width * width + 4.0 * length * length * width
 
@@ -270,6 +289,9 @@ _ALL = (
     Workload(
         "mlp512", mlp, _mlp, (512, 784, 128, 10), (8, 20, 16, 10), "flop", lambda b, i, h, o: 2.0 * b * h * (i + o)
     ),
+    Workload("attention512", attention, _heads, (12, 512, 64), (2, 9, 5), "flop", _attention_flops),
+    Workload("attention1024", attention, _heads, (16, 1024, 64), (2, 9, 5), "flop", _attention_flops),
+    Workload("causal_attention512", causal_attention, _heads, (12, 512, 64), (2, 9, 5), "flop", _attention_flops),
     Workload("block128x768", block, _block, (128, 768), (16, 48), "flop", _block_flops),
     Workload("conv64", conv, _conv, (64, 64, 56, 64), (8, 8, 9, 16), "flop", _conv_flops),
     Workload("conv128", conv, _conv, (128, 128, 28, 128), (5, 5, 7, 17), "flop", _conv_flops),

@@ -63,6 +63,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "argmax_axis1": lambda x: x.argmax(1).to(x.dtype),
     "linear_gelu": _linear_gelu,
     "mlp": _mlp,
+    "attention": F.scaled_dot_product_attention,
+    "causal_attention": partial(F.scaled_dot_product_attention, is_causal=True),
     "block": _block,
     "conv": _conv,
     "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
