@@ -93,10 +93,21 @@ def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
     """The tensor that a result is after stores into it, if nobody reads it later; None for any other operation."""
     if op.name in BRANCHES:
         return branch_root(op, list(op.results).index(value))
-    if op.name not in ("tensor.insert", "tensor.insert_slice", "scf.for"):
+    if op.name not in ("tensor.insert", "tensor.insert_slice", *LOOPS):
         return None
-    position = 3 + list(op.results).index(value) if op.name == "scf.for" else 1
+    position = 1
+    if op.name in LOOPS:
+        position = (3 if op.name == "scf.for" else 0) + list(op.results).index(value)
+        if op.name == "scf.while" and not stays_in_place(op, position):
+            return None
     return op.operands[position] if is_read_before(op.operands[position], op, position) else None
+
+
+def stays_in_place(op: mlir.Operation, position: int) -> bool:
+    """Whether an array that an aligned scf.while carries passes its condition in the place where it came in."""
+    before = op.regions[0].blocks[0]
+    passed = block_ops(before)[-1].operands[1 + position]
+    return position < len(before.arguments) and is_grown_from(passed, before.arguments[position])
 
 
 def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:

@@ -39,3 +39,23 @@ def test_break_in_nests() -> None:
         assert ml.compile(function)(*given) == function(*expected)
         for one, other in zip(given, expected):
             np.testing.assert_array_equal(one, other)
+
+
+def changed_after_a_while_loop(p: Any, q: Any) -> None:
+    for i in range(4):
+        j = 0
+        while j < 4:
+            q[i] = p[j, 0]
+            j += 2
+        if i > 1 or p[0, 0] > 0:
+            for k in range(3):
+                q[k] -= p[k, i]
+
+
+def test_an_array_after_a_while_loop_is_still_in_place() -> None:
+    rng = np.random.default_rng(3)
+    p, expected = rng.normal(size=(4, 4)), rng.normal(size=4)
+    given = expected.copy()
+    ml.compile(changed_after_a_while_loop)(p, given)
+    changed_after_a_while_loop(p, expected)
+    np.testing.assert_array_equal(given, expected)
