@@ -1,6 +1,7 @@
 """The process of one peer: reads a request a line, answers a line, both JSON.
 
-`{"do": "start"}` imports the peer, `load` builds and checks a workload, `run` times it, `drop` forgets it.
+`{"do": "start"}` imports the peer (with `"compiler"` all of it), `load` builds and checks a workload, `run` times it,
+`drop` forgets it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Worker:
             self.module = importlib.import_module(f"benchmarks.peers.with_{self.peer}")
         except ModuleNotFoundError as missing:
             return {"missing": str(missing)}
+        if request.get("compiler"):
+            self.module.import_compiler()
         return {"version": self.module.version()}
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:

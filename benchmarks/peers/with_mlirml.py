@@ -15,6 +15,13 @@ def version() -> str:
     return f"mlirml {ml.__version__}"
 
 
+def import_compiler() -> None:
+    """Import what the first compilation would."""
+    from mlirml.targets.registry import get_target
+
+    get_target("cpu").pipeline_for(())
+
+
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload's loops or NumPy function, compiled."""
     ml.config.threads = threads
