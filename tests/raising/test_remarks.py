@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.cli import main
 from mlirml.ir import block_ops, main_function, mlir, operations, parse
 from mlirml.passes import Instrumentation
 from mlirml.passes.report import active
@@ -80,3 +81,17 @@ def test_compile_explains_at_each_compilation(
 def test_what_cannot_be_explained() -> None:
     with pytest.raises(ml.errors.ArgumentError, match="explain='fuse' is not known"):
         ml.compile(total, explain="fuse")
+
+
+SCAN = """\
+def scan(a):
+    for i in range(1, a.shape[0]):
+        a[i] = a[i] * a[i - 1]
+"""
+
+
+def test_the_command_line_tells_what_became_of_loops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "scan.py"
+    path.write_text(SCAN)
+    assert main(["explain", f"{path}:scan", "--args", "f64[8]"]) == 0
+    assert f"{path}:3:9: remark: not raised: " in capsys.readouterr().out
