@@ -48,17 +48,20 @@ def compiled(kernel: Kernel, target: str = "cpu") -> Any:
     return ml.compile(kernel.function, target, frontend="loops")
 
 
-def structure(kernel: Kernel, size: int) -> Structure:
-    """Run the stages up to `raise` and look at what is there."""
+def structure(kernel: Kernel, size: int, *, everything: bool = False) -> Structure:
+    """Run stage `raise` and look at what is there; with `everything`, also raise what is as fast in loops."""
     from mlirml.ir import operations, parse
     from mlirml.location import source_location
-    from mlirml.passes import Instrumentation
-    from mlirml.targets.registry import get_target
+    from mlirml.passes import Instrumentation, parse_pipeline
+    from mlirml.pipelines.stages import load_passes
+    from mlirml.raising import RAISE
 
     captured = compiled(kernel).trace(*kernel.arguments(size))
     module = parse(captured.text)
     watch = Instrumentation()
-    get_target("cpu").pipeline.run(module, stop_after="raise", instrumentation=watch)
+    load_passes(RAISE)
+    text = RAISE.replace("mlirml-raise,", "mlirml-raise{everything=true},") if everything else RAISE
+    parse_pipeline(text).run(module, instrumentation=watch)
     ops = list(operations(module))
     left = collections.Counter(op.name for op in ops if _is_left(op))
     named = collections.Counter(
