@@ -26,6 +26,8 @@ from mlirml.pipelines.schedules.structured import Structured, lower
 FEWEST_ROWS = 32
 SHORTEST_ROW = 32
 """A group needs rows enough for all threads, and long enough for vectors."""
+LONG_ROW_BYTES = 128
+"""What operations share that has shorter rows may as well be walked by each on its own."""
 
 
 def row_nest(nest: Nest, rows: int) -> Nest:
@@ -104,6 +106,8 @@ def group_of(items: Sequence[Structured], start: int, pivot: int, rows: int) -> 
         if not all(row_local(other, member) for other in members):
             break
         members.append(member)
+    while members and not any(shares_rows(members[-1], other) for other in members[:-1]):
+        members.pop()
     return members if len(members) > max(1, pivot - start) else []
 
 
@@ -120,6 +124,18 @@ def shares(one: Structured, other: Structured) -> bool:
     """Whether two operations touch the same memory, so that the cache helps."""
     mine = {root(access.operand) for access in one.nest.memory}
     return any(root(access.operand) in mine for access in other.nest.memory)
+
+
+def shares_rows(one: Structured, other: Structured) -> bool:
+    """Whether two operations touch the same long rows; a number for each row is no reason to read row by row."""
+    mine = {root(access.operand) for access in one.nest.memory if is_long_row(one.nest, access)}
+    return any(root(a.operand) in mine for a in other.nest.memory if is_long_row(other.nest, a))
+
+
+def is_long_row(nest: Nest, access: Access) -> bool:
+    """Whether the rows of an access are some cache lines long."""
+    inside = [size for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True) if stride]
+    return access.bytes * math.prod(inside) >= LONG_ROW_BYTES
 
 
 def row_local(earlier: Structured, later: Structured) -> bool:
