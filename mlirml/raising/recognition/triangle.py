@@ -3,8 +3,8 @@
 Before, for i in range(1024): for j in range(i + 1): for k in range(64): C[i, j] += A[i, k] * A[j, k]
 After, for the rows r0 to r1 of each strip: C[r0:r1, :r1] += A[r0:r1] @ A[:r1].T where j <= i
 
-So the work is three quarters of the whole product's with two strips, in large contractions. The edge may cross two loops of the
-result, as here, or one of the result and one of the sum (a triangular operand).
+With two strips the work is three quarters of the whole product's, in large contractions. The edge may cross two loops
+of the result, as here, or one of the result and one of the sum (a triangular operand).
 """
 
 from __future__ import annotations
