@@ -188,9 +188,10 @@ def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Place
         new = emit.create("scf.for", [*loop.operands, *firsts], kinds, attributes, regions=1)
     block = loop.regions[0].blocks[0]
     block.append_to(new.regions[0])
-    lasts = []
     for element, first in zip(found, firsts, strict=True):
-        lasts.append(_carry(element, block.add_argument(first.type, loop.location)))
+        _carry(element, block.add_argument(first.type, loop.location))
+    # Only now: what is stored of one element may have been a read of another one.
+    lasts = [element.stores[-1].operands[0] for element in found]
     final = block_ops(block)[-1]
     with final.location, mlir.InsertionPoint(final):
         emit.create("scf.yield", [*final.operands, *lasts])
@@ -208,8 +209,8 @@ def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Place
     loop.erase()
 
 
-def _carry(element: Element, number: mlir.Value) -> mlir.Value:
-    """Take the element out of a round, which starts with it as a number; the number at the end."""
+def _carry(element: Element, number: mlir.Value) -> None:
+    """Let the reads of the element in a round, which starts with it as a number, be numbers."""
     for state in element.states:
         store = defining_op(state)
         if store is not None and store in element.stores:
@@ -218,7 +219,6 @@ def _carry(element: Element, number: mlir.Value) -> mlir.Value:
             if place_of(read) == element.place:
                 read.results[0].replace_all_uses_with(number)
                 read.erase()
-    return number
 
 
 def _safe_place(loop: mlir.Operation, element: Element, places: _Places) -> list[mlir.Value]:

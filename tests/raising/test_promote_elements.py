@@ -68,3 +68,25 @@ def test_random_loops(part: int) -> None:
     texts = [Writer(seed).text() for seed in range(20 * part, 20 * part + 20)]
     after = [assert_same(text, "mlirml-promote-elements", seeds=1) for text in texts]
     assert sum("-> (f64)" in text or ", f64)" in text for text in after) > 0
+
+
+def test_an_element_that_is_stored_of_another_array() -> None:
+    after = assert_same(
+        """
+        func.func @main(%a: tensor<4xf64>, %b: tensor<4xf64>) -> (tensor<4xf64>, tensor<4xf64>) {
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c4 = arith.constant 4 : index
+          %r:2 = scf.for %i = %c0 to %c4 step %c1 iter_args(%a0 = %a, %b0 = %b) -> (tensor<4xf64>, tensor<4xf64>) {
+            %x = tensor.extract %b0[%c1] : tensor<4xf64>
+            %a1 = tensor.insert %x into %a0[%c1] : tensor<4xf64>
+            %y = arith.addf %x, %x : f64
+            %b1 = tensor.insert %y into %b0[%c1] : tensor<4xf64>
+            scf.yield %a1, %b1 : tensor<4xf64>, tensor<4xf64>
+          }
+          return %r#0, %r#1 : tensor<4xf64>, tensor<4xf64>
+        }
+        """,
+        "mlirml-promote-elements",
+    )
+    assert "-> (f64, f64)" in after
