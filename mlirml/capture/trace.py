@@ -80,6 +80,7 @@ class Trace:
         self.drops_unused = False
         self._loops_memo: dict[Any, Any] = {}
         self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them
+        self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
 

@@ -39,7 +39,9 @@ class Construct:
 
     def signature(self) -> Any:
         """What tells whether an earlier attempt in the same trace was about the same: the kinds of all variables."""
-        return self.key, tuple((name, _sign(value)) for name, value in self.variables.items())
+        variables = list(self.variables.items())
+        self.trace.signed += [value for _, value in variables]
+        return self.key, tuple((name, _sign(value)) for name, value in variables)
 
     def run(self) -> None:
         """Write it."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+
+import mlirml as ml
 
 from .against_python import check
 
@@ -172,3 +175,23 @@ def test_convolution_with_padding() -> None:
 
     x = RNG.standard_normal((2, 3, 6, 6)).astype(np.float32)
     check(convolution, x, x[:1, :, :3, :3], np.zeros((2, 1, 6, 6), np.float32), 1, 1)
+
+
+def test_conditional_expressions_do_not_learn_from_each_other() -> None:
+    def nested(b: Any, p: Any, q: Any) -> None:
+        for i in range(3):
+            for j in range(2, 0, -2):
+                p[j, -i - 1] -= min(
+                    b[j] + (p[j, i - 1] + q[j // 2, 2]),
+                    (-b[j] if j % 2 == 0 and p[0, i] > 0 else (q[i, j] - p[i, 2])),
+                )
+
+    rng = np.random.default_rng(0)
+    b, p, q = (rng.integers(-3, 4, shape).astype(np.int32) for shape in (3, (3, 3), (3, 3)))
+    # What an `and` gives was taken for what the expression gives, where that lay at the address of the former.
+    texts = set()
+    for _ in range(40):
+        held = [bytearray(size) for size in range(99)]
+        texts.add(ml.compile(nested, frontend="loops").ir("capture", b, p, q))
+        del held
+    assert len(texts) == 1
