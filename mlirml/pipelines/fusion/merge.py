@@ -16,6 +16,8 @@ def rewrite(graph: Graph) -> None:
     """Replace every cluster that gains from it, and put the block's operations in order."""
     clusters = {id(c): c for c in graph.cluster.values()}.values()
     fused = [cluster for cluster in clusters if gains(cluster)]
+    while (widest := in_circle(graph, {id(cluster) for cluster in fused})) is not None:
+        fused.remove(widest)
     if not fused:
         return
     builders = {id(cluster): Builder(graph, cluster) for cluster in fused}
@@ -52,6 +54,49 @@ def needed_values(graph: Graph, builders: dict[int, Builder]) -> set[mlir.Value]
             needed.update(node.captures)
             needed.update(out.init for out in node.outs)
     return needed
+
+
+def in_circle(graph: Graph, fused: set[int]) -> Cluster | None:
+    """A cluster that needs itself by way of others, the widest of its circle; None where there is none.
+
+    The search for paths that `Graph` makes before it joins clusters leaves out what stands in front of them; such an
+    operation may still need a cluster with members behind them.
+    """
+    unit_of: dict[int, int | Cluster] = {}
+    for position in range(len(graph.ops) - 1):
+        node = graph.nodes.get(position)
+        cluster = graph.cluster[node] if node is not None else None
+        unit_of[position] = position if cluster is None or id(cluster) not in fused else cluster
+
+    def needs(unit: int | Cluster) -> Iterator[int | Cluster]:
+        uses = graph.operands(unit) if isinstance(unit, int) else graph.outside(unit)
+        return iter([unit_of[graph.defined[value]] for value in uses if value in graph.defined])
+
+    finished: set[int] = set()
+    for start in unit_of.values():
+        if _key(start) in finished:
+            continue
+        path = [(start, needs(start))]
+        open_ = {_key(start): 0}
+        while path:
+            for other in path[-1][1]:
+                if _key(other) in open_:
+                    circle = [unit for unit, _ in path[open_[_key(other)] :] if isinstance(unit, Cluster)]
+                    return max(circle, key=lambda cluster: (cluster.last - cluster.first, cluster.first))
+                if _key(other) not in finished:
+                    open_[_key(other)] = len(path)
+                    path.append((other, needs(other)))
+                    break
+            else:
+                unit, _ = path.pop()
+                del open_[_key(unit)]
+                finished.add(_key(unit))
+    return None
+
+
+def _key(unit: int | Cluster) -> int:
+    """The position of an operation, or of the first member of a cluster."""
+    return unit if isinstance(unit, int) else unit.first
 
 
 def in_order(graph: Graph, fused: set[int]) -> Iterator[mlir.Operation | Cluster]:
