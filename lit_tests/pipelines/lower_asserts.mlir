@@ -52,3 +52,32 @@ func.func @part(%ok: i1) {
   cf.assert %ok, "an index is out of bounds" {mlirml.check = 3 : i64}
   return
 }
+
+// -----
+
+// A `while` ends after a failed check.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[GOING:.*]] = memref.alloca() : memref<i1>
+// CHECK: memref.store %true{{.*}}, %[[GOING]][] : memref<i1>
+// CHECK: scf.while
+// CHECK: scf.if
+// CHECK: func.call @mlirml_check_failed
+// CHECK: memref.store %false{{.*}}, %[[GOING]][] : memref<i1>
+// CHECK: %[[NONE_FAILED:.*]] = memref.load %[[GOING]][] : memref<i1>
+// CHECK: %[[BOTH:.*]] = arith.andi %{{.*}}, %[[NONE_FAILED]] : i1
+// CHECK: scf.condition(%[[BOTH]])
+func.func @main(%oks: memref<8xi1>, %more: memref<8xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.while (%i = %c0) : (index) -> index {
+    %ok = memref.load %oks[%i] : memref<8xi1>
+    cf.assert %ok, "no number" {mlirml.check = 1 : i64}
+    %proceed = memref.load %more[%i] : memref<8xi1>
+    scf.condition(%proceed) %i : index
+  } do {
+  ^bb0(%i: index):
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next : index
+  }
+  return
+}

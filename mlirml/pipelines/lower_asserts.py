@@ -31,11 +31,24 @@ After:
     }
 
 @main returns when a check of its own fails. Elsewhere the program goes on, so that it must be safe without the check:
-capture clamps the indices that it asserts. The runtime keeps the number of the first failure for the thread that called
+capture clamps the indices that it asserts. What it computes then is wrong, and a `while` might never end: each one in a
+function with such checks ends once one of them has failed.
+
+    %going = memref.alloca() : memref<i1>           // false from the first failure on
+    scf.while : () -> () {
+      ...
+      %not_failed = memref.load %going[] : memref<i1>
+      %both = arith.andi %proceed, %not_failed : i1
+      scf.condition(%both)
+    } do { ... }
+
+The runtime keeps the number of the first failure for the thread that called
 the program, so that no check may stand in a loop that other threads run. A check without a number reports -1.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -61,13 +74,14 @@ class LowerAssertsPass(Pass):
             return
         parallel = {str(op.attributes["callee"]) for op in found if parallel_grain(op) is not None}
         declare(module, asserts[0])
+        flags = going_flags(found, asserts)
         for op in reversed(asserts):
             if f"@{function_name(op)}" in parallel or is_in_parallel(op):
                 raise InternalError(f"a check would run on several threads: {op.location}")
             if is_top_level(op):
                 return_early(op)
             else:
-                lower(op)
+                lower(op, flags.get(function_of(op)))
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
@@ -82,11 +96,41 @@ def declare(module: mlir.Operation, first: mlir.Operation) -> None:
         emit.create("func.func", (), (), attributes, regions=1)
 
 
-def function_name(op: mlir.Operation) -> str:
+def function_of(op: mlir.Operation) -> mlir.Operation:
     """The function around an operation."""
     while op.name != "func.func":
         op = op.parent.operation
-    return str(mlir.StringAttr(op.attributes["sym_name"]).value)
+    return op
+
+
+def function_name(op: mlir.Operation) -> str:
+    """The name of the function around an operation."""
+    return str(mlir.StringAttr(function_of(op).attributes["sym_name"]).value)
+
+
+def going_flags(ops: Sequence[mlir.Operation], asserts: Sequence[mlir.Operation]) -> dict[mlir.Operation, mlir.Value]:
+    """For functions with a `while` and checks after which they go on: what tells that none has failed yet.
+
+    Each `while` of them reads it before a round.
+    """
+    going = {function_of(op) for op in asserts if not is_top_level(op)}
+    flags: dict[mlir.Operation, mlir.Value] = {}
+    for op in ops:
+        if op.name != "scf.while" or function_of(op) not in going:
+            continue
+        function = function_of(op)
+        bit = mlir.IntegerType.get_signless(1)
+        if function not in flags:
+            kind = mlir.MemRefType.get([], bit)
+            with op.location, mlir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+                flag = emit.value("memref.alloca", (), kind, operandSegmentSizes=emit.segments(0, 0))
+                emit.create("memref.store", [emit.number(bit, 1), flag])
+            flags[function] = flag
+        condition = block_ops(op.regions[0].blocks[0])[-1]
+        with condition.location, mlir.InsertionPoint(condition):
+            going_on = emit.value("memref.load", [flags[function]], bit)
+            condition.operands[0] = emit.same_type("arith.andi", condition.operands[0], going_on)
+    return flags
 
 
 def is_top_level(op: mlir.Operation) -> bool:
@@ -135,13 +179,15 @@ def return_early(op: mlir.Operation) -> None:
     op.erase()
 
 
-def lower(op: mlir.Operation) -> None:
-    """Replace one assert by a guarded report."""
+def lower(op: mlir.Operation, flag: mlir.Value | None) -> None:
+    """Replace one assert by a guarded report, which also tells the loops of the function that there was a failure."""
     with op.location, mlir.InsertionPoint(op):
         bit = mlir.IntegerType.get_signless(1)
         failed = emit.same_type("arith.xori", op.operands[0], emit.number(bit, 1))
         guard = emit.create("scf.if", [failed], (), regions=2)
         with mlir.InsertionPoint(emit.block(guard, [])):
             report(number_of(op))
+            if flag is not None:
+                emit.create("memref.store", [emit.number(bit, 0), flag])
             emit.create("scf.yield")
     op.erase()

@@ -106,3 +106,47 @@ def test_checked_when_run(target: str) -> None:
 
 def test_unchecked_loops_have_no_assertions() -> None:
     assert "cf.assert" not in ml.compile(put).trace(V, np.array([1])).as_text()
+
+
+# New functions stand at the end, since the tests above name their lines.
+
+
+def first_zero(a: Any, b: Any) -> None:
+    i = 0
+    while a[i] > 0:
+        b[i] = 1.0
+        i += 1
+
+
+def later(a: Any, where: Any) -> Any:
+    for i in range(len(where)):
+        a[where[i]] = 0.0
+    total = 0.0
+    while total < 10:
+        total += a[0]
+    return total
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_failed_check_ends_a_while(target: str) -> None:
+    with ml.config.override(checks=True):
+        compiled = ml.compile(first_zero, target)
+        compiled(np.array([2.0, 1.0, 0.0, 1.0]), b := np.zeros(4))
+        assert b.tolist() == [1, 1, 0, 0]
+        check_error(
+            lambda: compiled(np.ones(4), np.zeros(4)),
+            """
+            mlirml.IndexOutOfBoundsError: the index is out of bounds for axis 0 with size 4
+              --> test_loops_index.py:116:11 (first_zero)
+                 |
+             116 |     while a[i] > 0:
+                 |           ^^^^
+               = help: an index lies between -4 and 3; `np.take` can clip or wrap what lies outside
+            """,
+        )
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_failed_check_ends_a_later_while(target: str) -> None:
+    with ml.config.override(checks=True), pytest.raises(ml.IndexOutOfBoundsError):
+        ml.compile(later, target)(np.ones(3), np.array([-7]))
