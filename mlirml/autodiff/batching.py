@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import element_type
 from mlirml.autodiff.reverse import used_by
+from mlirml.autodiff.rule_table import RuleTable
 from mlirml.dialects import emit
 from mlirml.errors import NoBatchingError
 from mlirml.ir import mlir
@@ -27,24 +28,8 @@ STAYS = {"mlirml.unbatch"}
 
 Rule = Callable[["Batch", mlir.Operation], None]
 
-_RULES: dict[str, Rule] = {}
-
-
-def batching(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
-
-    def note(rule: Rule) -> Rule:
-        _RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return note
-
-
-def rule_of(name: str) -> Rule | None:
-    """The batching rule of an operation."""
-    from mlirml.autodiff.rules import batch_control, batch_linalg, batch_shapes  # noqa: F401
-
-    return _RULES.get(name) or _RULES.get(f"{name.partition('.')[0]}.")
+batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes")
+"""Decorator of the rules of batching."""
 
 
 class Batch:
@@ -88,7 +73,7 @@ class Batch:
             if not any(x in self.values for x in used_by(op)):
                 continue
             with op.location, mlir.InsertionPoint(behind):
-                rule = rule_of(op.name)
+                rule = batching.of(op.name)
                 if rule is None:
                     raise refuse(op)
                 rule(self, op)

@@ -17,29 +17,14 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import push, refuse
 from mlirml.autodiff.reverse import NO_DERIVATIVE, used_by
+from mlirml.autodiff.rule_table import RuleTable
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
 from mlirml.ir import mlir
 
 Pushforward = Callable[["Push", mlir.Operation], None]
 
-_PUSHFORWARDS: dict[str, Pushforward] = {}
-
-
-def pushforward(*names: str) -> Callable[[Pushforward], Pushforward]:
-    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
-
-    def note(rule: Pushforward) -> Pushforward:
-        _PUSHFORWARDS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return note
-
-
-def rule_of(name: str) -> Pushforward | None:
-    """The pushforward of an operation."""
-    from mlirml.autodiff.rules import forward_control, forward_linalg, forward_shapes  # noqa: F401
-
-    return _PUSHFORWARDS.get(name) or _PUSHFORWARDS.get(f"{name.partition('.')[0]}.")
+pushforward: RuleTable[Pushforward] = RuleTable("forward_control", "forward_linalg", "forward_shapes")
+"""Decorator of the rules of forward mode."""
 
 
 class Push:
@@ -62,7 +47,7 @@ class Push:
                 if op.name in RULES:
                     push([op], {}, self.tangents)
                     continue
-                rule = rule_of(op.name)
+                rule = pushforward.of(op.name)
                 if rule is not None:
                     rule(self, op)
                 elif any(is_float(r.type) for r in op.results):

@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterable, Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import Pullback, refuse
+from mlirml.autodiff.rule_table import RuleTable
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
 from mlirml.ir import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
-_TRANSPOSES: dict[str, Transpose] = {}
+transpose: RuleTable[Transpose] = RuleTable("control", "custom", "linalg", "shapes")
+"""Decorator of the rules of reverse mode."""
+
 NO_DERIVATIVE = {
     "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert", "mlirml.stop_gradient", "scf.yield",
     "mlirml.custom_cotangent", "mlirml.custom_gradient",
@@ -36,23 +39,6 @@ _GROUPED = {"mlirml.custom_input", "mlirml.again_output"}
 def group_of(op: mlir.Operation) -> int:
     """The number of the request or function that an operation belongs to."""
     return int(mlir.IntegerAttr(op.attributes["group"]).value)
-
-
-def transpose(*names: str) -> Callable[[Transpose], Transpose]:
-    """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
-
-    def note(rule: Transpose) -> Transpose:
-        _TRANSPOSES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return note
-
-
-def rule_of(name: str) -> Transpose | None:
-    """The transpose of an operation."""
-    from mlirml.autodiff.rules import control, custom, linalg, shapes  # noqa: F401  (they register themselves)
-
-    return _TRANSPOSES.get(name) or _TRANSPOSES.get(f"{name.partition('.')[0]}.")
 
 
 class Sweep:
@@ -98,7 +84,7 @@ class Sweep:
                 if op.name in RULES:
                     self._scalar(op)
                     continue
-                rule = rule_of(op.name)
+                rule = transpose.of(op.name)
                 if rule is None:
                     if any(self.is_active(x) for x in used_by(op)):
                         raise refuse(op)
