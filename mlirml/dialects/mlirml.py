@@ -12,96 +12,35 @@ CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
 
-DIALECT = """
-irdl.dialect @mlirml {
-  irdl.operation @sort {
-    %rows = irdl.any
-    irdl.operands(input: %rows, out: %rows)
-    irdl.results(sorted: optional %rows)
-  }
-  irdl.operation @argsort {
-    %rows = irdl.any
-    %positions = irdl.any
-    irdl.operands(input: %rows, out: %positions)
-    irdl.results(positions: optional %positions)
-  }
-  irdl.operation @independent {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @cotangent {
-    %kind = irdl.any
-    irdl.operands(value: %kind, cotangent: %kind)
-  }
-  irdl.operation @vjp {
-    %kind = irdl.any
-    irdl.operands(independent: %kind)
-    irdl.results(gradient: %kind)
-  }
-  irdl.operation @dual {
-    %kind = irdl.any
-    irdl.operands(value: %kind, tangent: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @jvp {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(tangent: %kind)
-  }
-  irdl.operation @unbatch {
-    %many = irdl.any
-    %one = irdl.any
-    irdl.operands(examples: %many)
-    irdl.results(example: %one)
-  }
-  irdl.operation @vmap {
-    %one = irdl.any
-    %many = irdl.any
-    irdl.operands(example: %one)
-    irdl.results(examples: %many)
-  }
-  irdl.operation @custom_gradient {
-    %kind = irdl.any
-    irdl.operands(input: %kind, gradient: %kind)
-  }
-  irdl.operation @barrier {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @again_output {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @again_input {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @custom_cotangent {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @custom_output {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @custom_input {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-  irdl.operation @stop_gradient {
-    %kind = irdl.any
-    irdl.operands(value: %kind)
-    irdl.results(result: %kind)
-  }
-}
-"""
+_MARKS = (
+    "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",
+    "stop_gradient", "vjp", "jvp",
+)  # fmt: skip
+"""Operations that give one value for one of the same type."""
+_PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False}
+"""Operations on two values of one type, and whether they give one."""
+
+
+def _operation(name: str, types: int, operands: str, results: str = "") -> str:
+    declared = "".join(f"    %t{number} = irdl.any\n" for number in range(types))
+    given = f"    irdl.results({results})\n" if results else ""
+    return f"  irdl.operation @{name} {{\n{declared}    irdl.operands({operands})\n{given}  }}\n"
+
+
+DIALECT = "".join(
+    (
+        "irdl.dialect @mlirml {\n",
+        _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
+        _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
+        *(_operation(name, 1, "value: %t0", "result: %t0") for name in _MARKS),
+        *(
+            _operation(name, 1, "value: %t0, with: %t0", "result: %t0" if gives else "")
+            for name, gives in _PAIRS.items()
+        ),
+        *(_operation(name, 2, "value: %t0", "result: %t1") for name in ("unbatch", "vmap")),
+        "}\n",
+    )
+)
 """The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), on tensors and on memrefs; requests for derivatives
 and batches (`autodiff/requests.py`).
 
