@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mlirml.ir import clone_with, mlir
+from mlirml.ir import block_ops, clone_with, mlir
 from mlirml.location import is_unknown
 
 Values = Sequence[mlir.Value]
@@ -145,6 +145,32 @@ def generic(
     return op
 
 
+def contract(
+    operands: Values,
+    maps: Sequence[mlir.AffineMap],
+    body: Callable[[list[mlir.Value]], mlir.Value],
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+) -> mlir.Value:
+    """`linalg.contract` of two tensors into a third; `body` gets the block arguments and gives the value to yield."""
+    maps_attribute = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps])
+    return named_contraction("linalg.contract", operands, body, {"indexing_maps": maps_attribute, **(attributes or {})})
+
+
+def named_contraction(
+    name: str,
+    operands: Values,
+    body: Callable[[list[mlir.Value]], mlir.Value],
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+) -> mlir.Value:
+    """`linalg.matmul` or a relative of it, of two tensors into a third, with a body as `contract` has."""
+    known = {"operandSegmentSizes": segments(2, 1), **(attributes or {})}
+    op = create(name, operands, [operands[2].type], known, regions=1)
+    inner = block(op, [mlir.ShapedType(v.type).element_type for v in operands])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", [body(list(inner.arguments))])
+    return op.results[0]
+
+
 def iterator_types(kinds: Sequence[str]) -> mlir.ArrayAttr:
     """`["parallel", "reduction"]` as linalg's attribute."""
     return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
@@ -179,3 +205,12 @@ def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
         copy = create(op.name, operands, [r.type for r in op.results], attributes)
     for old, new in zip(op.results, copy.results):
         environment[old] = new
+
+
+def body_again(body: mlir.Block, arguments: Values) -> list[mlir.Value]:
+    """The values that the body of a structured operation yields, built at the insertion point for these arguments."""
+    environment = dict(zip(body.arguments, arguments, strict=True))
+    *inner, final = block_ops(body)
+    for op in inner:
+        body_op(op, environment)
+    return [environment.get(yielded, yielded) for yielded in final.operands]

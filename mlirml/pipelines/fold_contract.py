@@ -166,24 +166,15 @@ def build(op: mlir.Operation, form: Form) -> None:
     """`linalg.contract` in the place of `op`; copies that nobody reads any more go."""
     rank = 1 + max(d for dims in form.maps for d in dims)
     maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in dims]) for dims in form.maps]
-    attributes = {
-        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(affine_map) for affine_map in maps]),
-        "operandSegmentSizes": emit.segments(2, 1),
-    }
-    kept = [name for name in ("cast", "mlirml.schedule") if name in op.attributes]
-    attributes |= {name: op.attributes[name] for name in kept}
+    kept = {name: op.attributes[name] for name in ("cast", "mlirml.schedule") if name in op.attributes}
+
+    def body(xs: list[mlir.Value]) -> mlir.Value:
+        factors = [converted(casts, x) for casts, x in zip(form.casts, xs)]
+        return emit.body_again(op.regions[0].blocks[0], [*factors, *xs[len(factors) :]])[0]
+
     with op.location, mlir.InsertionPoint(op):
-        contract = emit.create("linalg.contract", form.operands, [form.operands[2].type], attributes, regions=1)
-        block = emit.block(contract, [mlir.ShapedType(value.type).element_type for value in form.operands])
-        old = op.regions[0].blocks[0]
-        with mlir.InsertionPoint(block):
-            environment = dict(zip(old.arguments, block.arguments, strict=True))
-            for number, casts in enumerate(form.casts):
-                environment[old.arguments[number]] = converted(casts, block.arguments[number])
-            for inner in block_ops(old)[:-1]:
-                emit.body_op(inner, environment)
-            emit.create("linalg.yield", [environment[block_ops(old)[-1].operands[0]]])
-    form.result.replace_all_uses_with(contract.results[0])
+        contract = emit.contract(form.operands, maps, body, kept)
+    form.result.replace_all_uses_with(contract)
 
 
 def converted(casts: Sequence[mlir.Operation], value: mlir.Value) -> mlir.Value:

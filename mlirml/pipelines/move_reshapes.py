@@ -200,12 +200,7 @@ def again(
     out = emit.empty(mlir.RankedTensorType.get(list(shape), op.results[0].type.element_type))
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
-        block = op.regions[0].blocks[0]
-        environment = dict(zip(block.arguments, arguments, strict=True))
-        *inner, final = block_ops(block)
-        for scalar in inner:
-            emit.body_op(scalar, environment)
-        return [environment.get(value, value) for value in final.operands]
+        return emit.body_again(op.regions[0].blocks[0], arguments)
 
     identity = mlir.AffineMap.get_identity(len(shape))
     return emit.generic(operands, [out], [*maps, identity], ["parallel"] * len(shape), body).results[0]

@@ -140,22 +140,8 @@ def _is_contraction(op: mlir.Operation) -> bool:
 def _contract(
     op: mlir.Operation, inputs: Sequence[mlir.Value], outs: Sequence[mlir.Value], maps: Sequence[mlir.AffineMap]
 ) -> mlir.Value:
-    attributes = {
-        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
-        "operandSegmentSizes": emit.segments(2, 1),
-    }
-    if "cast" in op.attributes:
-        attributes["cast"] = op.attributes["cast"]
-    new = emit.create("linalg.contract", [*inputs, *outs], [outs[0].type], attributes, regions=1)
-    block = op.regions[0].blocks[0]
-    inner = emit.block(new, [a.type for a in block.arguments])
-    with mlir.InsertionPoint(inner):
-        environment = dict(zip(block.arguments, inner.arguments))
-        ops = [o.operation for o in block.operations]
-        for scalar_ in ops[:-1]:
-            emit.body_op(scalar_, environment)
-        emit.create("linalg.yield", [environment.get(y, y) for y in ops[-1].operands])
-    return new.results[0]
+    cast = {"cast": op.attributes["cast"]} if "cast" in op.attributes else {}
+    return emit.contract([*inputs, *outs], maps, lambda xs: emit.body_again(op.regions[0].blocks[0], xs)[0], cast)
 
 
 def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:

@@ -312,17 +312,8 @@ def contract(
     a: mlir.Value, b: mlir.Value, maps: list[mlir.AffineMap], kind: mlir.Type, out: mlir.Value | None = None
 ) -> mlir.Value:
     """`linalg.contract` into zeros, or added to `out`."""
-    attributes = {
-        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
-        "operandSegmentSizes": emit.segments(2, 1),
-    }
     out = tensors.zeros(kind) if out is None else out
-    op = emit.create("linalg.contract", [a, b, out], [kind], attributes, regions=1)
-    inner = emit.block(op, [kind.element_type] * 3)
-    with mlir.InsertionPoint(inner):
-        x, y, total = inner.arguments
-        emit.create("linalg.yield", [add(total, mul(x, y))])
-    return op.results[0]
+    return emit.contract([a, b, out], maps, lambda xs: add(xs[2], mul(xs[0], xs[1])))
 
 
 def _multiplies(s: Structured) -> bool:

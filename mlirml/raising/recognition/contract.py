@@ -229,24 +229,21 @@ def emit_contraction(
         values, casts = values[::-1], casts[::-1]
         x, y = y, x
     name = named(x, y, out)
-    attributes: dict[str, mlir.Attribute] = {"operandSegmentSizes": emit.segments(2, 1)}
-    if name is None:
-        name = "linalg.contract"
-        loops = sorted({*x, *y, *out})
-        maps = [map_of(len(loops), [loops.index(d) for d in order]) for order in (x, y, out)]
-        attributes["indexing_maps"] = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps])
-    op = emit.create(name, [*values, start], [start.type], attributes, regions=1)
-    block = emit.block(op, [value.type.element_type for value in (*values, start)])
     letter = "f" if isinstance(start.type.element_type, mlir.FloatType) else "i"
-    with mlir.InsertionPoint(block):
-        a, b, total = block.arguments
+
+    def body(xs: list[mlir.Value]) -> mlir.Value:
+        *factors, total = xs
         inputs = [
-            value if cast is None else emit.value(cast.name, [value], total.type)
-            for value, cast in zip((a, b), casts, strict=True)
+            x if cast is None else emit.value(cast.name, [x], total.type)
+            for x, cast in zip(factors, casts, strict=True)
         ]
-        product = emit.same_type(f"arith.mul{letter}", *inputs)
-        emit.create("linalg.yield", [emit.same_type(f"arith.add{letter}", total, product)])
-    return op.results[0], name
+        return emit.same_type(f"arith.add{letter}", total, emit.same_type(f"arith.mul{letter}", *inputs))
+
+    if name is not None:
+        return emit.named_contraction(name, [*values, start], body), name
+    loops = sorted({*x, *y, *out})
+    maps = [map_of(len(loops), [loops.index(d) for d in order]) for order in (x, y, out)]
+    return emit.contract([*values, start], maps, body), "linalg.contract"
 
 
 def named(x: Sequence[int], y: Sequence[int], out: Sequence[int]) -> str | None:
