@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from torch_mlir import ir as mlir
@@ -19,7 +19,8 @@ _mlir.globals.dialect_search_modules = []
 
 __all__ = [
     "block_ops", "clone_with", "defining_op", "has_op", "irdl", "linalg", "llvm", "main_function", "make_context",
-    "mlir", "named_function", "operations", "parse", "passmanager", "rewrite", "set_function_type", "to_text",
+    "mlir", "named_function", "operations", "parse", "passmanager", "rewrite", "seen_through", "set_function_type",
+    "to_text",
 ]  # fmt: skip
 
 
@@ -84,6 +85,15 @@ def defining_op(value: mlir.Value) -> mlir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, mlir.Block) else owner.operation
+
+
+def seen_through(value: mlir.Value, names: Container[str]) -> mlir.Value:
+    """What stands behind `value` when operations of these names, views or casts of their first operand, are undone."""
+    op = defining_op(value)
+    while op is not None and op.name in names:
+        value = op.operands[0]
+        op = defining_op(value)
+    return value
 
 
 def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir.Operation:

@@ -21,13 +21,10 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir, operations
 from mlirml.passes import Pass, register
+from mlirml.pipelines.views import VIEWS
 
 _WRITERS = ("linalg.generic", "linalg.fill", "memref.copy")
 """What may compute into a part of a buffer, whose rows are not contiguous."""
-_VIEWS = (
-    "memref.subview", "memref.expand_shape", "memref.collapse_shape", "memref.cast", "memref.reinterpret_cast",
-    "memref.view",
-)  # fmt: skip
 
 
 @register
@@ -50,7 +47,7 @@ def elide(copy: mlir.Operation) -> None:
         return
     whole = part.operands[0]
     around = defining_op(whole)
-    if len(part.operands) > 1 or made.block != copy.block or (around is not None and around.name in _VIEWS):
+    if len(part.operands) > 1 or made.block != copy.block or (around is not None and around.name in VIEWS):
         return
     if around is not None and (around.name != "memref.alloc" or around.block != copy.block):
         return
@@ -79,7 +76,7 @@ def is_free(whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last
         user = use.owner.operation
         if user == part or (user.name == "memref.subview" and len(user.operands) == 1 and apart(part, user)):
             continue
-        touching = accesses(user) if user.name in _VIEWS else [user]
+        touching = accesses(user) if user.name in VIEWS else [user]
         if touching is None:
             return False
         for op in touching:
@@ -94,7 +91,7 @@ def accesses(view: mlir.Operation) -> list[mlir.Operation] | None:
     found: list[mlir.Operation] = []
     for use in view.results[0].uses:
         user = use.owner.operation
-        if user.name in _VIEWS:
+        if user.name in VIEWS:
             inner = accesses(user)
             if inner is None:
                 return None

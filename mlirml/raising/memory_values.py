@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations, set_function_type
+from mlirml.ir import block_ops, defining_op, mlir, operations, seen_through, set_function_type
 from mlirml.raising.rows import place_in_whole
 
 LOADS = ("memref.load", "affine.load")
@@ -20,11 +20,7 @@ Bounds = tuple[mlir.Value, mlir.Value, mlir.Value]
 
 def root_of(value: mlir.Value) -> mlir.Value:
     """The array that a memref is a view of."""
-    op = defining_op(value)
-    while op is not None and op.name in VIEWS:
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
+    return seen_through(value, VIEWS)
 
 
 def stored_operands(op: mlir.Operation) -> Iterator[mlir.Value]:

@@ -13,12 +13,9 @@ from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract_kernel import Epilogue
+from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
-_VIEWS = (
-    "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview", "memref.cast",
-    "memref.view",
-)  # fmt: skip
-_HARMLESS = ("memref.alloc", "memref.get_global", *_VIEWS)
+_HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 _NEAR = 32
 """A consumer further away than this many operations is not looked for."""
 
@@ -73,14 +70,14 @@ def match_consumer(op: mlir.Operation) -> Consumer:
 
 def _next_reader(op: mlir.Operation) -> mlir.Operation:
     """The first operation behind `op` that touches the product, if those in between leave its operands alone."""
-    a, b, product = (root(value) for value in op.operands)
+    a, b, product = (buffer_of(value) for value in op.operands)
     following, near = op, 0
     while near < _NEAR:
         following = next_op(following)
         if following is None:
             break
         near += 1
-        touched = [root(v) for v in following.operands if isinstance(v.type, mlir.MemRefType)]
+        touched = [buffer_of(v) for v in following.operands if isinstance(v.type, mlir.MemRefType)]
         if following.name in _HARMLESS or following.name.startswith("arith."):
             continue
         if not following.name.startswith("linalg.") or len(following.results):
@@ -103,23 +100,6 @@ def next_op(op: mlir.Operation) -> mlir.Operation | None:
     return ops[position] if position < len(ops) else None
 
 
-def root(value: mlir.Value) -> mlir.Value:
-    """The buffer that a memref is a view of."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in _VIEWS:
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value
-
-
-def is_known(value: mlir.Value) -> bool:
-    """Whether a root overlaps with no other root: an allocation, a constant, or an argument of the function."""
-    owner = defining_op(value)
-    if owner is None:
-        return str(value.owner.owner.operation.name) == "func.func"
-    return owner.name in ("memref.alloc", "memref.get_global")
-
-
 def _check_aliases(
     operands: Sequence[mlir.Value],
     maps: Sequence[mlir.AffineMap],
@@ -128,11 +108,11 @@ def _check_aliases(
     inputs: tuple[mlir.Value, mlir.Value],
 ) -> None:
     """What is written tile by tile must not be read by other tiles."""
-    roots = [root(value) for value in operands]
-    if not all(map(is_known, [*roots, *map(root, inputs)])):
+    roots = [buffer_of(value) for value in operands]
+    if not all(map(is_known, [*roots, *map(buffer_of, inputs)])):
         raise NoMatch("it is not known which buffers overlap")
     for out in range(count, len(operands)):
-        if roots[out] in [root(value) for value in inputs]:
+        if roots[out] in [buffer_of(value) for value in inputs]:
             raise NoMatch("it writes over an operand of the contraction")
         for other in range(len(operands)):
             same = operands[other] == operands[out] and maps[other] == maps[out] and other < count

@@ -9,8 +9,7 @@ from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.conv import Problem, static_strides
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue, read_epilogue
-
-_VIEWS = ("memref.expand_shape", "memref.collapse_shape", "memref.subview", "memref.cast", "memref.reinterpret_cast")
+from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
 
 @dataclass(frozen=True)
@@ -155,29 +154,13 @@ def touching(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
                     todo.append(result)
             while user.name != "func.func" and user.block != block:
                 user = user.parent.operation
-            if user.name != "func.func" and user.name not in _VIEWS:
+            if user.name != "func.func" and user.name not in VIEWS:
                 yield user
 
 
-def buffer_of(value: mlir.Value) -> mlir.Value:
-    """The buffer behind views."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in _VIEWS:
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value
-
-
 def is_plain(value: mlir.Value) -> bool:
-    """Whether all names of a buffer are views of one value: an argument of the function, an allocation, a constant.
-
-    What a loop carries, or a branch gives, may be another buffer under a second name.
-    """
-    buffer = buffer_of(value)
-    owner = defining_op(buffer)
-    if owner is None:
-        return bool(buffer.owner.owner.operation.name == "func.func")
-    return owner.name in ("memref.alloc", "memref.get_global")
+    """Whether all names of a buffer are views of one value."""
+    return is_known(buffer_of(value))
 
 
 def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Value]) -> Following | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir import block_ops, defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
 
 _LARGER = {"arith.cmpf": {"ogt": True, "olt": False}, "arith.cmpi": {"sgt": True, "slt": False}}
@@ -100,11 +100,7 @@ def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir
 
 def walked(value: mlir.Value) -> mlir.Value:
     """A value without conversions between integers."""
-    op = defining_op(value)
-    while op is not None and op.name in _CASTS:
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
+    return seen_through(value, _CASTS)
 
 
 def constant_of(value: mlir.Value) -> int:
