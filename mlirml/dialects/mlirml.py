@@ -11,6 +11,13 @@ PARALLEL_FOR = "mlirml.parallel_for"
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
+DISPATCH = "mlirml.dispatch"
+"""Of an `scf.execute_region`: "device" where its operations become one kernel, "host" where they stay in @main."""
+KERNEL = "mlirml.kernel"
+"""Of a function on tensors that a kernel computes, and of calls of it, whose last operands are what it writes."""
+LAUNCH = "__launch"
+"""The end of the name of the function on memrefs that launches a kernel."""
+
 
 _MARKS = (
     "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",

@@ -1,0 +1,182 @@
+"""Outline: each device dispatch becomes a function on tensors that is called with the tensors that it writes.
+
+Before:
+    %p = scf.execute_region -> tensor<4x3xf32> no_inline {
+      %e = tensor.empty() : tensor<4x3xf32>
+      %f = linalg.fill ins(%zero) outs(%e) -> tensor<4x3xf32>
+      %q = linalg.matmul ins(%x, %w) outs(%f) -> tensor<4x3xf32>
+      scf.yield %q : tensor<4x3xf32>
+    } {mlirml.dispatch = "device"}
+After:
+    %e = tensor.empty() : tensor<4x3xf32>
+    %p = func.call @k0_matmul(%x, %w, %e) {mlirml.kernel} : (...) -> tensor<4x3xf32>
+    ...
+    func.func private @k0_matmul(%x: tensor<4x5xf32>, %w: tensor<5x3xf32>, %out: tensor<4x3xf32>) -> tensor<4x3xf32>
+        attributes {mlirml.kernel} {
+      %f = linalg.fill ins(%zero) outs(%out) -> tensor<4x3xf32>
+      %q = linalg.matmul ins(%x, %w) outs(%f) -> tensor<4x3xf32>
+      return %q : tensor<4x3xf32>
+    }
+
+The results go, in their order, into the last arguments. A tensor from outside that a result is accumulated or stored
+into is the last argument itself, which is then read too. Regions of the host are dissolved.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import DISPATCH, KERNEL
+from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.passes import Pass, register
+
+_QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield", "tensor.empty", "linalg.fill"])
+
+
+@register
+@dataclass(frozen=True)
+class OutlinePass(Pass):
+    """Make a function on tensors of each device dispatch."""
+
+    name = "mlirml-outline"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        number = itertools.count()
+        with module.context:
+            for op in list(operations(main)):
+                if op.name == "scf.execute_region" and DISPATCH in op.attributes:
+                    if op.attributes[DISPATCH].value == "device":
+                        outline(op, module, next(number))
+                    else:
+                        dissolve(op)
+
+
+def dissolve(region: mlir.Operation) -> None:
+    """Put what a region holds in its place."""
+    *inside, end = block_ops(region.regions[0].blocks[0])
+    for op in inside:
+        op.move_before(region)
+    for result, value in zip(region.results, end.operands):
+        result.replace_all_uses_with(value)
+    region.erase()
+
+
+def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None:
+    """Replace a device dispatch by a call of a new function at the end of the module."""
+    body = region.regions[0].blocks[0]
+    sink_constants(body)
+    name = f"k{number}_{describe(block_ops(body))}"
+    results = list(block_ops(body)[-1].operands)
+    with region.location, mlir.InsertionPoint(region):
+        outs = [destination(result, body) for result in results]
+        captured = [v for v in captures(body) if v not in outs]
+        attributes = {"callee": mlir.FlatSymbolRefAttr.get(name), KERNEL: mlir.UnitAttr.get()}
+        call = emit.create("func.call", [*captured, *outs], [r.type for r in results], attributes)
+    function = make_function(module, name, [*captured, *outs], results, region.location)
+    entry = function.regions[0].blocks[0]
+    *inside, end = block_ops(body)
+    for op in inside:
+        entry.append(op)
+    for outside, argument in zip([*captured, *outs], entry.arguments):
+        replace_inside(inside, outside, argument)
+    with end.location, mlir.InsertionPoint(entry):
+        emit.create("func.return", results)
+    for old, new in zip(region.results, call.results):
+        old.replace_all_uses_with(new)
+    region.erase()
+
+
+def sink_constants(body: mlir.Block) -> None:
+    """Clone scalar constants from outside into a region."""
+    made: dict[mlir.Value, mlir.Value] = {}
+    inside = set(nested(body))
+    for op in list(inside):
+        for position, operand in enumerate(op.operands):
+            owner = defining_op(operand)
+            if owner is None or owner in inside or owner.name != "arith.constant":
+                continue
+            if isinstance(operand.type, mlir.RankedTensorType):
+                continue
+            if operand not in made:
+                with mlir.InsertionPoint.at_block_begin(body):
+                    clone_with(owner, made)
+            op.operands[position] = made[operand]
+
+
+def nested(body: mlir.Block) -> list[mlir.Operation]:
+    """The operations of a block and of what they hold."""
+    return [inner for op in block_ops(body) for inner in operations(op)]
+
+
+def captures(body: mlir.Block) -> list[mlir.Value]:
+    """The values from outside that a block reads, in the order of their first use."""
+    ops = nested(body)
+    blocks = {body, *(block for op in ops for region in op.regions for block in region.blocks)}
+    made = {result for op in ops for result in op.results}
+    made |= {argument for block in blocks for argument in block.arguments}
+    return list(dict.fromkeys(operand for op in ops for operand in op.operands if operand not in made))
+
+
+def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
+    """The tensor outside of a dispatch that a result is written into; inside, it replaces the empty one.
+
+    Builds an empty tensor, unless the result is made of a tensor from outside by storing or accumulating into it.
+    """
+    value, owner = result, defining_op(result)
+    while owner is not None and owner.block == body:
+        if owner.name == "tensor.empty":
+            new = emit.empty(result.type)
+            if value.type == result.type and sum(1 for _ in value.uses) == 1:
+                value.replace_all_uses_with(new)
+                owner.erase()
+            return new
+        if owner.name in ("tensor.insert_slice", "tensor.insert"):
+            value = owner.operands[1]
+        elif owner.name.startswith("linalg."):
+            value = owner.operands[len(owner.operands) - len(owner.results) + list(owner.results).index(value)]
+        else:
+            return emit.empty(result.type)
+        owner = defining_op(value)
+    return value if value.type == result.type and value != result else emit.empty(result.type)
+
+
+def make_function(
+    module: mlir.Operation, name: str, operands: list[mlir.Value], results: list[mlir.Value], place: mlir.Location
+) -> mlir.Operation:
+    """A private function of these types, with an empty body."""
+    kinds = [v.type for v in operands]
+    attributes = {
+        "sym_name": mlir.StringAttr.get(name),
+        "sym_visibility": mlir.StringAttr.get("private"),
+        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(kinds, [r.type for r in results])),
+        KERNEL: mlir.UnitAttr.get(),
+    }
+    with place, mlir.InsertionPoint(module.regions[0].blocks[0]):
+        function = emit.create("func.func", (), (), attributes, regions=1)
+        emit.block(function, kinds)
+    return function
+
+
+def replace_inside(ops: list[mlir.Operation], old: mlir.Value, new: mlir.Value) -> None:
+    for op in ops:
+        for inner in operations(op):
+            for position, operand in enumerate(inner.operands):
+                if operand == old:
+                    inner.operands[position] = new
+
+
+def describe(ops: list[mlir.Operation]) -> str:
+    """A name for what operations compute: `matmul_addf_tanh`."""
+    words: list[str] = []
+    for op in ops:
+        for inner in operations(op):
+            generic = inner.name == "linalg.generic"
+            within = inner.parent is not None and inner.parent.name.startswith("linalg.")
+            if inner.name in _QUIET or generic or (within and inner.parent.name != "linalg.generic"):
+                continue
+            words.append(inner.name.partition(".")[2])
+    words = list(dict.fromkeys(words))
+    return "_".join(words[:4]) or ("fill" if any(op.name == "linalg.fill" for op in ops) else "copy")
