@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 # MLIR contexts and LLVM's option tables are not made for several threads at once.
 _COMPILER = threading.RLock()
 _LOG_LENGTH = 1000
+_FORMS = 64  # of calls of one program that the native dispatcher, which tries one after the other, gets to know
 
 
 def compile(
@@ -489,14 +490,17 @@ class Compiled(Dispatcher):
 
     def _remember(self, call: _Call, build: _Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
-        form = len(call.args), *call.kwargs
-        # Once: an equal static argument that is another object would be added at each call.
-        numbered = None if form in build.remembered else number_leaves(call.args, call.kwargs)
+        numbered = number_leaves(call.args, call.kwargs)
         if numbered is None or not isinstance(build.program, Program):
             return
         numbers_args, numbers_kwargs = numbered
         static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
         order = flatten(_without(numbers_args, numbers_kwargs, call.statics))[0]
+        # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
+        # argument that is another object would be added at each call.
+        form = len(call.args), *call.kwargs, *order
+        if form in build.remembered or len(build.remembered) == _FORMS:
+            return
         tree = build.captured.out_tree
         try:
             result: Any = tree.nested(iter(range(tree.leaf_count())))
