@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # A result is right when its error is at most this many times NumPy's own, or within a few roundings.
 _TIMES_NUMPY = 8.0
 _ROUNDINGS = 4 * 2.0**-23
+DERIVATIVES = {"gradient": 1e-5, "jacobian": 1e-6, "hvp": 1e-6, "step": 1e-5}
+"""The largest errors of derivatives, by how they are checked."""
 
 
 @dataclass
@@ -149,11 +151,12 @@ def _load(peers: list[Peer], workload: Workload, folder: Path, quick: bool) -> d
         answer = peer.ask("load", workload=workload.name, **{file: str(folder / file) for file in files})
         figures = Measured(error=answer.get("error", 0.0), first=answer.get("first", 0.0))
         base = result[peers[0].name].error if result else figures.error
+        limit = DERIVATIVES.get(workload.transform, max(_TIMES_NUMPY * base, _ROUNDINGS))
         if "skip" in answer:
             figures.problem = "-"
         elif "failure" in answer:
             figures.problem = answer["failure"]
-        elif not figures.error <= max(_TIMES_NUMPY * base, _ROUNDINGS):
+        elif not figures.error <= limit:
             figures.problem = f"wrong: error {figures.error:.1e}, NumPy's {base:.1e}"
         result[peer.name] = figures
     return result

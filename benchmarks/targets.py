@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks import compiling
+from benchmarks.gradients.problems import PROBLEMS
 from benchmarks.rounds import Table
 from benchmarks.startup import Times
 from benchmarks.threads import COMPUTE_BOUND, label
@@ -47,6 +48,19 @@ def _speed(workload: str, *peers: str) -> _Figure:
     return measured
 
 
+def _over_value(name: str) -> _Figure:
+    """The median time of a gradient over that of its function."""
+
+    def measured(table: Table, once: Mapping[str, Times]) -> float | None:
+        both = [table.get(workload, {}).get("mlirml") for workload in (name, f"{name}_value")]
+        if any(f is None or f.problem for f in both):
+            return None
+        gradient, value = (f.median for f in both if f is not None)
+        return gradient / value
+
+    return measured
+
+
 def _call(table: Table, once: Mapping[str, Times]) -> float | None:
     figures = table.get("call", {}).get("mlirml")
     return None if figures is None or figures.problem else 1e6 * figures.median
@@ -73,6 +87,12 @@ def _faster(text: str, workload: str, factor: float, *peers: str) -> Target:
     names = " and ".join(peers) if len(peers) < 3 else "the best of " + ", ".join(peers)
     return Target(f"{text}, against {names}", factor, "of the speed", True, _speed(workload, *peers))
 
+
+COSTS = {
+    "gradients_gmm10x25": 2.5, "gradients_gmm20x50": 2.5, "gradients_gmm64x25": 2.5, "gradients_lse": 2.5,
+    "gradients_bundle": 2.5, "gradients_llsq": 2,
+}  # fmt: skip
+"""What a gradient may cost, in times its function."""
 
 TARGETS = (
     _faster("matmul f32 256", "matmul256", 0.9, "numpy"),
@@ -102,6 +122,16 @@ TARGETS = (
     _faster("loops of softmax 4096x1024", "loops_softmax", 1, "numba"),
     _faster("loops of layer norm 4096x1024", "loops_layer_norm", 1, "numba"),
     _faster("loops of attention, 12 heads 512x64", "loops_attention", 0.667, "torch"),
+    *(
+        Target(f"{name.replace('_', ' of ')}, over its function", limit, "times", False, _over_value(name))
+        for name, limit in COSTS.items()
+    ),
+    *(
+        _faster(workload.name.replace("_", " of ", 1).replace("_", " "), workload.name, 1, "jax", *compilers)
+        for workload in PROBLEMS
+        if workload.transform
+        for compilers in [() if workload.name.startswith("gradients_mlp") else ("inductor",)]
+    ),
     Target("a call of a compiled add of two f32[8]", 1.5, "us", False, _call),
     *(
         Target(

@@ -69,7 +69,7 @@ class Worker:
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
         """Build a workload and call it once; the error of its result and the seconds that took."""
-        from benchmarks.workloads import error
+        from benchmarks.workloads import WORKLOADS, error
 
         # Both files were written by the driver, a moment ago.
         arguments = _own(pickle.loads(Path(request["arguments"]).read_bytes()))
@@ -80,7 +80,8 @@ class Worker:
             return {"skip": True}
         result = self.call()
         first = time.perf_counter() - start
-        return {"error": error(self.module.to_numpy(result), expected), "first": first}
+        workload = WORKLOADS[request["workload"]]
+        return {"error": error(workload, arguments, self.module.to_numpy(result), expected), "first": first}
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time the workload."""

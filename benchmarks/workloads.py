@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchmarks import loops
+from benchmarks.gradients import check
+from benchmarks.gradients.problems import PROBLEMS
+from benchmarks.workload import Arguments, Workload
 
-Arguments = tuple[Any, ...]
-Shapes = tuple[tuple[int, ...], ...]
 HEADS = 12
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A function to time. `sizes`, or `quick` in a trial, go to `inputs`, and to `work`, which counts `unit`s.
-
-    `narrow`: peers get the inputs as bfloat16, which they hold exactly, and NumPy as float32, since it is slow at that.
-    `loops` is the same work as loops over elements, for mlirml and Numba: it takes the inputs, and arrays of the shapes
-    that `made` gives, zeros at first, and stores into argument `stored`.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    inputs: Callable[..., Arguments]
-    sizes: tuple[int, ...]
-    quick: tuple[int, ...]
-    unit: str = ""  # "flop", "byte", or "" where only the time matters
-    work: Callable[..., float] = lambda *sizes: 0.0
-    narrow: bool = False
-    loops: Callable[..., None] | None = None
-    made: Callable[..., Shapes] = lambda *arguments: ()
-    stored: int = -1
-
-    def arguments(self, quick: bool) -> Arguments:
-        """The inputs: the same ones in every run."""
-        return self.inputs(*(self.quick if quick else self.sizes))
-
-    def amount(self, quick: bool) -> float:
-        """How much work one call is, in flops or bytes."""
-        return self.work(*(self.quick if quick else self.sizes))
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -298,6 +268,10 @@ _ALL = (
     Workload("conv_depthwise", conv, _conv, (64, 1, 112, 64), (5, 1, 9, 5), "flop", _conv_flops),
     Workload("max_pool", max_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload("avg_pool", avg_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
+    Workload(
+        "gradients_block", lambda x, p: np.mean(block(x, p) ** 2), _block, (128, 768), (16, 48), "flop",
+        lambda length, width: 3 * _block_flops(length, width), transform="gradient", wrt=(0, 1),
+    ),
     Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
     Workload(
         "loops_matmul512", matmul, _two_matrices, (512, 512, 512), (7, 5, 9), "flop", _matmul_flops,
@@ -351,7 +325,7 @@ _ALL = (
     ),
 )  # fmt: skip
 
-WORKLOADS = {workload.name: workload for workload in _ALL}
+WORKLOADS = {workload.name: workload for workload in (*_ALL, *PROBLEMS)}
 
 
 def in_loops(workload: Workload, function: Callable[..., Any], arguments: Arguments) -> Callable[[], np.ndarray]:
@@ -368,8 +342,11 @@ def in_loops(workload: Workload, function: Callable[..., Any], arguments: Argume
 
 
 def reference(workload: Workload, arguments: Arguments) -> np.ndarray:
-    """The result in float64 arithmetic: the same function on float64 inputs."""
-    result: np.ndarray = workload.function(*_as_double(arguments))
+    """The result in float64 arithmetic: the same function on float64 inputs, and of derivatives what is checked."""
+    arguments = _as_double(arguments)
+    if workload.transform:
+        return check.expected(workload, arguments)
+    result: np.ndarray = np.asarray(workload.function(*arguments))
     assert result.dtype == np.float64
     return result
 
@@ -379,14 +356,20 @@ def _as_double(tree: Any) -> Any:
         return {key: _as_double(value) for key, value in tree.items()}
     if isinstance(tree, tuple):
         return tuple(map(_as_double, tree))
-    if isinstance(tree, int):
+    if isinstance(tree, int) or tree.dtype.kind != "f":
         return tree
     return tree.astype(np.float64)
 
 
-def error(result: Any, expected: np.ndarray) -> float:
+def error(workload: Workload, arguments: Arguments, result: Any, expected: np.ndarray) -> float:
     """The largest error, as a share of the largest element expected; infinite for NaN or another shape or dtype."""
-    result = np.asarray(result)
-    if result.shape != expected.shape or result.dtype != np.float32 or not np.isfinite(result).all():
+    kind = np.float64 if workload.double else np.float32
+    if workload.transform:
+        result = check.seen(workload, arguments, result, kind)
+    else:
+        result = np.asarray(result)
+        if result.dtype != kind:
+            return float("inf")
+    if result.shape != expected.shape or not np.isfinite(result).all():
         return float("inf")
     return float(np.max(np.abs(result - expected)) / np.max(np.abs(expected)))

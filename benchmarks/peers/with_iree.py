@@ -29,7 +29,7 @@ def version() -> str:
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload's captured module, compiled by IREE; its inputs and results stay on its device."""
-    if name == "call" or WORKLOADS[name].narrow or WORKLOADS[name].loops is not None:
+    if name == "call" or WORKLOADS[name].narrow or WORKLOADS[name].loops is not None or name.startswith("gradients_"):
         return None
     traced = ml.trace(WORKLOADS[name].function, *arguments)
     for number, effort in enumerate(_EFFORTS):

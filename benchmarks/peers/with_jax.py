@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.gradients import in_jax
 from benchmarks.workloads import HEADS, WORKLOADS, Arguments
 
 
@@ -68,6 +69,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max_pool": lambda x: _pool(x, -jnp.inf, jax.lax.max),
     "avg_pool": lambda x: _pool(x, 0.0, jax.lax.add) / 9,
     "call": lambda a, b: a + b,
+    "gradients_block": lambda x, p: jnp.mean(_block(x, p) ** 2),
+    **in_jax.FUNCTIONS,
 }
 
 
@@ -76,12 +79,14 @@ def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | 
     function = next((f for start, f in _FUNCTIONS.items() if name.startswith(start)), None)
     if function is None:
         return None
-    compiled = jax.jit(function)
-    kind = jnp.bfloat16 if WORKLOADS[name].narrow else None
+    workload = WORKLOADS[name]
+    jax.config.update("jax_enable_x64", workload.double)
+    compiled = jax.jit(in_jax.transformed(function, workload))
+    kind = jnp.bfloat16 if workload.narrow else None
     on_device = jax.tree.map(lambda x: jnp.asarray(x, kind), arguments)
-    return lambda: compiled(*on_device).block_until_ready()
+    return lambda: jax.block_until_ready(compiled(*on_device))
 
 
 def to_numpy(result: Any) -> Any:
-    """The result as an array."""
-    return np.asarray(result)
+    """The result as arrays."""
+    return jax.tree.map(np.asarray, result)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import mlirml as ml
-from benchmarks.workloads import WORKLOADS, Arguments, in_loops
+from benchmarks.workloads import WORKLOADS, Arguments, Workload, in_loops
 
 
 def version() -> str:
@@ -32,7 +34,19 @@ def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | 
         import ml_dtypes
 
         arguments = tuple(x.astype(ml_dtypes.bfloat16) for x in arguments)
-    return partial(ml.compile(workload.function), *arguments)
+    return partial(ml.compile(transformed(workload)), *arguments)
+
+
+def transformed(workload: Workload) -> Callable[..., Any]:
+    """The function, or the derivative that the workload is about."""
+    function, wrt = workload.function, workload.wrt
+    if workload.transform == "gradient":
+        return ml.grad(function, wrt)
+    if workload.transform == "jacobian":
+        return ml.vmap(ml.jacrev(function, wrt))
+    if workload.transform == "hvp":
+        return lambda x, *rest: ml.hvp(lambda x: function(x, *rest), (x,), (np.ones_like(x),))
+    return function
 
 
 def to_numpy(result: Any) -> Any:

@@ -17,7 +17,9 @@ def version() -> str:
 
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
-    """The workload's own function."""
+    """The workload's own function; it has no derivatives."""
+    if WORKLOADS[name].transform:
+        return None
     return partial(WORKLOADS[name].function, *arguments)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from benchmarks.gradients import in_torch
 from benchmarks.workloads import HEADS, WORKLOADS, Arguments
 
 
@@ -75,6 +76,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "loops_softmax": lambda x: torch.softmax(x, -1),
     "loops_layer_norm": _layer_norm,
     "loops_attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+    "gradients_block": lambda x, p: torch.mean(_block(x, p) ** 2),
+    **in_torch.FUNCTIONS,
 }
 
 
@@ -96,9 +99,14 @@ def build(
     function = next((f for start, f in _FUNCTIONS.items() if name.startswith(start)), None)
     if function is None or WORKLOADS[name].narrow:  # its products of bfloat16 are rounded to bfloat16
         return None
-    return partial(compiled(function), *map(_tensors, arguments))
+    tensors = tuple(map(_tensors, arguments))
+    if name.startswith("gradients_"):
+        return in_torch.build(function, WORKLOADS[name], tensors, compiled)
+    return partial(compiled(function), *tensors)
 
 
 def to_numpy(result: Any) -> Any:
-    """The result as an array."""
-    return result.numpy()
+    """The result as arrays."""
+    if isinstance(result, (tuple, list)):
+        return tuple(map(to_numpy, result))
+    return result.detach().numpy()
