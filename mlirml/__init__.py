@@ -34,6 +34,7 @@ from mlirml.errors import (
 )
 from mlirml.transforms import (
     checkpoint,
+    custom_jvp,
     custom_vjp,
     grad,
     hessian,
@@ -54,6 +55,7 @@ __all__ = [
     "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
     "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
     "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config",
-    "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops",
-    "lower", "parallel", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "while_loop",
+    "custom_jvp", "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
+    "loops", "lower", "parallel", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

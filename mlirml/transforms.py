@@ -7,6 +7,7 @@ by itself, it is compiled.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -258,18 +259,108 @@ class custom_vjp:
         """Set the derivative."""
         self.rules = forward, backward
 
-    def __call__(self, *args: Any) -> Any:
-        trace = current_trace()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, args = current_trace(), _by_position(self.fn, args, kwargs)
         if trace is None:
             return self.fn(*args)
-        name = getattr(self.fn, "__name__", "function")
-        if self.rules is None:
-            raise ArgumentError(
-                f"custom_vjp: `{name}` has no derivative yet", help=f"call `{name}.defvjp(forward, backward)` first"
-            )
         from mlirml.capture.custom import call_with_vjp
 
-        return call_with_vjp(trace, *self.rules, args, name)
+        name = getattr(self.fn, "__name__", "function")
+        forward, backward = _given(self.rules, "custom_vjp", name, "defvjp(forward, backward)")
+        return call_with_vjp(trace, self.fn, forward, backward, args, name)
+
+
+class custom_jvp:
+    """A function whose derivative is given by its user, for both modes.
+
+    `f.defjvp(rule)`: `rule(primals, tangents)` takes the arguments of the function and their tangents, two tuples, and
+    returns a pair, the result of the function and its tangent, which is linear in `tangents`. It may call the function.
+    Reverse mode transposes what the rule does to the tangents. A tangent of an argument without floats is 0.
+
+    Parameters:
+        fn: the function. What it is differentiated by must be among its arguments.
+        nondiff_argnums: the places of arguments that have no tangents; the rule takes them first, by themselves.
+
+    Raises `NoDerivativeError` where the rule uses floats from outside that are differentiated.
+
+    >>> import numpy as np, mlirml as ml
+    >>> @ml.custom_jvp
+    ... def root(x):
+    ...     return np.sqrt(x)
+    >>> @root.defjvp
+    ... def root_jvp(primals, tangents):
+    ...     y = root(*primals)
+    ...     return y, np.where(y == 0, 0.0, 0.5 / y) * tangents[0]
+    >>> ml.grad(lambda x: np.sum(root(x)))(np.array([0.0, 4.0]))
+    array([0.  , 0.25])
+    """
+
+    def __init__(self, fn: Function, nondiff_argnums: Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, fn, updated=())
+        self.fn = fn
+        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.rule: Function | None = None
+
+    def defjvp(self, rule: Function) -> Function:
+        """Set the derivative; returns `rule`, so that this can be a decorator."""
+        self.rule = rule
+        return rule
+
+    def defjvps(self, *rules: Function | None) -> None:
+        """Set the derivative by a rule for each argument, of functions with one array for a result.
+
+        `rule(tangent, result, *args)` gives what the tangent of the argument adds to that of the result; None is for
+        an argument that the result does not depend on.
+        """
+
+        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            result = self(*primals)
+            parts = [part(t, result, *primals) for part, t in zip(rules, tangents) if part is not None]
+            return result, sum(parts[1:], parts[0]) if parts else result * 0
+
+        self.rule = rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, args = current_trace(), _by_position(self.fn, args, kwargs)
+        if trace is None:
+            return self.fn(*args)
+        from mlirml.capture.custom import call_with_jvp
+
+        name = getattr(self.fn, "__name__", "function")
+        rule = _given(self.rule, "custom_jvp", name, "defjvp(rule)")
+        fixed = [place for place, _ in enumerate(args) if place in self.nondiff_argnums]
+        return call_with_jvp(trace, self.fn, rule, args, fixed, name)
+
+
+def _given(rule: Any, transform: str, name: str, how: str) -> Any:
+    """The derivative of a function of one's own, where it has been set."""
+    if rule is None:
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(f"{transform}: `{name}` has no derivative yet", help=f"call `{name}.{how}` first")
+    return rule
+
+
+def _by_position(fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call with those given by name, and defaults, at their places."""
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:  # a function of C that does not tell
+        signature = None
+    if signature is None or (any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()) and not kwargs):
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(
+                f"`{fn.__name__}` has a derivative of its own, and takes {', '.join(bound.kwargs)} by name only",
+                help="let it take all arguments by position",
+            )
+    return bound.args
 
 
 def checkpoint(fn: Function, policy: str = "nothing") -> Function:

@@ -35,3 +35,26 @@ func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> {
   %y = "mlirml.stop_gradient"(%x) : (tensor<4xf64>) -> tensor<4xf64>
   return %y : tensor<4xf64>
 }
+
+// -----
+
+// A function whose user gives its derivative, x * x with a rule of three times the tangent: the rule is transposed, and
+// what it makes of the tangent where nobody asks is not left.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:.*]]: f64, %[[CT:.*]]: f64
+// CHECK-DAG: %[[Y:.*]] = arith.mulf %[[X]], %[[X]]
+// CHECK-DAG: %[[G:.*]] = arith.mulf %[[CT]], %{{.*}}
+// CHECK-NOT: arith.mulf
+// CHECK: return %[[Y]], %[[G]]
+func.func @main(%x: f64, %ct: f64) -> (f64, f64) {
+  %three = arith.constant 3.0 : f64
+  %x0 = "mlirml.independent"(%x) {group = 0 : i64} : (f64) -> f64
+  %p = "mlirml.custom_primal"(%x0) {group = 1 : i64, depth = 1 : i64} : (f64) -> f64
+  %t = "mlirml.custom_tangent"(%p) {group = 1 : i64, depth = 1 : i64} : (f64) -> f64
+  %y = arith.mulf %p, %p : f64
+  %dy = arith.mulf %t, %three : f64
+  %r = "mlirml.custom_result"(%y, %dy) {group = 1 : i64, depth = 1 : i64} : (f64, f64) -> f64
+  "mlirml.cotangent"(%r, %ct) {group = 0 : i64} : (f64, f64) -> ()
+  %g = "mlirml.vjp"(%x0) {group = 0 : i64} : (f64) -> f64
+  return %r, %g : f64, f64
+}

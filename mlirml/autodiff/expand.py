@@ -12,6 +12,7 @@ After:
 from __future__ import annotations
 
 from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, requests
+from mlirml.autodiff.reverse import used_by
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import Pass, register
@@ -53,17 +54,43 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
             if not any((r.kind, r.group) == (request.kind, request.group) for r in waiting[1:]):
                 close(function, request)
         if not requests(function):
-            for op in [op for op in operations(function) if op.name == "mlirml.custom_gradient"]:
-                op.erase()
-            for op in [op for op in operations(function) if op.name in _MARKS]:
-                op.results[0].replace_all_uses_with(op.operands[0])
-                op.erase()
+            _drop_marks(function)
 
 
+_PLACEHOLDERS = ("mlirml.custom_cotangent", "mlirml.custom_tangent")
 _MARKS = {
-    *OPENS.values(), "mlirml.stop_gradient", "mlirml.custom_input", "mlirml.custom_output", "mlirml.custom_cotangent",
-    "mlirml.again_input", "mlirml.again_output",
+    *OPENS.values(), *_PLACEHOLDERS, "mlirml.stop_gradient", "mlirml.custom_input", "mlirml.custom_output",
+    "mlirml.custom_primal", "mlirml.custom_result", "mlirml.again_input", "mlirml.again_output",
 }  # fmt: skip
+
+
+def _drop_marks(function: mlir.Operation) -> None:
+    """Leave the functions with derivatives of their own, without the derivatives."""
+    marks = [op for op in operations(function) if op.name in _MARKS]
+    if not marks:
+        return
+    for op in [op for op in operations(function) if op.name == "mlirml.custom_gradient"]:
+        op.erase()
+    for op in marks:
+        if op.name not in _PLACEHOLDERS:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+    for op in [op for op in operations(function) if op.name in _PLACEHOLDERS]:
+        for user in reversed(_depending(op)):
+            user.erase()
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def _depending(op: mlir.Operation) -> list[mlir.Operation]:
+    """The operations of a block that depend on the first of them; none where something else in the program does too."""
+    ops, found = block_ops(op.block), set(op.results)
+    depending = []
+    for other in ops[ops.index(op) + 1 : -1]:
+        if any(x in found for x in used_by(other)):
+            depending.append(other)
+            found.update(other.results)
+    return [] if any(x in found for x in used_by(ops[-1])) else depending
 
 
 def _has_requests(function: mlir.Operation) -> bool:

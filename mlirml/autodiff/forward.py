@@ -23,7 +23,7 @@ from mlirml.ir import mlir
 
 Pushforward = Callable[["Push", mlir.Operation], None]
 
-pushforward: RuleTable[Pushforward] = RuleTable("forward_control", "forward_linalg", "forward_shapes")
+pushforward: RuleTable[Pushforward] = RuleTable("forward_control", "forward_custom", "forward_linalg", "forward_shapes")
 """Decorator of the rules of forward mode."""
 
 
@@ -41,7 +41,9 @@ class Push:
     def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
         """Go through operations; the tangents of `ops[i]` are built in front of `after[i]`."""
         for op, behind in zip(ops, after):
-            if op.name in INACTIVE or op.name in NO_DERIVATIVE or not any(x in self.tangents for x in used_by(op)):
+            if op.name in INACTIVE or op.name in NO_DERIVATIVE:
+                continue
+            if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in used_by(op)):
                 continue
             with op.location, mlir.InsertionPoint(behind):
                 if op.name in RULES:

@@ -16,6 +16,7 @@ that closes first is the innermost, and is expanded first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 
 from mlirml.autodiff.batching import Batch
@@ -85,30 +86,31 @@ def expand_vjp(function: mlir.Operation, request: Request, checkpoint_bytes: int
 
 def expand_jvp(function: mlir.Operation, request: Request) -> None:
     """Write the tangents of a request."""
-    starts = opened(function, request)
     push = Push()
-    for op in starts:
+    for op in opened(function, request):
         push.tangents[op.results[0]] = op.operands[1]
-    push.run(*_followed(starts, request))
-    for op in request.closes:
-        with op.location, mlir.InsertionPoint(op):
-            op.results[0].replace_all_uses_with(push.of(op.operands[0]))
-    for op in (*request.closes, *reversed(push.dead)):
-        op.erase()
+    _expand_forward(function, request, push, push.of)
 
 
 def expand_vmap(function: mlir.Operation, request: Request) -> None:
     """Write what is between the ends of a request for all examples at once."""
-    starts = opened(function, request)
     batch = Batch(_number(request.closes[0], "size"))
-    for op in starts:
+    for op in opened(function, request):
         batch.values[op.results[0]] = op.operands[0]
+    _expand_forward(function, request, batch, batch.full)
+
+
+def _expand_forward(
+    function: mlir.Operation, request: Request, new: Push | Batch, of: Callable[[mlir.Value], mlir.Value]
+) -> None:
+    """Build next to each operation of a request what it becomes, and close the request with it."""
+    starts = opened(function, request)
     if starts:
-        batch.run(*_followed(starts, request))
+        new.run(*_followed(starts, request))
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
-            op.results[0].replace_all_uses_with(batch.full(op.operands[0]))
-    for op in (*request.closes, *reversed(batch.dead)):
+            op.results[0].replace_all_uses_with(of(op.operands[0]))
+    for op in (*request.closes, *reversed(new.dead)):
         op.erase()
 
 

@@ -28,12 +28,16 @@ transpose: RuleTable[Transpose] = RuleTable("control", "custom", "linalg", "shap
 
 NO_DERIVATIVE = {
     "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert", "mlirml.stop_gradient", "scf.yield",
-    "mlirml.custom_cotangent", "mlirml.custom_gradient",
+    "mlirml.custom_cotangent", "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
 }  # fmt: skip
 
 
-_GROUPED = {"mlirml.custom_input", "mlirml.again_output"}
+_GROUPED = {"mlirml.custom_input", "mlirml.custom_result", "mlirml.again_output"}
 """Operations that act for all of their group, whether they have a cotangent or not."""
+
+
+MARKS = ("mlirml.custom_", "mlirml.again_")
+"""What the names of operations around functions with derivatives of their own, or computed again, begin with."""
 
 
 def group_of(op: mlir.Operation) -> int:
@@ -122,9 +126,11 @@ def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) ->
     def visit(inner: Iterable[mlir.Operation]) -> bool:
         grew = False
         for op in inner:
+            if op.name == "mlirml.custom_primal" and op.operands[0] in active:
+                groups.add(group_of(op))
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
-            own = op.name == "mlirml.custom_output" and group_of(op) in groups
+            own = op.name in ("mlirml.custom_output", "mlirml.custom_result") and group_of(op) in groups
             if not own and not any(x in active for x in used_by(op)):
                 continue
             before = len(active)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mlirml.capture.derivatives import wrapped
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.namespace import retarget
@@ -41,9 +43,27 @@ def marked(
 
 
 def call_with_vjp(
+    trace: Trace,
+    function: Callable[..., Any],
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    args: tuple[Any, ...],
+    name: str,
+) -> Any:
+    """Call `forward`, and write what `backward` makes of cotangents, to be used where they come.
+
+    What both do is differentiated once less than the call is, so that they may call the function themselves; where
+    nothing is differentiated, only `function` is called.
+    """
+    if not trace.derivatives:
+        return retarget(function, trace)(*args)
+    with trace.differentiated(-1):
+        return _call_with_vjp(trace, forward, backward, args, name)
+
+
+def _call_with_vjp(
     trace: Trace, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
 ) -> Any:
-    """Call `forward`, and write what `backward` makes of cotangents, to be used where they come."""
     with at_user_line():
         leaves, tree = flatten(args)
         tags = f"group = {trace.new_request()} : i64"
@@ -84,6 +104,67 @@ def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[V
         if new.shape != value.shape:
             raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
         b.line(f'"mlirml.custom_gradient"({value.name}, {new.name}) {{{tags}}} : ({value.type}, {value.type}) -> ()')
+
+
+def call_with_jvp(
+    trace: Trace,
+    function: Callable[..., Any],
+    rule: Callable[..., Any],
+    args: tuple[Any, ...],
+    fixed: Sequence[int],
+    name: str,
+) -> Any:
+    """Call the rule of a function for its result, and write what it makes of tangents, to be used where they come.
+
+    `fixed` are the places of arguments that the rule takes as they are, first. What the rule does is differentiated
+    once less than the call is, so that it may call the function itself; where nothing is differentiated, only
+    `function` is called.
+    """
+    if not trace.derivatives:
+        return retarget(function, trace)(*args)
+    with at_user_line():
+        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
+        tags = f"group = {trace.new_request()} : i64, depth = {trace.derivatives} : i64"
+        inner, opened = marked(trace, "custom_primal", leaves, tree.paths("primals"), tags)
+        moves = [
+            trace.known(np.zeros(np.shape(leaf)))
+            if value is None
+            else wrapped(trace, mark(trace, "custom_tangent", value, tags), leaf)
+            for leaf, value in zip(leaves, opened)
+        ]
+        first = [args[place] for place in fixed]
+    with trace.differentiated(-1):
+        pair = retarget(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
+    with at_user_line(), at_function(rule):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CaptureError(f"custom_jvp: the rule of `{name}` must return a pair (result, tangent of the result)")
+        results, out_tree = flatten(pair[0])
+        tangents, found = flatten(pair[1])
+        if found != out_tree:
+            raise ArgumentError(
+                f"custom_jvp: the rule of `{name}` returns a tangent of another structure than the result",
+                notes=(f"the result {out_tree.paths('result')}", f"the tangent {found.paths('tangent')}"),
+            )
+        outputs = [
+            _moving(trace, name, leaf, tangent, path, tags)
+            for leaf, tangent, path in zip(results, tangents, out_tree.paths("result"))
+        ]
+    return out_tree.unflatten(outputs)
+
+
+def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: str) -> Any:
+    """A result with its tangent; anything but floats as it is."""
+    value = value_of(trace, leaf, path)
+    if not is_float(value.dtype):
+        return leaf
+    change = value_of(trace, tangent, f"the tangent of {path}")
+    if change.shape != value.shape:
+        raise ShapeError(f"custom_jvp: the tangent of {path} of `{name}` is {change}, the result {value}")
+    change = trace.builder.cast(change, value.dtype)
+    text = (
+        f'"mlirml.custom_result"({value.name}, {change.name}) {{{tags}}} : ({value.type}, {value.type}) -> {value.type}'
+    )
+    return wrapped(trace, replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak), leaf)
 
 
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:

@@ -27,7 +27,6 @@ class Pulled:
     name: str
     group: int
     independents: list[Value]
-    weak: list[bool]
     in_tree: TreeDef
     outputs: list[Value]
     out_tree: TreeDef
@@ -66,12 +65,13 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
         called = list(args)
         for i, value in zip(argnums, tree.unflatten(inner)):
             called[i] = value
-    result = retarget(function, trace)(*called, **kwargs)
+    with trace.differentiated():
+        result = retarget(function, trace)(*called, **kwargs)
     with at_user_line(), at_function(function):
         _check_not_stored(name, inner)
         leaves, out_tree = flatten(result)
         outputs = [value_of(trace, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
-    return Pulled(trace, name, group, opened, [v.weak for v in values], tree, outputs, out_tree, result)
+    return Pulled(trace, name, group, opened, tree, outputs, out_tree, result)
 
 
 def trace_jvp(
@@ -92,7 +92,8 @@ def trace_jvp(
             for v, t in zip(values, moves)
         ]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
-    result = retarget(function, trace)(*tree.unflatten(inner))
+    with trace.differentiated():
+        result = retarget(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         _check_not_stored("jvp", inner)
         results, out_tree = flatten(result)

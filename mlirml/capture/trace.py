@@ -83,6 +83,7 @@ class Trace:
         self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
+        self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
     def integers(self) -> Any:
@@ -130,6 +131,15 @@ class Trace:
         """The number of a new request for derivatives or a batch."""
         self._requests += 1
         return self._requests - 1
+
+    @contextmanager
+    def differentiated(self, times: int = 1) -> Iterator[None]:
+        """What is traced within is differentiated so many times more."""
+        self.derivatives += times
+        try:
+            yield
+        finally:
+            self.derivatives -= times
 
     def wrap(self, value: Any, *, scalar: bool = True, c_order: bool = True) -> Any:
         """Results of an op record as traced arrays; 0-d results are NumPy scalars."""

@@ -55,6 +55,9 @@ _REQUESTS = frozenset(
         "custom_output",
         "custom_cotangent",
         "custom_gradient",
+        "custom_primal",
+        "custom_tangent",
+        "custom_result",
         "again_input",
         "again_output",
     )

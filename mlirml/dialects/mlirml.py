@@ -21,10 +21,10 @@ LAUNCH = "__launch"
 
 _MARKS = (
     "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",
-    "stop_gradient", "vjp", "jvp",
+    "custom_primal", "custom_tangent", "stop_gradient", "vjp", "jvp",
 )  # fmt: skip
 """Operations that give one value for one of the same type."""
-_PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False}
+_PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False, "custom_result": True}
 """Operations on two values of one type, and whether they give one."""
 
 

@@ -202,13 +202,22 @@ def reshape(batch: Batch, op: mlir.Operation) -> None:
 
 @batching(
     "tensor.cast", "mlirml.independent", "mlirml.stop_gradient", "mlirml.custom_input", "mlirml.custom_output",
-    "mlirml.custom_cotangent", "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
+    "mlirml.custom_cotangent", "mlirml.custom_primal", "mlirml.custom_tangent",
+    "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
 )  # fmt: skip
 def same(batch: Batch, op: mlir.Operation) -> None:
     """The same of all."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     many = batch.values[op.operands[0]]
     batch.values[op.results[0]] = emit.create(op.name, [many], [many.type], attributes).results[0]
+
+
+@batching("mlirml.custom_result")
+def custom_result(batch: Batch, op: mlir.Operation) -> None:
+    """The results of all examples, and their tangents."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    operands = [batch.full(x) for x in op.operands]
+    batch.values[op.results[0]] = emit.create(op.name, operands, [operands[0].type], attributes).results[0]
 
 
 @batching("mlirml.custom_gradient")

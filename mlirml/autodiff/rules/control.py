@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
-from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
+from mlirml.autodiff.reverse import MARKS, Sweep, active_values, group_of, transpose, used_by
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
@@ -259,7 +259,22 @@ def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir
                 for one, two in zip(region.blocks, other.blocks):
                     environment.update(zip(one.arguments, two.arguments))
         copies.append(copy)
+    _renumber(copies)
     return copies
+
+
+def _renumber(copies: Sequence[mlir.Operation]) -> None:
+    """Let the marks around functions with derivatives of their own be groups of the copies."""
+    marks = [x for copy in copies for x in operations(copy) if x.name.startswith(MARKS)]
+    if not marks:
+        return
+    function = marks[0].parent
+    while function.name != "func.func":
+        function = function.parent
+    free = 1 + max(group_of(x) for x in operations(function) if x.name.startswith(MARKS))
+    numbers = {old: free + place for place, old in enumerate(dict.fromkeys(group_of(x) for x in marks))}
+    for x in marks:
+        x.attributes["group"] = emit.i64(numbers[group_of(x)])
 
 
 def _moved(active: set[mlir.Value], environment: dict[mlir.Value, mlir.Value]) -> set[mlir.Value]:

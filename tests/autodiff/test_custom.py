@@ -1,0 +1,147 @@
+"""Functions whose users give their derivatives: in both modes, batched, nested, in loops, and called by their rules."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+X = np.linspace(0.1, 1, 4)
+
+
+@ml.custom_jvp
+def tenfold(x: Any) -> Any:
+    """A sine, whose derivative is told to be ten times what it is."""
+    return np.sin(x)
+
+
+@tenfold.defjvp
+def tenfold_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return tenfold(x), 10 * np.cos(x) * t
+
+
+@ml.custom_vjp
+def backwards(x: Any) -> Any:
+    """The same for reverse mode; what goes forward calls the function itself."""
+    return np.sin(x)
+
+
+backwards.defvjp(lambda x: (backwards(x), x), lambda x, ct: (10 * np.cos(x) * ct,))
+
+
+def test_the_rule_is_used_in_both_modes() -> None:
+    np.testing.assert_array_equal(ml.compile(tenfold)(X), np.sin(X))
+    np.testing.assert_array_equal(tenfold(X), np.sin(X))
+    value, change = ml.jvp(tenfold, (X,), (2 * np.ones(4),))
+    np.testing.assert_allclose(value, np.sin(X))
+    np.testing.assert_allclose(change, 20 * np.cos(X))
+    np.testing.assert_allclose(ml.grad(lambda x: np.sum(tenfold(2 * x) * 3))(X), 60 * np.cos(2 * X))
+
+
+@pytest.mark.parametrize("function", [tenfold, backwards])
+def test_batches_inside_and_outside(function: Callable[..., Any]) -> None:
+    expected = 10 * np.cos(X)
+    np.testing.assert_allclose(ml.vmap(ml.grad(function))(X), expected)
+    np.testing.assert_allclose(ml.grad(lambda x: np.sum(ml.vmap(function)(x)))(X), expected)
+    shared = ml.vmap(lambda c: ml.grad(lambda x: function(x) * c)(0.5))(X)
+    np.testing.assert_allclose(shared, 10 * np.cos(0.5) * X)
+
+
+def test_derivatives_of_derivatives_use_the_rule_again() -> None:
+    second, third = -10 * np.sin(0.5), -10 * np.cos(0.5)
+    gradient = ml.grad(tenfold)
+    np.testing.assert_allclose(ml.grad(gradient)(0.5), second)
+    np.testing.assert_allclose(ml.jvp(gradient, (0.5,), (1.0,))[1], second)
+    np.testing.assert_allclose(ml.grad(lambda x: ml.jvp(tenfold, (x,), (1.0,))[1])(0.5), second)
+    np.testing.assert_allclose(ml.jvp(lambda x: ml.jvp(tenfold, (x,), (1.0,))[1], (0.5,), (1.0,))[1], second)
+    np.testing.assert_allclose(ml.hessian(lambda x: np.sum(tenfold(x)))(X), np.diag(-10 * np.sin(X)), atol=1e-12)
+    np.testing.assert_allclose(ml.grad(ml.grad(gradient))(0.5), third)
+    np.testing.assert_allclose(ml.grad(ml.grad(backwards))(0.5), second)
+
+
+def test_the_result_of_the_function_has_the_rules_second_derivative() -> None:
+    @ml.custom_jvp
+    def square(x: Any) -> Any:
+        return x * x
+
+    # Told wrong on purpose: the value of a rule that calls the function goes by the rule at the next order.
+    square.defjvp(lambda p, t: (square(*p), 5 * square(*p) * t[0]))
+    np.testing.assert_allclose(ml.grad(square)(3.0), 45.0)
+    np.testing.assert_allclose(ml.grad(ml.grad(square))(3.0), 5 * 45.0)
+
+
+def test_in_loops_branches_and_what_is_computed_again() -> None:
+    def loop(x: Any) -> Any:
+        return ml.fori_loop(0, 3, lambda i, c: tenfold(c) * 2, x)
+
+    c, slope = 0.5, 1.0
+    for _ in range(3):
+        c, slope = 2 * np.sin(c), slope * 20 * np.cos(c)
+    np.testing.assert_allclose(ml.grad(loop)(0.5), slope)
+    np.testing.assert_allclose(ml.jvp(loop, (0.5,), (1.0,))[1], slope)
+    for function in (tenfold, backwards):
+        again = ml.grad(lambda x, f=function: np.sum(ml.checkpoint(lambda x: f(f(x)))(x) * 2))
+        np.testing.assert_allclose(again(X), 200 * np.cos(np.sin(X)) * np.cos(X))
+        branch = ml.grad(lambda x, f=function: ml.cond(x > 0, f, np.cos, x))
+        np.testing.assert_allclose([branch(0.5), branch(-0.5)], [10 * np.cos(0.5), np.sin(0.5)])
+
+
+def test_pytrees_and_arguments_without_tangents() -> None:
+    @functools.partial(ml.custom_jvp, nondiff_argnums=(0, 2))
+    def applied(function: Any, state: Any, scale: Any, n: Any) -> Any:
+        return {"value": function(state["x"]) * scale + state["y"], "count": n + 1}
+
+    @applied.defjvp
+    def _(function: Any, scale: Any, primals: Any, tangents: Any) -> Any:
+        (state, n), (moves, no_move) = primals, tangents
+        assert no_move.shape == ()
+        change = np.cos(state["x"]) * moves["x"] * scale * 100 + moves["y"]
+        return applied(function, state, scale, n), {"value": change, "count": 0}
+
+    def total(state: Any) -> Any:
+        found = applied(np.sin, state, 2.0, n=3)
+        return np.sum(found["value"]) * found["count"]
+
+    state = {"x": X, "y": X}
+    gradient = ml.grad(total)(state)
+    np.testing.assert_allclose(gradient["x"], 4 * 200 * np.cos(X))
+    np.testing.assert_allclose(gradient["y"], np.full(4, 4.0))
+
+
+def test_a_rule_that_loops_over_tangents() -> None:
+    @ml.custom_jvp
+    def power(x: Any) -> Any:
+        return x**8
+
+    @power.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        def twice(i: Any, c: Any) -> Any:
+            return c[0] * c[0], 2 * c[0] * c[1]
+
+        return ml.fori_loop(0, 3, twice, (primals[0], tangents[0]))
+
+    np.testing.assert_allclose(ml.grad(lambda x: np.sum(power(x)))(X), 8 * X**7)
+    np.testing.assert_allclose(ml.grad(ml.grad(power))(0.5), 56 * 0.5**6)
+
+
+def test_a_rule_for_each_argument() -> None:
+    @ml.custom_jvp
+    def product(x: Any, y: Any, n: Any) -> Any:
+        return x * y * n
+
+    product.defjvps(lambda t, result, x, y, n: t * y * n, lambda t, result, x, y, n: 7 * t, None)
+    one, other = ml.grad(product, (0, 1))(2.0, 3.0, 4)
+    assert (one, other) == (12, 7)
+
+
+def test_what_nobody_differentiates_leaves_nothing() -> None:
+    text = ml.compile(lambda x: tenfold(x) + backwards(x)).ir("capture", X)
+    assert "mlirml.custom" not in text and "cos" not in text
+    kept = ml.compile(ml.grad(lambda x: np.sum(tenfold(x)))).ir("transform", X)
+    assert "mlirml.custom" not in kept
