@@ -21,6 +21,7 @@ from mlirml.pipelines.schedules import cost
 from mlirml.pipelines.schedules.elementwise import loop, outer_order
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.nest import Access, Nest, root
+from mlirml.pipelines.schedules.prefetch import prefetch_next_row
 from mlirml.pipelines.schedules.structured import Structured, lower
 
 FEWEST_ROWS = 32
@@ -177,6 +178,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
     grain = cost.grain(rows, total_ns(members) / rows) if rows >= FEWEST_ROWS and not frame.inside else 0
+    far = around is None and cost.footprint(members[0].nest) > cost.CACHE_BYTES
 
     def body(i: mlir.Value) -> None:
         bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]] = {}
@@ -185,7 +187,10 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
             inner = Frame(member.op, frame, inside=frame.inside or grain > 0)
             with member.op.location:
                 entered.append(member.with_nest(enter_row(inner, member.nest, i, bases)))
-        for group in groups(entered, frame.inside or grain > 0):
+        for number, group in enumerate(groups(entered, frame.inside or grain > 0)):
+            if number == 1 and far:
+                with group[0].op.location:
+                    prefetch_next_row(frame, members[0].nest, i, rows)
             inner = Frame(group[-1].op, frame, inside=frame.inside or grain > 0)
             with group[-1].op.location:
                 if len(group) > 1:
