@@ -6,7 +6,6 @@ import gc
 import inspect
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,32 +16,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.calls import (
+    Build,
+    Call,
+    changed,
+    differences,
+    leaf_array,
+    report,
+    result_buffers,
+    store_items,
+    without,
+)
 from mlirml.capture.loops.choose import check_frontend, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
+from mlirml.compilation import Clock, on_loops, opened, parsed, run_pipeline, seconds
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
     CheckFailed,
-    InternalError,
     LaunchError,
     MlirmlError,
     TargetError,
     TracedBoolError,
 )
 from mlirml.runtime import Dispatcher, Program, number_leaves
-from mlirml.targets.registry import get_target, open_artifact
-from mlirml.tree import TreeDef, flatten, store_leaves
+from mlirml.targets.registry import get_target
+from mlirml.tree import flatten
 
 if TYPE_CHECKING:
-    from mlirml.capture.aliasing import Aliasing
     from mlirml.capture.captured import Captured
-    from mlirml.capture.spec import TensorSpec
     from mlirml.ir import mlir
-    from mlirml.passes import Instrumentation, Remark
-    from mlirml.runtime import Artifact
+    from mlirml.passes import Remark
     from mlirml.targets.target import Target
 
 # MLIR contexts and LLVM's option tables are not made for several threads at once.
@@ -139,34 +146,6 @@ class Lowered:
         raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}")
 
 
-@dataclass
-class _Build:
-    """One compiled signature and how it came about."""
-
-    number: int
-    captured: Captured
-    treedef: TreeDef
-    specs: tuple[TensorSpec, ...]
-    paths: list[str]
-    statics: dict[str, Any]
-    program: Any
-    overlaps: Aliasing | None = None
-    remarks: list[Remark] | None = None  # on loops; None where no pass has run
-    remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
-
-    def changed(self, function: Any) -> str | None:
-        """That a variable, an attribute or an item which the function read is another object now, in words."""
-        return _changed(self.captured, function)
-
-
-def _changed(captured: Captured, function: Any) -> str | None:
-    for holder, name, value in captured.guards:
-        if (_contents(holder) if name is None else holder.get(name, captured)) is not value:
-            name = name or _name_of_cell(function, holder)
-            return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
-    return None
-
-
 class Compiled(Dispatcher):
     """A function that runs as native code. Safe to call from many threads.
 
@@ -193,7 +172,7 @@ class Compiled(Dispatcher):
         self.frontend = frontend
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
-        self._builds: dict[Any, _Build] = {}
+        self._builds: dict[Any, Build] = {}
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
@@ -258,16 +237,16 @@ class Compiled(Dispatcher):
         with _uncollected():
             call = self._call(args, kwargs)
             build = self._build(call)
-        outs = None if out is None else _result_buffers(out, build.captured)
+        outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         if out is None and not build.captured.replaced and not call.overlaps:
             self._remember(call, build)
         tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
-            _store_items(call, build.captured, results[count:])
+            store_items(call, build.captured, results[count:])
         return tree.unflatten(results[:count])
 
-    def _run(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
+    def _run(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
         try:
             return self._run_unchecked(build, call, outs)
         except CheckFailed as failed:
@@ -275,7 +254,7 @@ class Compiled(Dispatcher):
 
             raise failure(build.captured, failed) from None
 
-    def _run_unchecked(self, build: _Build, call: _Call, outs: list[Any] | None) -> Any:
+    def _run_unchecked(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
         leaves = call.inputs
         if isinstance(build.program, Program):  # checks at each call, but has no words for the arguments
             try:
@@ -287,7 +266,7 @@ class Compiled(Dispatcher):
             raise reason
         return build.program(leaves, outs)
 
-    def _refusal(self, build: _Build, call: _Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
+    def _refusal(self, build: Build, call: Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
         from mlirml.capture.launch import refusal
 
         return refusal(build.captured, leaves, call.input_paths(), outs)
@@ -302,7 +281,7 @@ class Compiled(Dispatcher):
 
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         from mlirml.capture.spec import TensorSpec, spec_of
 
         self._check_arguments(args, kwargs)
@@ -320,17 +299,17 @@ class Compiled(Dispatcher):
                     location=_definition(self.fn),
                     help="arrays cannot be static" if array else "pass a tuple of what it holds",
                 ) from None
-        dynamic = _without(args, kwargs, statics)
+        dynamic = without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
-        inputs = leaves if abstract else [_leaf_array(x, s) for x, s in zip(leaves, specs)]
-        call = _Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
+        inputs = leaves if abstract else [leaf_array(x, s) for x, s in zip(leaves, specs)]
+        call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
         self._see_overlaps(call)
         return call
 
-    def _see_overlaps(self, call: _Call) -> None:
+    def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
         from mlirml.capture import aliasing, launch
 
@@ -351,12 +330,12 @@ class Compiled(Dispatcher):
                 raise refused
             call.overlaps, call.inputs = found, inputs
 
-    def _captured_apart(self, call: _Call) -> Captured:
+    def _captured_apart(self, call: Call) -> Captured:
         """The function captured as if its arguments did not overlap, which tells what it stores into."""
         key = call.key()
         build = self._builds.get(key)
         captured = self._apart.get(key) if build is None else build.captured
-        if captured is None or _changed(captured, self.fn) is not None:
+        if captured is None or changed(captured, self.fn) is not None:
             captured = self._apart[key] = self._capture(call)
         return captured
 
@@ -388,7 +367,7 @@ class Compiled(Dispatcher):
             shown = f"{self._name}{inspect.Signature(plain)}"
             raise ArgumentError(f"{shown}: {error}", location=_definition(self.fn)) from None
 
-    def _build(self, call: _Call) -> _Build:
+    def _build(self, call: Call) -> Build:
         key = call.key()
         build = self._builds.get(key)
         reason = None
@@ -412,12 +391,12 @@ class Compiled(Dispatcher):
         for build in self._builds.values():
             build.remembered.clear()
 
-    def _compile(self, call: _Call, reason: str) -> _Build:
+    def _compile(self, call: Call, reason: str) -> Build:
         if call.abstract:
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
         from mlirml import cache
 
-        clock = _Clock()
+        clock = Clock()
         captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
         entries = cache.key_entries(captured.key, self.target.fingerprint())
@@ -425,37 +404,37 @@ class Compiled(Dispatcher):
         from_disk = program is not None
         remarks = None
         if program is None:
-            module = _parsed(captured)
+            module = parsed(captured)
             clock.note("parse")
-            watch = _run_pipeline(self.target, module)
-            remarks = _on_loops(watch)
-            clock.add(_seconds(watch))
+            watch = run_pipeline(self.target, module)
+            remarks = on_loops(watch)
+            clock.add(seconds(watch))
             artifact = self.target.codegen(module)
             clock.note("codegen")
             cache.store(entries, artifact)
             clock.note("store")
-            program = _opened(captured, artifact)
+            program = opened(captured, artifact)
             clock.note("load")
         self._compiled += 1
-        self._log.append(_report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
+        self._log.append(report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
         statics = call.static_values()
-        build = _Build(
+        build = Build(
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
         if self._explains:
             print("".join(f"{remark.shown()}\n" for remark in self._remarks(build)), end="", file=sys.stderr)
         return build
 
-    def _remarks(self, build: _Build) -> list[Remark]:
+    def _remarks(self, build: Build) -> list[Remark]:
         """What became of the loops of a program; one from the disk cache is raised again to tell."""
         if build.remarks is None:
             has_loops = "scf." in build.captured.text and dict(self.target.stages).get("raise")
             build.remarks = []
             if has_loops:
-                build.remarks = _on_loops(_run_pipeline(self.target, _parsed(build.captured), "raise"))
+                build.remarks = on_loops(run_pipeline(self.target, parsed(build.captured), "raise"))
         return build.remarks
 
-    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: _Clock) -> Any:
+    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> Any:
         """The program from the disk cache, or None. One that cannot be loaded here is dropped and made again."""
         from mlirml import cache
 
@@ -464,14 +443,14 @@ class Compiled(Dispatcher):
         if artifact is None:
             return None
         try:
-            program = _opened(captured, artifact)
+            program = opened(captured, artifact)
         except LaunchError:
             cache.drop(entries)
             return None
         clock.note("load")
         return program
 
-    def _capture(self, call: _Call) -> Captured:
+    def _capture(self, call: Call) -> Captured:
         from mlirml.capture.trace import trace as capture
 
         def captured(loops: bool) -> Captured:
@@ -488,14 +467,14 @@ class Compiled(Dispatcher):
             except TracedBoolError:
                 raise error from None
 
-    def _remember(self, call: _Call, build: _Build) -> None:
+    def _remember(self, call: Call, build: Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
         numbered = number_leaves(call.args, call.kwargs)
         if numbered is None or not isinstance(build.program, Program):
             return
         numbers_args, numbers_kwargs = numbered
         static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
-        order = flatten(_without(numbers_args, numbers_kwargs, call.statics))[0]
+        order = flatten(without(numbers_args, numbers_kwargs, call.statics))[0]
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
         # argument that is another object would be added at each call.
         form = len(call.args), *call.kwargs, *order
@@ -532,9 +511,9 @@ class Compiled(Dispatcher):
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         with _COMPILER:
             captured = self._capture(self._call(args, kwargs))
-            module = _parsed(captured)
+            module = parsed(captured)
             if stage != "capture":
-                _run_pipeline(self.target, module, stage)
+                run_pipeline(self.target, module, stage)
             return Lowered(module, self.target, stage or self.target.stages[-1][0])
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -553,236 +532,19 @@ class Compiled(Dispatcher):
             lines.append(f"this call: {runs if why is None else f'would compile, because {why}'}")
         return "\n".join(lines)
 
-    def _why(self, call: _Call) -> str:
+    def _why(self, call: Call) -> str:
         """Why no known signature fits: what differs from the one most like it, the last of them."""
         if not self._builds:
             return "it is the first call"
         builds = list(self._builds.values())[::-1]
-        best = min((_differences(call, build) for build in builds), key=len)
+        best = min((differences(call, build) for build in builds), key=len)
         return "; ".join(best)
-
-
-@dataclass
-class _Call:
-    """Arguments taken apart."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    statics: dict[int | str, Any]
-    leaves: list[Any]
-    treedef: TreeDef
-    specs: tuple[TensorSpec, ...]
-    paths: list[str]
-    names: list[str]
-    abstract: bool
-    inputs: list[Any]  # of the program: bases instead of what overlaps
-    overlaps: Aliasing | None = None
-
-    def static_values(self) -> dict[str, Any]:
-        """The static arguments by name."""
-        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()}
-
-    def input_paths(self) -> list[str]:
-        """What the program's inputs are called."""
-        return self.paths if self.overlaps is None else self.overlaps.input_paths(self.paths)
-
-    def key(self) -> Any:
-        """What has to be equal for two calls to run the same program."""
-        return (
-            self.treedef,
-            self.specs,
-            self.overlaps,
-            tuple((name, _exact(v)) for name, v in sorted(self.static_values().items())),
-        )
-
-
-def _without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
-    """The arguments that are traced."""
-    return (
-        tuple(a for i, a in enumerate(args) if i not in statics),
-        {name: a for name, a in kwargs.items() if name not in statics},
-    )
-
-
-def _exact(value: Any) -> Any:
-    """A static argument such that equal means the same to the function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
-    if type(value) is tuple:
-        return tuple, tuple(map(_exact, value))
-    if type(value) is complex:
-        return complex, value.real.hex(), value.imag.hex()
-    return type(value), value.hex() if type(value) is float else value
-
-
-def _parsed(captured: Captured) -> mlir.Module:
-    """The captured text as a module. MLIR's verifier runs here: what it refuses, the op records should have."""
-    from mlirml.ir import mlir, parse
-    from mlirml.passes.run import error_from_diagnostics
-
-    try:
-        return parse(captured.text)
-    except mlir.MLIRError as error:
-        found = error_from_diagnostics(error, "the captured module is not valid MLIR")
-        raise InternalError(
-            f"captured as invalid MLIR: {found.message}", location=found.location, notes=found.notes, stage="capture"
-        ) from None
-
-
-class _Clock:
-    """The seconds that each part of a compilation took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def note(self, part: str) -> None:
-        """The time since the last note was spent on this."""
-        now = time.perf_counter()
-        self.seconds[part] = now - self._last
-        self._last = now
-
-    def add(self, parts: dict[str, float]) -> None:
-        """The time since the last note was spent on these."""
-        self.seconds |= parts
-        self._last = time.perf_counter()
-
-
-def _opened(captured: Captured, artifact: Artifact) -> Any:
-    return open_artifact(
-        artifact,
-        [(s.dtype, s.shape) for s in captured.inputs],
-        [(s.dtype, s.shape) for s in captured.outputs],
-        constants=captured.constants,
-        writebacks=captured.writebacks,
-        int_ranges=captured.int_ranges,
-        weak=[s.weak for s in captured.inputs],
-    )
-
-
-def _run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
-    """Run the target's passes; what was seen of them."""
-    from pathlib import Path
-
-    from mlirml.ir import operations
-    from mlirml.passes import Instrumentation
-
-    watch = Instrumentation(dump_dir=Path(config.dump_dir) if config.dump_dir else None)
-    pipeline = target.pipeline_for({op.name for op in operations(module)})
-    pipeline.run(module, stop_after=stop_after, instrumentation=watch)
-    return watch
-
-
-def _seconds(watch: Instrumentation) -> dict[str, float]:
-    """The seconds that each stage took."""
-    seconds: dict[str, float] = {}
-    for timing in watch.timings:
-        seconds[timing.stage] = seconds.get(timing.stage, 0.0) + timing.seconds
-    return seconds
-
-
-def _on_loops(watch: Instrumentation) -> list[Remark]:
-    """The remarks on what became of loops, in the order of the source."""
-    found = [remark for remark in watch.remarks if remark.kind]
-    return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
-
-
-def _leaf_array(leaf: Any, spec: TensorSpec) -> Any:
-    return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
-
-
-def _result_buffers(out: Any, captured: Captured) -> list[Any]:
-    leaves, tree = flatten(out)
-    results = captured.outputs[: captured.out_tree.leaf_count()]
-    fits = tree == captured.out_tree and all(
-        isinstance(x, np.ndarray) and x.shape == s.shape and x.dtype == s.dtype for x, s in zip(leaves, results)
-    )
-    if not fits:
-        given = tree.unflatten([_Word(_described(leaf)) for leaf in leaves])
-        expected = captured.out_tree.unflatten([_Word(str(spec)) for spec in results])
-        raise ArgumentError(f"`out` is {given!r}, but the result is {expected!r}", location=captured.entry)
-    return leaves + [None] * (len(captured.outputs) - len(leaves))
-
-
-class _Word(str):
-    """A string that is shown without quotes."""
-
-    __repr__ = str.__str__
-
-
-def _described(leaf: Any) -> str:
-    from mlirml.dialects.dtypes import describe
-
-    return describe(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
-
-
-def _store_items(call: _Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
-    """Put the new items of the containers among the arguments where the function put them."""
-    specs = captured.outputs[captured.out_tree.leaf_count() :]
-    new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
-    store_leaves(_without(call.args, call.kwargs, call.statics), new)
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # deleted
-        return cell
-
-
-def _name_of_cell(function: Any, cell: Any) -> str | None:
-    """What the function calls the closure variable of a cell."""
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    return next((n for n, c in zip(names, getattr(function, "__closure__", None) or ()) if c is cell), None)
 
 
 def _definition(fn: Any) -> Any:
     from mlirml.capture.trace import definition
 
     return definition(fn)
-
-
-def _differences(call: _Call, build: _Build) -> list[str]:
-    """What a call has other than a signature, in words."""
-    old = dict(zip(build.paths, build.specs))
-    new = dict(zip(call.paths, call.specs))
-    found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
-    found += [f"`{path}` is new" for path in new if path not in old]
-    found += [f"`{path}` is missing" for path in old if path not in new]
-    statics, missing = call.static_values(), _Word("not given")
-    for name in dict.fromkeys((*statics, *build.statics)):
-        value, was = statics.get(name, missing), build.statics.get(name, missing)
-        if _exact(value) != _exact(was):
-            found.append(f"static argument `{name}` is {value!r}, was {was!r}")
-    if build.overlaps != call.overlaps:
-        found.append("other arguments share memory, or in another way")
-    if build.treedef != call.treedef and old.keys() == new.keys():
-        found.append("the arguments have another structure")
-    return found
-
-
-def _report(
-    number: int,
-    captured: Captured,
-    entries: list[tuple[str, str]],
-    reason: str,
-    from_disk: bool,
-    seconds: dict[str, float],
-) -> str:
-    from mlirml.cache import key_of
-
-    source = "loaded from the disk cache" if from_disk else "compiled"
-    total = sum(seconds.values())
-    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in seconds.items())
-    inputs = ", ".join(map(str, captured.inputs))
-    outputs = ", ".join(map(str, captured.outputs))
-    facts = ", ".join(
-        f"{name} {value[:16]}" for name, value in entries if not name.startswith(("pipeline", "cpu.flags"))
-    )
-    return (
-        f"{number}. ({inputs}) -> ({outputs})\n"
-        f"   because {reason}\n"
-        f"   {source} in {1e3 * total:.1f} ms ({times})\n"
-        f"   cache entry {key_of(entries)[:16]}: {facts}"
-    )
 
 
 __all__ = ["CaptureError", "Compiled", "Lowered", "compile", "lower", "trace"]

@@ -1,0 +1,192 @@
+"""Calls taken apart into what a program depends on, and the programs made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.dataclass import dataclass
+from mlirml.errors import ArgumentError
+from mlirml.tree import TreeDef, flatten, store_leaves
+
+if TYPE_CHECKING:
+    from mlirml.capture.aliasing import Aliasing
+    from mlirml.capture.captured import Captured
+    from mlirml.capture.spec import TensorSpec
+    from mlirml.passes import Remark
+
+
+@dataclass
+class Build:
+    """One compiled signature and how it came about."""
+
+    number: int
+    captured: Captured
+    treedef: TreeDef
+    specs: tuple[TensorSpec, ...]
+    paths: list[str]
+    statics: dict[str, Any]
+    program: Any
+    overlaps: Aliasing | None = None
+    remarks: list[Remark] | None = None  # on loops; None where no pass has run
+    remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
+
+    def changed(self, function: Any) -> str | None:
+        """That a variable, an attribute or an item which the function read is another object now, in words."""
+        return changed(self.captured, function)
+
+
+def changed(captured: Captured, function: Any) -> str | None:
+    for holder, name, value in captured.guards:
+        if (contents(holder) if name is None else holder.get(name, captured)) is not value:
+            name = name or name_of_cell(function, holder)
+            return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
+    return None
+
+
+@dataclass
+class Call:
+    """Arguments taken apart."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    statics: dict[int | str, Any]
+    leaves: list[Any]
+    treedef: TreeDef
+    specs: tuple[TensorSpec, ...]
+    paths: list[str]
+    names: list[str]
+    abstract: bool
+    inputs: list[Any]  # of the program: bases instead of what overlaps
+    overlaps: Aliasing | None = None
+
+    def static_values(self) -> dict[str, Any]:
+        """The static arguments by name."""
+        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()}
+
+    def input_paths(self) -> list[str]:
+        """What the program's inputs are called."""
+        return self.paths if self.overlaps is None else self.overlaps.input_paths(self.paths)
+
+    def key(self) -> Any:
+        """What has to be equal for two calls to run the same program."""
+        return (
+            self.treedef,
+            self.specs,
+            self.overlaps,
+            tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
+        )
+
+
+def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
+    """The arguments that are traced."""
+    return (
+        tuple(a for i, a in enumerate(args) if i not in statics),
+        {name: a for name, a in kwargs.items() if name not in statics},
+    )
+
+
+def exact(value: Any) -> Any:
+    """A static argument such that equal means the same to the function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    if type(value) is tuple:
+        return tuple, tuple(map(exact, value))
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    return type(value), value.hex() if type(value) is float else value
+
+
+def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
+    return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
+
+
+def result_buffers(out: Any, captured: Captured) -> list[Any]:
+    leaves, tree = flatten(out)
+    results = captured.outputs[: captured.out_tree.leaf_count()]
+    fits = tree == captured.out_tree and all(
+        isinstance(x, np.ndarray) and x.shape == s.shape and x.dtype == s.dtype for x, s in zip(leaves, results)
+    )
+    if not fits:
+        given = tree.unflatten([Word(described(leaf)) for leaf in leaves])
+        expected = captured.out_tree.unflatten([Word(str(spec)) for spec in results])
+        raise ArgumentError(f"`out` is {given!r}, but the result is {expected!r}", location=captured.entry)
+    return leaves + [None] * (len(captured.outputs) - len(leaves))
+
+
+class Word(str):
+    """A string that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+def described(leaf: Any) -> str:
+    from mlirml.dialects.dtypes import describe
+
+    return describe(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
+
+
+def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
+    """Put the new items of the containers among the arguments where the function put them."""
+    specs = captured.outputs[captured.out_tree.leaf_count() :]
+    new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
+    store_leaves(without(call.args, call.kwargs, call.statics), new)
+
+
+def contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # deleted
+        return cell
+
+
+def name_of_cell(function: Any, cell: Any) -> str | None:
+    """What the function calls the closure variable of a cell."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    return next((n for n, c in zip(names, getattr(function, "__closure__", None) or ()) if c is cell), None)
+
+
+def differences(call: Call, build: Build) -> list[str]:
+    """What a call has other than a signature, in words."""
+    old = dict(zip(build.paths, build.specs))
+    new = dict(zip(call.paths, call.specs))
+    found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
+    found += [f"`{path}` is new" for path in new if path not in old]
+    found += [f"`{path}` is missing" for path in old if path not in new]
+    statics, missing = call.static_values(), Word("not given")
+    for name in dict.fromkeys((*statics, *build.statics)):
+        value, was = statics.get(name, missing), build.statics.get(name, missing)
+        if exact(value) != exact(was):
+            found.append(f"static argument `{name}` is {value!r}, was {was!r}")
+    if build.overlaps != call.overlaps:
+        found.append("other arguments share memory, or in another way")
+    if build.treedef != call.treedef and old.keys() == new.keys():
+        found.append("the arguments have another structure")
+    return found
+
+
+def report(
+    number: int,
+    captured: Captured,
+    entries: list[tuple[str, str]],
+    reason: str,
+    from_disk: bool,
+    seconds: dict[str, float],
+) -> str:
+    from mlirml.cache import key_of
+
+    source = "loaded from the disk cache" if from_disk else "compiled"
+    total = sum(seconds.values())
+    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in seconds.items())
+    inputs = ", ".join(map(str, captured.inputs))
+    outputs = ", ".join(map(str, captured.outputs))
+    facts = ", ".join(
+        f"{name} {value[:16]}" for name, value in entries if not name.startswith(("pipeline", "cpu.flags"))
+    )
+    return (
+        f"{number}. ({inputs}) -> ({outputs})\n"
+        f"   because {reason}\n"
+        f"   {source} in {1e3 * total:.1f} ms ({times})\n"
+        f"   cache entry {key_of(entries)[:16]}: {facts}"
+    )

@@ -1,0 +1,89 @@
+"""From a captured module to a loaded program: parsing, passes, code, and the time that each took."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from mlirml.config import config
+from mlirml.errors import InternalError
+from mlirml.targets.registry import open_artifact
+
+if TYPE_CHECKING:
+    from mlirml.capture.captured import Captured
+    from mlirml.ir import mlir
+    from mlirml.passes import Instrumentation, Remark
+    from mlirml.runtime import Artifact
+    from mlirml.targets.target import Target
+
+
+def parsed(captured: Captured) -> mlir.Module:
+    """The captured text as a module. MLIR's verifier runs here: what it refuses, the op records should have."""
+    from mlirml.ir import mlir, parse
+    from mlirml.passes.run import error_from_diagnostics
+
+    try:
+        return parse(captured.text)
+    except mlir.MLIRError as error:
+        found = error_from_diagnostics(error, "the captured module is not valid MLIR")
+        raise InternalError(
+            f"captured as invalid MLIR: {found.message}", location=found.location, notes=found.notes, stage="capture"
+        ) from None
+
+
+class Clock:
+    """The seconds that each part of a compilation took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def note(self, part: str) -> None:
+        """The time since the last note was spent on this."""
+        now = time.perf_counter()
+        self.seconds[part] = now - self._last
+        self._last = now
+
+    def add(self, parts: dict[str, float]) -> None:
+        """The time since the last note was spent on these."""
+        self.seconds |= parts
+        self._last = time.perf_counter()
+
+
+def opened(captured: Captured, artifact: Artifact) -> Any:
+    return open_artifact(
+        artifact,
+        [(s.dtype, s.shape) for s in captured.inputs],
+        [(s.dtype, s.shape) for s in captured.outputs],
+        constants=captured.constants,
+        writebacks=captured.writebacks,
+        int_ranges=captured.int_ranges,
+        weak=[s.weak for s in captured.inputs],
+    )
+
+
+def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
+    """Run the target's passes; what was seen of them."""
+    from pathlib import Path
+
+    from mlirml.ir import operations
+    from mlirml.passes import Instrumentation
+
+    watch = Instrumentation(dump_dir=Path(config.dump_dir) if config.dump_dir else None)
+    pipeline = target.pipeline_for({op.name for op in operations(module)})
+    pipeline.run(module, stop_after=stop_after, instrumentation=watch)
+    return watch
+
+
+def seconds(watch: Instrumentation) -> dict[str, float]:
+    """The seconds that each stage took."""
+    seconds: dict[str, float] = {}
+    for timing in watch.timings:
+        seconds[timing.stage] = seconds.get(timing.stage, 0.0) + timing.seconds
+    return seconds
+
+
+def on_loops(watch: Instrumentation) -> list[Remark]:
+    """The remarks on what became of loops, in the order of the source."""
+    found = [remark for remark in watch.remarks if remark.kind]
+    return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
