@@ -32,6 +32,8 @@ from mlirml.errors import (
     UnassignedNameError,
     UnsupportedSyntaxError,
 )
+from mlirml.runtime.array import Array, put, wait_all, wait_any
+from mlirml.runtime.device import device, devices
 from mlirml.transforms import (
     checkpoint,
     custom_jvp,
@@ -51,11 +53,12 @@ from mlirml.transforms import (
 
 __version__ = "0.1.0"
 __all__ = [
-    "ArgumentError", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError",
-    "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError",
-    "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
-    "TransformError", "UnassignedNameError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config",
-    "custom_jvp", "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
-    "loops", "lower", "parallel", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap",
+    "ArgumentError", "Array", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError",
+    "InternalError", "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError",
+    "NoBatchingError", "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError",
+    "TensorSpec", "TracedBoolError", "TransformError", "UnassignedNameError", "UnsupportedSyntaxError",
+    "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "device", "devices", "errors",
+    "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel",
+    "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any",
     "while_loop",
 ]  # fmt: skip

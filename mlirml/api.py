@@ -43,11 +43,14 @@ from mlirml.errors import (
     TracedBoolError,
 )
 from mlirml.runtime import Dispatcher, Program, number_leaves
+from mlirml.runtime.array import Array
+from mlirml.runtime.device import device
 from mlirml.targets.registry import get_target
 from mlirml.tree import flatten
 
 if TYPE_CHECKING:
     from mlirml.capture.captured import Captured
+    from mlirml.capture.spec import TensorSpec
     from mlirml.ir import mlir
     from mlirml.passes import Remark
     from mlirml.targets.target import Target
@@ -244,6 +247,9 @@ class Compiled(Dispatcher):
         tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
             store_items(call, build.captured, results[count:])
+        if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
+            host = device("cpu")
+            results = [Array(host, x, x.shape, x.dtype) for x in results]
         return tree.unflatten(results[:count])
 
     def _run(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
@@ -304,10 +310,20 @@ class Compiled(Dispatcher):
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
-        inputs = leaves if abstract else [leaf_array(x, s) for x, s in zip(leaves, specs)]
+        inputs = leaves if abstract else [self._input(*leaf) for leaf in zip(leaves, specs, paths)]
         call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
         self._see_overlaps(call)
         return call
+
+    def _input(self, leaf: Any, spec: TensorSpec, path: str) -> Any:
+        """What the program gets for a leaf."""
+        if isinstance(leaf, Array) and leaf.device.kind != self.target.device:
+            raise ArgumentError(
+                f"argument `{path}` lies on {leaf.device.id}, and {self._name} is compiled for {self.target.name}",
+                location=_definition(self.fn),
+                help=f'pass `{path}.to("{self.target.device}")`, or `{path}.numpy()`',
+            )
+        return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""

@@ -44,6 +44,10 @@ def _word(value: Any) -> str:
     raise TypeError(f"expected a name, got {value!r}")
 
 
+def _word_or_none(value: Any) -> str | None:
+    return None if value is None else _word(value)
+
+
 def _library(value: Any) -> str:
     if value in ("builtin", "libmvec"):
         return str(value)
@@ -88,6 +92,7 @@ _SETTINGS = {
     "cache_dir": _Setting(None, _path, "MLIRML_CACHE_DIR"),
     "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
+    "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
@@ -104,6 +109,8 @@ class Config:
     * `cache_dir`: where; None for the user's cache folder (`MLIRML_CACHE_DIR`).
     * `dump_dir`: write the IR after each stage to this folder; None for no dumps (`MLIRML_DUMP_DIR`).
     * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
+    * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
+      (`MLIRML_DEVICE`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
@@ -126,6 +133,7 @@ class Config:
     cache_dir: str | None
     dump_dir: str | None
     target: str
+    device: str | None
     math: str
     checks: bool
     checkpoint_bytes: int

@@ -10,6 +10,7 @@ from mlirml.capture.advice import STATIC
 from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import describe, is_supported, tensor_type
 from mlirml.errors import ArgumentError, DTypeError
+from mlirml.runtime.array import Array
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     """The spec of one argument leaf; an error names the argument by `path`."""
     if isinstance(leaf, TensorSpec):
         return leaf
+    if isinstance(leaf, Array):
+        return TensorSpec(leaf.shape, leaf.dtype)
     if type(leaf) in (bool, int, float, complex):
         return TensorSpec((), np.dtype(type(leaf)), weak=True)
     array = as_array(leaf, path)

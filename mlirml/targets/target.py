@@ -22,6 +22,7 @@ class Target:
     named, and `codegen` turns a module after the last stage into an `Artifact`. Both import MLIR, the record does not:
     a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
     the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
+    `device` is the kind of devices that run it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Target:
     codegen: Callable[[Any], Artifact] = field(repr=False, compare=False)
     depends_on: tuple[tuple[str, str], ...] = ()
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    device: str = "cpu"
 
     @property
     def pipeline(self) -> Pipeline:

@@ -1,0 +1,232 @@
+"""Arrays that stay on a device until somebody asks for their elements."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlirml.errors import ArgumentError
+from mlirml.runtime.device import Device, device
+from mlirml.runtime.memory import Block
+
+_HOST = 1  # DLPack's number of a CPU
+_POLL_SECONDS = 2e-4
+
+
+class Array:
+    """An array on a device, densely packed in C order.
+
+    It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`. Compiled functions take it as they do NumPy arrays;
+    NumPy functions get a copy in host memory. A call that gives an array may return before the work is done; whatever
+    reads elements waits for it, and `block()` waits without reading.
+    """
+
+    __slots__ = ("__weakref__", "_mark", "_storage", "device", "dtype", "shape")
+
+    def __init__(
+        self,
+        device: Device,
+        storage: Block | npt.NDArray[Any],
+        shape: tuple[int, ...],
+        dtype: npt.DTypeLike,
+        mark: int = 0,
+    ) -> None:
+        self.device = device
+        self.shape = shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._storage = storage
+        self._mark = mark
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def address(self) -> int:
+        """Where it lies, in the device's own numbers."""
+        storage = self._storage
+        return storage.address if isinstance(storage, Block) else int(storage.ctypes.data)
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements in host memory: a copy, or the array itself where the device is the CPU. Waits for them."""
+        storage = self._storage
+        if not isinstance(storage, Block):
+            return storage
+        host = np.empty(self.shape, self.dtype)
+        if host.nbytes:
+            self.device.driver.copy_out(_bytes(host), storage.address)
+        return host
+
+    def to(self, target: str | Device) -> Array:
+        """The same elements on another device; the array itself if it lies there already."""
+        where = device(target)
+        return self if where is self.device else put(self, where)
+
+    def block(self, timeout: float | None = None) -> Array:
+        """Wait until the elements are computed; raises `TimeoutError` after `timeout` seconds. Gives the array."""
+        if not self.is_ready() and not self.device.driver.wait(self._mark, timeout):
+            raise TimeoutError(f"the array was not ready after {timeout} s")
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the elements are computed."""
+        return not isinstance(self._storage, Block) or self.device.driver.wait(self._mark, 0.0)
+
+    def __await__(self) -> Generator[Any, None, Array]:
+        if not self.is_ready():
+            import asyncio  # 15 ms, for who waits in a coroutine
+
+            yield from asyncio.get_running_loop().run_in_executor(None, self.block).__await__()
+        return self
+
+    def item(self) -> Any:
+        """The only element as a Python number."""
+        return self.numpy().item()
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False and isinstance(self._storage, Block):
+            raise ValueError(f"an array on {self.device.id} cannot be seen by NumPy without a copy")
+        host = self.numpy()
+        wanted = host.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and wanted != host.dtype:
+            raise ValueError(f"{host.dtype} cannot be seen as {wanted} without a copy")
+        return host.astype(wanted, copy=bool(copy))
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of the elements in host memory, unless the driver can share those on the device."""
+        on_device = isinstance(self._storage, Block)
+        share = getattr(self.device.driver, "dlpack", None) if on_device else None
+        if share is not None and dl_device in (None, self.__dlpack_device__()) and not copy:
+            return share(self.address, self.shape, self.dtype.str, self._storage, stream)
+        if on_device and copy is False:
+            raise BufferError(f"an array on {self.device.id} cannot be shared without a copy")
+        if dl_device not in (None, (_HOST, 0)):
+            raise BufferError(f"an array on {self.device.id} cannot be given to the device {dl_device}")
+        return self.numpy().__dlpack__(max_version=max_version, copy=copy if not on_device else None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if not isinstance(self._storage, Block):
+            return _HOST, 0
+        return getattr(self.device.driver, "dlpack_device", (_HOST, 0))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array of no dimension has no length")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        return int(np.asarray(self.numpy()).__index__())
+
+    def __repr__(self) -> str:
+        return f"Array({np.array2string(self.numpy(), separator=', ', prefix='Array(')}, device={self.device.id!r})"
+
+    def __reduce__(self) -> Any:
+        return put, (self.numpy(), self.device.id)
+
+
+def put(x: Any, where: str | Device = "auto") -> Any:
+    """Copy an array, or each array and number of nested tuples, lists and dicts, to a device.
+
+    Parameters:
+        x: arrays, numbers, anything with `__array__` or `__dlpack__`, and containers of them.
+        where: the device, or its name; see `device`.
+
+    Returns `Array`s in the same containers. On the CPU they hold copies too. Raises `TargetError` for a device that is
+    not there, `LaunchError` when its memory is full, `ArgumentError` for what is no array.
+    """
+    target = device(where)
+    if isinstance(x, dict):
+        return type(x)((key, put(value, target)) for key, value in x.items())
+    if isinstance(x, (tuple, list)):
+        values = [put(value, target) for value in x]
+        return type(x)._make(values) if hasattr(x, "_make") else type(x)(values)
+    if x is None:
+        return None
+    host = _on_host(x)
+    if target.kind == "cpu":
+        return Array(target, np.array(host, order="C"), host.shape, host.dtype)
+    block = target.pool.take(host.nbytes)
+    if host.nbytes:
+        target.driver.copy_in(block.address, _bytes(np.ascontiguousarray(host)))
+    return Array(target, block, host.shape, host.dtype, target.driver.mark())
+
+
+def empty(where: Device, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """An array whose elements are anything, to be computed into."""
+    kind = np.dtype(dtype)
+    if where.kind == "cpu":
+        return Array(where, np.empty(shape, kind), shape, kind)
+    return Array(where, where.pool.take(math.prod(shape) * kind.itemsize), shape, kind)
+
+
+def wait_all(arrays: Iterable[Any], timeout: float | None = None) -> None:
+    """Wait until all of the arrays are computed; raises `TimeoutError` after `timeout` seconds."""
+    end = None if timeout is None else time.monotonic() + timeout
+    for array in arrays:
+        if isinstance(array, Array):
+            array.block(None if end is None else max(0.0, end - time.monotonic()))
+
+
+def wait_any(arrays: Iterable[Any], timeout: float | None = None) -> int:
+    """Wait until one of the arrays is computed and give its position; `TimeoutError` after `timeout` seconds."""
+    waiting = list(arrays)
+    if not waiting:
+        raise ArgumentError("wait_any: there is no array to wait for")
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        for position, array in enumerate(waiting):
+            if not isinstance(array, Array) or array.is_ready():
+                return position
+        if end is not None and time.monotonic() >= end:
+            raise TimeoutError(f"no array was ready after {timeout} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def _on_host(x: Any) -> npt.NDArray[Any]:
+    if isinstance(x, Array):
+        return x.numpy()
+    if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):
+        return np.from_dlpack(x)
+    host = np.asarray(x)
+    if host.dtype == object or host.dtype.kind in "SUV":
+        raise ArgumentError(f"put: a {type(x).__name__} is not an array of numbers", help="pass a NumPy array")
+    return host
+
+
+def _bytes(host: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return host.reshape(-1).view(np.uint8)
+
+
+__all__ = ["Array", "empty", "put", "wait_all", "wait_any"]

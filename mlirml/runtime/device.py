@@ -1,0 +1,164 @@
+"""The devices of this machine, opened when they are used first."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from mlirml.config import config
+from mlirml.errors import TargetError
+from mlirml.runtime.driver import Driver
+from mlirml.runtime.memory import MemoryStatistics, Pool
+
+_DRIVERS = {"cuda": "mlirml.runtime.cuda", "vulkan": "mlirml.runtime.vulkan"}
+"""Kinds of devices besides the CPU, the best first; the module has `count()`, and `open_device(index)`.
+
+Both raise `TargetError` that says what is missing; `count()` gives 0 where everything is there but a device.
+"""
+
+
+class Device:
+    """A device by its name, `cpu`, `vulkan:0`, `cuda:1`. There is one object for each; open it by using it.
+
+    `id` is the name, `kind` what stands before the colon and is a target's name too.
+    """
+
+    def __init__(self, kind: str, index: int) -> None:
+        self.kind = kind
+        self.index = index
+        self.id = kind if kind == "cpu" else f"{kind}:{index}"
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Device({self.id!r})"
+
+    def __reduce__(self) -> Any:
+        return device, (self.id,)
+
+    @cached_property
+    def driver(self) -> Driver:
+        """The open device; raises `TargetError` that says what is missing. The CPU has none."""
+        if self.kind == "cpu":
+            raise TargetError("the CPU needs no driver")
+        with self._lock:
+            known = self.__dict__.get("driver")
+            opened: Driver = known if known is not None else _module(self.kind).open_device(self.index)
+            return opened
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The memory of the device."""
+        return Pool(self.driver, self.id)
+
+    @property
+    def name(self) -> str:
+        """What the maker calls it."""
+        return _processor() if self.kind == "cpu" else self.driver.name
+
+    @property
+    def memory(self) -> int:
+        """Bytes in all; 0 where the driver does not tell."""
+        if self.kind == "cpu":
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return self.driver.memory
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What code for it may use: dtypes, limits, features."""
+        return {} if self.kind == "cpu" else self.driver.capabilities
+
+    def synchronize(self) -> None:
+        """Wait until all work is done."""
+        if self.kind != "cpu":
+            self.driver.wait(self.driver.mark())
+
+    def statistics(self) -> MemoryStatistics:
+        """How much of its memory arrays and programs use, and what is kept for later."""
+        return MemoryStatistics(0, 0, 0, None, 0, 0) if self.kind == "cpu" else self.pool.statistics()
+
+    def set_memory_limit(self, nbytes: int | None) -> None:
+        """Use at most so many bytes; None for all there are."""
+        if nbytes is not None and nbytes < 0:
+            raise ValueError(f"a number of bytes cannot be negative, got {nbytes}")
+        if self.kind == "cpu":
+            raise TargetError("the memory of the CPU has no limit of its own")
+        self.pool.limit = nbytes
+
+    def reset(self) -> None:
+        """Give memory that nobody uses back to the system, and count the peak anew."""
+        if self.kind != "cpu":
+            self.synchronize()
+            self.pool.release()
+            self.pool.reset_peak()
+
+
+_KNOWN: dict[str, Device] = {}
+_LOCK = threading.Lock()
+
+
+def devices() -> list[Device]:
+    """All devices of this machine, the CPU first. Kinds whose driver is not installed are left out."""
+    return [_known("cpu", 0), *(_known(kind, i) for kind in _DRIVERS for i in range(_count(kind)))]
+
+
+def device(name: str | Device = "auto") -> Device:
+    """The device of a name.
+
+    "auto" is `config.device`, the first GPU, or the CPU; a kind without a number is its first device. A `TargetError`
+    says what is missing where there is no such device.
+    """
+    if isinstance(name, Device):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a device, got {name!r}")
+    if name == "auto":
+        return device(config.device) if config.device is not None else next(_best())
+    kind, colon, number = name.partition(":")
+    if kind not in ("cpu", *_DRIVERS) or (colon and not number.isdecimal()) or (kind == "cpu" and colon):
+        known = ", ".join(f'"{d.id}"' for d in devices())
+        raise TargetError(f"there is no device {name!r}", help=f'the devices here are {known}, and "auto"')
+    index = int(number or 0)
+    if kind != "cpu":
+        there = _module(kind).count()
+        if index >= there:
+            have = f"there are {there}, counted from 0" if there else "there is none"
+            raise TargetError(f"there is no device {name!r}: of kind {kind!r} {have}")
+    return _known(kind, index)
+
+
+def _best() -> Iterator[Device]:
+    for kind in _DRIVERS:
+        for index in range(_count(kind)):
+            found = _known(kind, index)
+            if not found.capabilities.get("emulated"):
+                yield found
+    yield _known("cpu", 0)
+
+
+def _known(kind: str, index: int) -> Device:
+    with _LOCK:
+        new = Device(kind, index)
+        return _KNOWN.setdefault(new.id, new)
+
+
+def _count(kind: str) -> int:
+    try:
+        return int(_module(kind).count())
+    except TargetError:
+        return 0
+
+
+def _module(kind: str) -> Any:
+    return importlib.import_module(_DRIVERS[kind])
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return os.uname().machine
