@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-import llvmlite.binding as llvmlite
-
 from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir
+from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features
 from mlirml.targets.llvm_literals import rewrite_float_literals
 from mlirml.targets.llvm_parts import Parts, split
 
@@ -69,7 +70,7 @@ class Host:
 @lru_cache(maxsize=1)
 def host() -> Host:
     """The CPU of this process."""
-    return Host(llvmlite.get_host_cpu_name(), llvmlite.get_host_cpu_features().flatten())
+    return Host(host_cpu(), host_features())
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,8 @@ def compile_to_object(source: Any, options: CodegenOptions | None = None) -> byt
     Raises `LoweringError` when the object would need a symbol that the native loader does not know.
     """
     options = options or CodegenOptions()
-    module, machine = _optimised(source, options)
-    data: bytes = machine.emit_object(module)
+    with _optimised(source, options) as module:
+        data = module.emit()
     missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
     if missing:
         raise LoweringError(
@@ -162,95 +163,72 @@ def compile_to_object(source: Any, options: CodegenOptions | None = None) -> byt
 
 def to_assembly(source: Any, options: CodegenOptions | None = None) -> str:
     """The assembly text of what `compile_to_object` gives."""
-    module, machine = _optimised(source, options or CodegenOptions())
-    text: str = machine.emit_assembly(module)
-    return text
+    with _optimised(source, options or CodegenOptions()) as module:
+        return module.emit(assembly=True).decode()
 
 
 def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
     """LLVM IR text after LLVM's optimisation passes."""
-    return str(_optimised(source, options or CodegenOptions())[0])
+    with _optimised(source, options or CodegenOptions()) as module:
+        return str(module)
 
 
-@lru_cache(maxsize=1)
-def _initialise() -> None:
-    # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they
-    # compare all rows that are met, which overlap as soon as the rows of one array are combined.
-    llvmlite.set_option("mlirml", "-hoist-runtime-checks=false")
-    llvmlite.initialize_native_target()
-    llvmlite.initialize_native_asmprinter()
-
-
-def _machine(options: CodegenOptions) -> llvmlite.TargetMachine:
-    _initialise()
+def _machine(options: CodegenOptions) -> Machine:
     host = options.machine
-    target = llvmlite.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=host.cpu, features=host.features, opt=options.level, reloc="pic", codemodel="small"
-    )
+    return Machine(host.cpu, host.features, options.level)
 
 
-def _optimised(source: Any, options: CodegenOptions) -> tuple[llvmlite.ModuleRef, llvmlite.TargetMachine]:
+@contextmanager
+def _optimised(source: Any, options: CodegenOptions) -> Iterator[Module]:
+    """One module, optimised, to be used inside of the `with`."""
     if not 0 <= options.level <= 3:
         raise TargetError(f"the optimisation level is 0, 1, 2 or 3, not {options.level}")
     text = source if isinstance(source, str) else to_llvm_ir(source)
-    machine = _machine(options)
     text = _with_function_attributes(text, options)
     parts = split(text) if options.level == 3 else Parts("", text)
-    # An own context: in the shared one, type names depend on what was compiled before.
-    context = llvmlite.create_context()
     modules = []
-    for part, optimise in ((parts.others, _optimise), (parts.vectors, _tidy)):
-        if part:
-            module = _parse(part, context)
-            module.triple, module.data_layout = llvmlite.get_default_triple(), str(machine.target_data)
-            try:
-                module.verify()
-            except RuntimeError as error:
-                raise _internal_error("LLVM's verifier refuses the generated module", error, text) from None
-            optimise(module, machine, options)
-            modules.append(module)
-    for other in modules[1:]:
-        modules[0].link_in(other)
-    if len(modules) > 1 and any(function.name in options.exports for function in modules[0].functions):
-        for function in modules[0].functions:
-            if not function.is_declaration and function.name not in options.exports:
-                function.linkage = "internal"
-    return modules[0], machine
+    # An own context: in a shared one, type names depend on what was compiled before.
+    with _machine(options) as machine, Context() as context:
+        for part, optimise in ((parts.others, _optimise), (parts.vectors, _tidy)):
+            if part:
+                module = _parse(part, context, machine)
+                optimise(module, options)
+                modules.append(module)
+        for other in modules[1:]:
+            modules[0].link_in(other)
+        if len(modules) > 1:
+            modules[0].hide(but=options.exports)
+        yield modules[0]
 
 
-def _optimise(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine, options: CodegenOptions) -> None:
+def _optimise(module: Module, options: CodegenOptions) -> None:
     """LLVM's own passes."""
-    tuning = llvmlite.create_pipeline_tuning_options(speed_level=options.level)
-    tuning.loop_vectorization = tuning.loop_interleaving = options.loop_vectorise
-    tuning.slp_vectorization = options.slp_vectorise
-    tuning.loop_unrolling = options.unroll
-    builder = llvmlite.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
+    module.run_default_passes(
+        vectorise_loops=options.loop_vectorise, vectorise_blocks=options.slp_vectorise, unroll=options.unroll
+    )
 
 
-def _tidy(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine, options: CodegenOptions) -> None:
-    """The few passes that vector code needs, in a sixth of the time."""
-    builder = llvmlite.create_pass_builder(machine, llvmlite.create_pipeline_tuning_options(options.level))
-    passes = llvmlite.create_new_module_pass_manager()
-    passes.add_ipsccp_pass()  # functions that kernels share get the sizes that all their callers have
-    passes.add_dead_arg_elimination_pass()
-    passes.add_always_inliner_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_loop_rotate_pass()
-    passes.add_new_gvn_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+# The few passes that vector code needs, in a sixth of the time. By the first ones, functions that kernels share get the
+# sizes that all their callers have.
+_TIDYING = (
+    "IPSCCP", "DeadArgumentElimination", "AlwaysInliner", "GlobalDCE", "SimplifyCFG", "SROA", "InstCombine",
+    "LoopRotate", "NewGVN", "SimplifyCFG",
+)  # fmt: skip
 
 
-def _parse(text: str, context: llvmlite.ContextRef) -> llvmlite.ModuleRef:
+def _tidy(module: Module, options: CodegenOptions) -> None:
+    module.run_passes(_TIDYING)
+
+
+def _parse(text: str, context: Context, machine: Machine) -> Module:
+    message = "LLVM cannot read the generated module"
     try:
-        return llvmlite.parse_assembly(text, context)
-    except RuntimeError as error:
-        raise _internal_error("LLVM cannot read the generated module", error, text) from None
+        module = context.parse(text, machine)
+        message = "LLVM's verifier refuses the generated module"
+        module.verify()
+    except LLVMError as error:
+        raise _internal_error(message, error, text) from None
+    return module
 
 
 def _internal_error(message: str, error: Exception, text: str) -> InternalError:

@@ -1,0 +1,282 @@
+"""LLVM, in the shared library of llvmlite's wheel: read text, optimise, link, make objects and assembly.
+
+llvmlite's own Python modules are not imported. That takes four times as long as loading the library, and they hold a
+lock during each call, so that threads could not make code at the same time. A `Context` and its modules belong to one
+thread at a time; contexts know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Iterable
+from ctypes import byref, c_bool, c_char_p, c_int, c_size_t, c_void_p
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+from mlirml.errors import InternalError, TargetError
+
+_TEXT = ctypes.POINTER(c_char_p)
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ContextCreate": (c_void_p, ()),
+    "ContextDispose": (None, (c_void_p,)),
+    "CopyStringRepOfTargetData": (None, (c_void_p, _TEXT)),
+    "CreateNewModulePassManager": (c_void_p, ()),
+    "CreatePassBuilder": (c_void_p, (c_void_p, c_void_p)),
+    "CreatePipelineTuningOptions": (c_void_p, ()),
+    "CreateTargetMachine": (
+        c_void_p,
+        (c_void_p, c_char_p, c_char_p, c_char_p, c_int, c_char_p, c_char_p, c_int, c_int, c_char_p),
+    ),
+    "CreateTargetMachineData": (c_void_p, (c_void_p,)),
+    "DisposeFunctionsIter": (None, (c_void_p,)),
+    "DisposeMemoryBuffer": (None, (c_void_p,)),
+    "DisposeModule": (None, (c_void_p,)),
+    "DisposeNewModulePassManger": (None, (c_void_p,)),
+    "DisposePassBuilder": (None, (c_void_p,)),
+    "DisposePipelineTuningOptions": (None, (c_void_p,)),
+    "DisposeString": (None, (c_char_p,)),
+    "DisposeTargetData": (None, (c_void_p,)),
+    "DisposeTargetMachine": (None, (c_void_p,)),
+    "FunctionsIterNext": (c_void_p, (c_void_p,)),
+    "GetBufferSize": (c_size_t, (c_void_p,)),
+    "GetBufferStart": (c_void_p, (c_void_p,)),
+    "GetDefaultTargetTriple": (None, (_TEXT,)),
+    "GetHostCPUFeatures": (c_int, (_TEXT,)),
+    "GetHostCPUName": (None, (_TEXT,)),
+    "GetTargetFromTriple": (c_void_p, (c_char_p, _TEXT)),
+    "GetValueName": (c_char_p, (c_void_p,)),
+    "InitializeNativeAsmPrinter": (c_int, ()),
+    "InitializeNativeTarget": (c_int, ()),
+    "IsDeclaration": (c_int, (c_void_p,)),
+    "LinkModules": (c_int, (c_void_p, c_void_p, _TEXT)),
+    "ModuleFunctionsIter": (c_void_p, (c_void_p,)),
+    "PTOSetLoopInterleaving": (None, (c_void_p, c_bool)),
+    "PTOSetLoopUnrolling": (None, (c_void_p, c_bool)),
+    "PTOSetLoopVectorization": (None, (c_void_p, c_bool)),
+    "PTOSetSLPVectorization": (None, (c_void_p, c_bool)),
+    "ParseAssembly": (c_void_p, (c_void_p, c_char_p, _TEXT)),
+    "PrintModuleToString": (None, (c_void_p, _TEXT)),
+    "RunNewModulePassManager": (None, (c_void_p, c_void_p, c_void_p)),
+    "SetCommandLine": (None, (c_char_p, c_char_p)),
+    "SetDataLayout": (None, (c_void_p, c_char_p)),
+    "SetLinkage": (None, (c_void_p, c_int)),
+    "SetTarget": (None, (c_void_p, c_char_p)),
+    "TargetMachineEmitToMemory": (c_void_p, (c_void_p, c_void_p, c_int, _TEXT)),
+    "VerifyModule": (c_bool, (c_void_p, _TEXT)),
+    "buildPerModuleDefaultPipeline": (c_void_p, (c_void_p, c_int)),
+}
+_PASSES = (
+    "AlwaysInliner", "DeadArgumentElimination", "GlobalDCE", "IPSCCP", "InstCombine", "LoopRotate", "NewGVN", "SROA",
+    "SimplifyCFG",
+)  # fmt: skip
+_SIGNATURES.update({f"module_Add{name}Pass": (None, (c_void_p,)) for name in _PASSES})
+_INTERNAL = 8
+
+
+class LLVMError(Exception):
+    """What LLVM says against a module."""
+
+
+class _Library:
+    """The functions, each with its signature, and LLVM made ready."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(_path())
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, f"LLVMPY_{name}")
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name, function)
+        # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they
+        # compare all rows that are met, which overlap as soon as the rows of one array are combined.
+        self.SetCommandLine(b"mlirml", b"-hoist-runtime-checks=false")
+        self.InitializeNativeTarget()
+        self.InitializeNativeAsmPrinter()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the table of signatures lacks {name}")
+
+    def text(self, function: Any, *arguments: Any) -> str:
+        """The text that a function writes behind its arguments."""
+        return self.checked(function, *arguments)[1]
+
+    def checked(self, function: Any, *arguments: Any) -> tuple[Any, str]:
+        """The result of a function and the text, often an error, that it writes behind its arguments."""
+        out = c_char_p()
+        result = function(*arguments, byref(out))
+        text = (out.value or b"").decode()
+        if out:
+            self.DisposeString(out)
+        return result, text
+
+
+def _path() -> str:
+    spec = importlib.util.find_spec("llvmlite")  # does not import it
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        path = os.path.join(folder, "binding", "libllvmlite.so")
+        if os.path.exists(path):
+            return path
+    raise TargetError("llvmlite, which makes machine code, is not installed", help="pip install llvmlite")
+
+
+@cache
+def library() -> _Library:
+    """The library, loaded when first needed."""
+    return _Library()
+
+
+@cache
+def host_cpu() -> str:
+    """LLVM's name of this CPU."""
+    lib = library()
+    return lib.text(lib.GetHostCPUName)
+
+
+@cache
+def host_features() -> str:
+    """LLVM's list of what this CPU can do, sorted by name: `+avx2,-amx-tile,...`."""
+    lib = library()
+    return ",".join(sorted(lib.text(lib.GetHostCPUFeatures).split(","), key=lambda feature: feature[1:]))
+
+
+class Machine:
+    """Makes position independent code for one CPU. Use it in one thread only."""
+
+    def __init__(self, cpu: str, features: str, level: int) -> None:
+        lib = self._lib = library()
+        self.level = level
+        self.triple = lib.text(lib.GetDefaultTargetTriple).encode()
+        target, problem = lib.checked(lib.GetTargetFromTriple, self.triple)
+        texts = (cpu.encode(), features.encode())
+        if target:
+            self.ref = lib.CreateTargetMachine(target, self.triple, *texts, level, b"pic", b"small", 0, 0, b"")
+        if not target or not self.ref:
+            raise InternalError(f"LLVM has no code generator for this machine: {problem}", stage="codegen")
+        data = lib.CreateTargetMachineData(self.ref)
+        self.layout = lib.text(lib.CopyStringRepOfTargetData, data).encode()
+        lib.DisposeTargetData(data)
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lib.DisposeTargetMachine(self.ref)
+
+
+class Context:
+    """Holds modules, and disposes of them at its end. Type names depend on what was read in the same one before."""
+
+    def __init__(self) -> None:
+        self._lib = library()
+        self._modules: list[Module] = []
+
+    def __enter__(self) -> Context:
+        self._ref = self._lib.ContextCreate()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for module in self._modules:
+            if module.ref:
+                self._lib.DisposeModule(module.ref)
+        self._lib.ContextDispose(self._ref)
+
+    def parse(self, text: str, machine: Machine) -> Module:
+        """The module of LLVM IR text, for a machine. Raises `LLVMError`."""
+        ref, problem = self._lib.checked(self._lib.ParseAssembly, self._ref, text.encode())
+        if not ref:
+            raise LLVMError(problem)
+        module = Module(ref, machine)
+        self._modules.append(module)
+        return module
+
+
+class Module:
+    """LLVM IR for a machine."""
+
+    def __init__(self, ref: int, machine: Machine) -> None:
+        self._lib, self.ref, self.machine = library(), ref, machine
+        self._lib.SetTarget(ref, machine.triple)
+        self._lib.SetDataLayout(ref, machine.layout)
+
+    def verify(self) -> None:
+        """Raises `LLVMError`."""
+        wrong, problem = self._lib.checked(self._lib.VerifyModule, self.ref)
+        if wrong:
+            raise LLVMError(problem)
+
+    def run_passes(self, names: Iterable[str]) -> None:
+        """Run these passes, by LLVM's names of their classes."""
+        manager = self._lib.CreateNewModulePassManager()
+        for name in names:
+            getattr(self._lib, f"module_Add{name}Pass")(manager)
+        with _Builder(self.machine) as builder:
+            self._run(manager, builder)
+
+    def run_default_passes(self, *, vectorise_loops: bool, vectorise_blocks: bool, unroll: bool) -> None:
+        """Run the passes of the machine's optimisation level."""
+        with _Builder(self.machine) as builder:
+            self._lib.PTOSetLoopVectorization(builder.options, vectorise_loops)
+            self._lib.PTOSetLoopInterleaving(builder.options, vectorise_loops)
+            self._lib.PTOSetSLPVectorization(builder.options, vectorise_blocks)
+            self._lib.PTOSetLoopUnrolling(builder.options, unroll)
+            builder.make()
+            self._run(self._lib.buildPerModuleDefaultPipeline(builder.ref, self.machine.level), builder)
+
+    def _run(self, manager: int, builder: _Builder) -> None:
+        builder.make()
+        self._lib.RunNewModulePassManager(manager, self.ref, builder.ref)
+        self._lib.DisposeNewModulePassManger(manager)
+
+    def link_in(self, other: Module) -> None:
+        """Take over the functions of another module of the same context, which is no more after that."""
+        ref, other.ref = other.ref, 0
+        failed, problem = self._lib.checked(self._lib.LinkModules, self.ref, ref)
+        if failed:
+            raise LLVMError(problem)
+
+    def hide(self, but: Iterable[str]) -> None:
+        """Make all functions internal but for these, if it has one of them."""
+        lib, shown, defined = self._lib, {name.encode() for name in but}, {}
+        functions = lib.ModuleFunctionsIter(self.ref)
+        while function := lib.FunctionsIterNext(functions):
+            if not lib.IsDeclaration(function):
+                defined[lib.GetValueName(function)] = function
+        lib.DisposeFunctionsIter(functions)
+        if shown & defined.keys():
+            for name in defined.keys() - shown:
+                lib.SetLinkage(defined[name], _INTERNAL)
+
+    def emit(self, *, assembly: bool = False) -> bytes:
+        """The object or the assembly. Changes the module: it can be done once."""
+        lib = self._lib
+        buffer, problem = lib.checked(lib.TargetMachineEmitToMemory, self.machine.ref, self.ref, not assembly)
+        if not buffer:
+            raise LLVMError(problem)
+        data = ctypes.string_at(lib.GetBufferStart(buffer), lib.GetBufferSize(buffer))
+        lib.DisposeMemoryBuffer(buffer)
+        return data
+
+    def __str__(self) -> str:
+        return self._lib.text(self._lib.PrintModuleToString, self.ref)
+
+
+class _Builder:
+    """A pass builder: `make` it after its options are set."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._lib, self._machine = library(), machine
+        self.options, self.ref = self._lib.CreatePipelineTuningOptions(), 0
+
+    def make(self) -> None:
+        """Make it, once."""
+        self.ref = self.ref or self._lib.CreatePassBuilder(self._machine.ref, self.options)
+
+    def __enter__(self) -> _Builder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.ref:
+            self._lib.DisposePassBuilder(self.ref)
+        self._lib.DisposePipelineTuningOptions(self.options)
