@@ -1,0 +1,198 @@
+"""Kernels for anything: a thread computes an element, reductions run in it one step after the other.
+
+Before (a kernel function on tensors):
+    %s = linalg.generic {..., ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%z : tensor<4xf32>) {...}
+    %r = linalg.generic {..., ["parallel"]} ins(%s : tensor<4xf32>) outs(%out : tensor<4xf32>) {...}
+After: one launch for each reduction, and one for what is left:
+    gpu.func @k_reduce(%x : memref<32xf32>, %s : memref<4xf32>) kernel {...}
+    gpu.func @k_2_elementwise(%s : memref<4xf32>, %out : memref<4xf32>) kernel {...}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from mlirml.ir import defining_op, mlir
+from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
+from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.pipelines.schedules.gpu.outs import (
+    before_reshapes,
+    body_of,
+    carried_outs,
+    depends_on_outs,
+    is_used,
+    returned,
+)  # fmt: skip
+from mlirml.pipelines.schedules.nest import element_bytes
+
+Store = tuple[mlir.Value, mlir.Value]
+"""A tensor, and the tensor whose memory it is written into."""
+
+
+def lower_general(host: Host, function: mlir.Operation) -> None:
+    """Launches for everything that a function computes."""
+    places = dict[mlir.Value, mlir.Value]()
+    for value, out in returned(function):
+        places.setdefault(before_reshapes(value), out)
+    for op in body_of(function):
+        carried = carried_outs(op)
+        stored = [
+            n
+            for n, result in enumerate(op.results)
+            if carried and is_used(result) and (n in carried or depends_on_outs(op, n, carried))
+        ]
+        if not stored:
+            continue
+        for n in stored:
+            assign(host, op.results[n], places)
+        with op.location:
+            lower_reduction(host, op, stored)
+    lower_rest(host, function)
+
+
+def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:
+    """Let `value` lie where it is returned, or in a temporary."""
+    if value in places:
+        host.buffers[value] = host.buffers[places[value]]
+    else:
+        host.temporary(value)
+
+
+def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
+    """A thread for each parallel point; outs with all loops are stored on the way."""
+    sizes = sizes_of(op)
+    carried = [n for n in carried_outs(op) if n in stored]
+    if 0 in [sizes[d] for n in carried for d in dims_of(op, n)]:
+        return
+    inside = [d for d in range(len(sizes)) if any(d not in dims_of(op, n) for n in carried)]
+    outside = [d for d in range(len(sizes)) if d not in inside]
+    shape = [sizes[d] for d in outside]
+    results = list(op.results)
+    first_out = len(op.operands) - len(results)
+    arguments = list(op.regions[0].blocks[0].arguments)[first_out:]
+    with host.kernel("reduce", (host.facts.threads,)) as kernel:
+        elements = Elements(kernel)
+
+        def at_point(indices: Sequence[Form]) -> None:
+            start = dict(zip(outside, indices, strict=True))
+            point = [start.get(d, form(0)) for d in range(len(sizes))]
+            inits = [elements.get(op.operands[first_out + n], apply(out_map(op, n), point)) for n in carried]
+            found = walk(point, inside, inits)
+            for n, value in zip(carried, found, strict=True):
+                place = flat(apply(out_map(op, n), point), results[n].type.shape)
+                kernel.store(results[n], [(place, value)])
+
+        def walk(point: Sequence[Form], todo: Sequence[int], values: list[mlir.Value]) -> list[mlir.Value]:
+            if not todo:
+                return step(point, values)
+            first, *rest = todo
+
+            def body(i: Form, inner: list[mlir.Value]) -> list[mlir.Value]:
+                return walk([i if d == first else dim for d, dim in enumerate(point)], rest, inner)
+
+            return kernel.loop((0, sizes[first], 1), body, values)
+
+        def step(point: Sequence[Form], values: list[mlir.Value]) -> list[mlir.Value]:
+            given = {arguments[n]: value for n, value in zip(carried, values, strict=True)}
+            yields = elements.run(op.regions[0].blocks[0], point, elements.arguments(op, point, given))
+            for n in stored:
+                if n not in carried:
+                    place = flat(apply(out_map(op, n), point), results[n].type.shape)
+                    kernel.store(results[n], [(place, yields[n])])
+            return [yields[n] for n in carried]
+
+        each_point(kernel, shape, at_point)
+
+
+def dims_of(op: mlir.Operation, number: int) -> list[int]:
+    """The loops that a result has."""
+    return [e.position for e in out_map(op, number).results if isinstance(e, mlir.AffineDimExpr)]
+
+
+def each_point(kernel: Kernel, shape: Sequence[int], body: Callable[[Sequence[Form]], None]) -> None:
+    """A thread for each point of a box: `body(indices)` inside of the guard."""
+
+    total = math.prod(shape)
+    number = thread_number(kernel, total)
+
+    def point() -> None:
+        body(cut_up(form(Digit(Base(number, total))), shape))
+
+    kernel.guarded([kernel.below(number, total)], point)
+
+
+def thread_number(kernel: Kernel, total: int) -> Form:
+    """The number of a thread in a grid of at least `total` threads."""
+    threads = math.prod(kernel.threads)
+    return kernel.cover(-(-total // threads)) * threads + kernel.thread()
+
+
+def lower_rest(host: Host, function: mlir.Operation) -> None:
+    """One launch for all returned tensors of one shape that are not in memory yet."""
+    shapes: dict[tuple[int, ...], list[Store]] = {}
+    for value, out in returned(function):
+        source = before_reshapes(value)
+        if source in host.buffers and host.buffers[source] == host.buffers[out]:
+            continue
+        shapes.setdefault(tuple(value.type.shape), []).append((value, out))
+    for shape, stores in shapes.items():
+        if 0 not in shape:
+            lower_elementwise(host, shape, stores)
+            for value, out in stores:
+                host.buffers.setdefault(value, host.buffers[out])
+
+
+def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:
+    """Tensors of one shape: a thread computes as many neighbours as 16 bytes hold."""
+    total = math.prod(shape)
+    lanes = 1 if host.facts.naive else lanes_of(shape, stores)
+    owner = defining_op(stores[-1][0])
+    with (owner or host.function).location, host.kernel("elementwise", (host.facts.threads,)) as kernel:
+        elements = Elements(kernel)
+        kernel.lanes = lanes
+        number = thread_number(kernel, total // lanes)
+
+        def point() -> None:
+            thread = form(Digit(Base(number, total // lanes)))
+            places = [thread * lanes + lane for lane in range(lanes)]
+            for value, out in stores:
+                found = [elements.get(value, tuple(cut_up(place, shape))) for place in places]
+                kernel.store(out, list(zip(places, found, strict=True)))
+
+        kernel.guarded([kernel.below(number, total // lanes)], point)
+
+
+def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:
+    """How many neighbours a thread computes."""
+    lanes = max(1, min(16 // max(element_bytes(out.type.element_type) for _, out in stores), 8))
+    row = math.prod(shape) if all(is_flat(value) for value, _ in stores) else (shape[-1] if shape else 1)
+    while row % lanes:
+        lanes //= 2
+    return lanes
+
+
+def is_flat(value: mlir.Value) -> bool:
+    """Whether each element depends on the elements with its own number only."""
+    todo, seen = [value], set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        op = defining_op(value)
+        if value in seen or op is None or not is_tensor(value):
+            continue
+        seen.add(value)
+        if op.name in ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast"):
+            todo.append(op.operands[0])
+        elif op.name not in ("linalg.fill", "tensor.empty", "tensor.splat"):
+            if not is_structured(op) or carried_outs(op):
+                return False
+            maps = maps_of(op)
+            body = op.regions[0].blocks[0]
+            if any(inner.operation.name in ("linalg.index", "tensor.extract") for inner in body.operations):
+                return False
+            for operand, map_ in zip(op.operands, maps, strict=True):
+                if is_tensor(operand) and map_.n_dims and map_ != mlir.AffineMap.get_identity(map_.n_dims):
+                    return False
+                todo.append(operand)
+    return True
