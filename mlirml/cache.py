@@ -9,12 +9,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact
+
+if TYPE_CHECKING:
+    from pathlib import Path  # to import it takes longer than to load a program
 
 _MAGIC = b"mlirml-cache-1\n"
 _SUFFIX = ".mlirml"
@@ -60,8 +63,9 @@ def _installed_version(package: str) -> str:
     # importlib.metadata says the same, but importing it takes longer than all else here together.
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or []) if spec is not None else []:
-        for folder in Path(place).parent.glob(f"{package}-*.dist-info"):
-            return folder.name.removeprefix(f"{package}-").removesuffix(".dist-info")
+        for name in os.listdir(os.path.dirname(place)):
+            if name.startswith(f"{package}-") and name.endswith(".dist-info"):
+                return name.removeprefix(f"{package}-").removesuffix(".dist-info")
     return "unknown"
 
 
@@ -77,11 +81,24 @@ def key_of(entries: Entries) -> str:
 
 def directory() -> Path:
     """Where entries lie: `config.cache_dir`, or the user's cache folder for mlirml."""
+    from pathlib import Path
+
+    return Path(_folder())
+
+
+def _folder() -> str:
     if config.cache_dir is not None:
-        return Path(config.cache_dir)
+        return config.cache_dir
+    if os.uname().sysname == "Linux":  # as platformdirs has it, which imports too much for one path
+        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        return os.path.join(base, "mlirml")
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("mlirml"))
+    return platformdirs.user_cache_dir("mlirml")
+
+
+def _path(entries: Entries) -> str:
+    return os.path.join(_folder(), key_of(entries) + _SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -98,9 +115,10 @@ def load(entries: Entries) -> Artifact | None:
     """The artifact of a key, or None. A damaged file is removed, never trusted."""
     if not config.cache:
         return None
-    path = directory() / (key_of(entries) + _SUFFIX)
+    path = _path(entries)
     try:
-        blob = path.read_bytes()
+        with open(path, "rb") as file:
+            blob = file.read()
     except OSError:
         return None
     try:
@@ -117,7 +135,7 @@ def load(entries: Entries) -> Artifact | None:
 
 def drop(entries: Entries) -> None:
     """Remove the entry of a key, which turned out not to be usable."""
-    _remove(directory() / (key_of(entries) + _SUFFIX))
+    _remove(_path(entries))
 
 
 def store(entries: Entries, artifact: Artifact) -> None:
@@ -126,18 +144,18 @@ def store(entries: Entries, artifact: Artifact) -> None:
         return
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
     blob = _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
-    folder = directory()
-    import tempfile
-
+    path = _path(entries)
+    folder, name = os.path.split(path)
+    # A name that no other thread or process writes to.
+    new = os.path.join(folder, f".new-{name[:16]}-{os.urandom(8).hex()}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
+        os.makedirs(folder, exist_ok=True)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(blob)
-            os.replace(name, folder / (key_of(entries) + _SUFFIX))
+            os.replace(new, path)
         except BaseException:
-            _remove(Path(name))
+            _remove(new)
             raise
         _prune(folder)
     except OSError:
@@ -177,16 +195,17 @@ def clear() -> int:
     return len(paths)
 
 
-def _prune(folder: Path) -> None:
-    files = [(p, p.stat()) for p in folder.glob(f"*{_SUFFIX}")]
-    total = sum(s.st_size for _, s in files)
-    for path, status in sorted(files, key=lambda f: f[1].st_mtime_ns):
+def _prune(folder: str) -> None:
+    with os.scandir(folder) as found:
+        files = [(file.path, file.stat()) for file in found if file.name.endswith(_SUFFIX)]
+    total = sum(status.st_size for _, status in files)
+    for path, status in sorted(files, key=lambda file: file[1].st_mtime_ns):
         if total <= MAX_BYTES:
             return
         _remove(path)
         total -= status.st_size
 
 
-def _remove(path: Path) -> None:
+def _remove(path: str | Path) -> None:
     with suppress(OSError):
-        path.unlink()
+        os.unlink(path)

@@ -64,12 +64,14 @@ def opened(captured: Captured, artifact: Artifact) -> Any:
 
 def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
     """Run the target's passes; what was seen of them."""
-    from pathlib import Path
-
     from mlirml.ir import operations
     from mlirml.passes import Instrumentation
 
-    watch = Instrumentation(dump_dir=Path(config.dump_dir) if config.dump_dir else None)
+    watch = Instrumentation()
+    if config.dump_dir:
+        from pathlib import Path
+
+        watch.dump_dir = Path(config.dump_dir)
     pipeline = target.pipeline_for({op.name for op in operations(module)})
     pipeline.run(module, stop_after=stop_after, instrumentation=watch)
     return watch

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from mlirml.errors import SourceLocation
 from mlirml.ir import mlir
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TEXT = re.compile(r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)')
 
 

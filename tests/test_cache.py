@@ -363,3 +363,16 @@ def test_clear_removes_unfinished_files_too(folder: Path, monkeypatch: pytest.Mo
     (folder / "mine.txt").write_text("not of the cache")
     assert cache.clear() == 3
     assert [p.name for p in folder.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("variable", ["", "/tmp/elsewhere", None])
+def test_without_a_setting_it_lies_in_the_users_cache_folder(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    import platformdirs
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", variable)
+    with ml.config.override(cache_dir=None):
+        assert str(cache.directory()) == platformdirs.user_cache_dir("mlirml")
