@@ -48,12 +48,17 @@ PASSES = (
     "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
-_FILES = (("raising", (*RAISING_PASSES, "promote_elements")), ("pipelines", PASSES), ("autodiff", ("expand",)))
+_FILES = (
+    ("raising", (*RAISING_PASSES, "promote_elements")),
+    ("pipelines", PASSES),
+    ("autodiff", ("stop_shifts", "expand")),
+)
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
 _REQUESTS = "mlirml."
 _NEEDS = (
     *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
+    ("mlirml-stop-shifts", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
 )
 """Which operations the passes of stages `raise` and `transform` look for: many programs have none of them."""
@@ -79,7 +84,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         name="cpu",
         stages=(
             ("raise", RAISE),
-            ("transform", f"mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
+            ("transform", f"mlirml-stop-shifts,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
             ("optimize", OPTIMIZE),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
