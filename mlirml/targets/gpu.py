@@ -8,3 +8,10 @@ TO_SPIRV = (
     "spirv.module(spirv-lower-abi-attrs,spirv-update-vce),mlirml-embed-spirv,gpu-module-to-binary"
 )
 """From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
+TO_NVVM = (
+    "mlirml-expand-math{f16c=true},inline,canonicalize,cse,mlirml-prepare-nvvm,"
+    "gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=32},canonicalize,cse,"
+    "reconcile-unrealized-casts)"
+)
+"""From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""

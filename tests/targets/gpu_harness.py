@@ -74,6 +74,8 @@ def spirv(module: mlir.Module) -> bytes:
     """The shader module of scheduled kernels."""
     from mlirml.ir import gpu
 
+    for op in [op for op in operations(module) if op.name == "func.func" and "mlirml.kernel" in op.attributes]:
+        op.erase()
     parse_pipeline(TO_SPIRV).run(module.operation)
     binary = next(op for op in operations(module) if op.name == "gpu.binary")
     code: bytes = gpu.ObjectAttr(binary.attributes["objects"][0]).object
@@ -155,3 +157,41 @@ class Program:
 def program(text: str, name: str, options: str = "") -> Program:
     """Schedule, convert and load one kernel function."""
     return Program(schedule(text, options), name)
+
+
+def as_kernel(function: Any, *arguments: np.ndarray) -> mlir.Module:
+    """The optimized program of a Python function as one kernel function @k; what only checks indices is left out."""
+    import mlirml as ml
+
+    module = parse(ml.compile(function).ir("optimize", *arguments), make_context())
+    main = next(op.operation for op in module.body.operations)
+    block = main.regions[0].blocks[0]
+    for op in [op for op in operations(main) if op.name == "cf.assert"]:
+        op.erase()
+    end = block_ops(block)[-1]
+    with module.context, main.location:
+        for value in end.operands:
+            block.add_argument(value.type, main.location)
+        kinds = [a.type for a in block.arguments], [v.type for v in end.operands]
+        main.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(*kinds))
+        main.attributes["sym_name"] = mlir.StringAttr.get("k")
+        main.attributes["sym_visibility"] = mlir.StringAttr.get("private")
+        main.attributes["mlirml.kernel"] = mlir.UnitAttr.get()
+    parse_pipeline("canonicalize,cse").run(module.operation)
+    return module
+
+
+def traced(function: Any, *arguments: np.ndarray, options: str = "") -> Program:
+    """A Python function, as one kernel function, on the device."""
+    module = as_kernel(function, *arguments)
+    load_passes(f"mlirml-schedule-kernels {TO_SPIRV}")
+    parse_pipeline(f"mlirml-schedule-kernels{{{options}}}").run(module.operation)
+    return Program(module, "k")
+
+
+def run_traced(function: Any, *arguments: np.ndarray, options: str = "") -> list[np.ndarray]:
+    """The results of a Python function, run as one kernel function."""
+    expected = function(*arguments)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    outs = [np.zeros_like(np.asarray(e)) for e in expected]
+    return traced(function, *arguments, options=options)(*arguments, *outs, results=len(outs))

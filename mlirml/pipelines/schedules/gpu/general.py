@@ -63,7 +63,7 @@ def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) 
 def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
     """A thread for each parallel point; outs with all loops are stored on the way."""
     sizes = sizes_of(op)
-    carried = [n for n in carried_outs(op) if n in stored]
+    carried = carried_outs(op)
     if 0 in [sizes[d] for n in carried for d in dims_of(op, n)]:
         return
     inside = [d for d in range(len(sizes)) if any(d not in dims_of(op, n) for n in carried)]
@@ -81,6 +81,8 @@ def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> No
             inits = [elements.get(op.operands[first_out + n], apply(out_map(op, n), point)) for n in carried]
             found = walk(point, inside, inits)
             for n, value in zip(carried, found, strict=True):
+                if n not in stored:
+                    continue
                 place = flat(apply(out_map(op, n), point), results[n].type.shape)
                 kernel.store(results[n], [(place, value)])
 

@@ -1,0 +1,18 @@
+// RUN: mlirml-opt %s --mlirml-prepare-nvvm | filecheck %s
+
+// Shared arrays become variables of the module, functions that are instructions become intrinsics.
+// CHECK: memref.global "private" @k.shared0 : memref<8xf32, #gpu.address_space<workgroup>> {alignment = 16 : i64}
+// CHECK: gpu.func @k
+// CHECK: memref.get_global @k.shared0
+// CHECK: llvm.call_intrinsic "llvm.fma.f32"
+// CHECK-NOT: memref.alloc
+gpu.module @kernels {
+  gpu.func @k(%x: memref<8xf32>) kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %t = gpu.thread_id x
+    %shared = memref.alloc() : memref<8xf32, #gpu.address_space<workgroup>>
+    %a = memref.load %x[%t] : memref<8xf32>
+    %f = math.fma %a, %a, %a : f32
+    memref.store %f, %shared[%t] : memref<8xf32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+}
