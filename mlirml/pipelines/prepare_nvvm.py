@@ -59,9 +59,9 @@ def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
         with mlir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0]):
             emit.create("memref.global", attributes=attributes)
         with op.location, mlir.InsertionPoint(op):
-            place = mlir.FlatSymbolRefAttr.get(symbol)
-            memory = emit.value("memref.get_global", (), op.results[0].type, name=place)
-        op.results[0].replace_all_uses_with(memory)
+            place = {"name": mlir.FlatSymbolRefAttr.get(symbol)}
+            memory = emit.create("memref.get_global", (), [op.results[0].type], place)
+        op.results[0].replace_all_uses_with(memory.results[0])
         op.erase()
 
 
