@@ -130,6 +130,30 @@ def test_the_functions_of_the_library_take_them(dataclass: Callable[..., Any]) -
     assert copy.deepcopy(Node("a", items=[1])).items == [1]
 
 
+@both
+def test_fields_that_make_no_sense_are_refused(dataclass: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"mutable default .* use default_factory"):
+
+        @dataclass
+        class Shared:
+            items: list[int] = []  # noqa: RUF012
+
+    with pytest.raises(TypeError, match="default"):
+
+        @dataclass
+        class Backwards:
+            size: int = 4
+            name: str
+
+
+@both
+def test_defaults_are_attributes_of_the_class_and_factories_are_not(dataclass: Callable[..., Any]) -> None:
+    Node = make(dataclass)
+    assert Node.note == "-" and not hasattr(Node, "items") and not hasattr(Node, "name")
+    assert [f.type for f in dataclasses.fields(Node)] == ["str", "int", "list[int]", "str"]
+    assert [f.kw_only for f in dataclasses.fields(Node)] == [False, False, False, True]
+
+
 def test_a_class_without_docstring_gets_none() -> None:
     assert make(mlirml.dataclass.dataclass).__doc__ is None
     assert Point.__doc__ == "At the top level, where pickle finds it."
