@@ -101,28 +101,38 @@ def _bitwise_count(block: Body, xs: list[str], dtype: np.dtype) -> str:
 
 
 def _split(block: Body, x: str, dtype: np.dtype) -> tuple[str, str, str]:
-    """x -> (bits of x with denormals scaled up, what the scaling added to the exponent, is 0, inf or NaN)."""
+    """x -> (x with denormals scaled up, what the scaling added to the exponent, is not 0, inf or NaN)."""
     kind, word, shift = mlir_name(dtype), _word(dtype), _MANTISSA[dtype.name] + 2
     zero = block.constant(0.0, dtype)
     magnitude = block.op(f"math.absf {x}", kind)
     denormal = block.op(f"arith.cmpf olt, {magnitude}, {block.constant(np.finfo(dtype).smallest_normal, dtype)}", kind)
     scaled = block.op(f"arith.mulf {x}, {block.constant(2.0**shift, dtype)}", kind)
-    bits = _bits(block, select(block, denormal, scaled, x, dtype), dtype)
+    normal = select(block, denormal, scaled, x, dtype)
     lifted = select(block, denormal, block.constant(shift, word), block.constant(0, word), word)
     finite = block.op(f"arith.cmpf olt, {magnitude}, {block.constant(np.inf, dtype)}", kind)
     positive = block.op(f"arith.cmpf one, {x}, {zero}", kind)
-    return bits, lifted, block.op(f"arith.andi {finite}, {positive}", "i1")
+    return normal, lifted, block.op(f"arith.andi {finite}, {positive}", "i1")
 
 
 def _fraction(block: Body, xs: list[str], dtype: np.dtype) -> str:
     """The mantissa of frexp in [0.5, 1), with the sign of x."""
-    word, shift = _word(dtype), _MANTISSA[dtype.name]
-    bits, _, regular = _split(block, xs[0], dtype)
-    exponent = (1 << 8 * dtype.itemsize - 1) - (1 << shift)
-    half = int(np.array(0.5, dtype).view(word))
-    kept = block.op(f"arith.andi {bits}, {block.constant(~exponent, word)}", mlir_name(word))
-    merged = block.op(f"arith.ori {kept}, {block.constant(half, word)}", mlir_name(word))
-    return select(block, regular, _from_bits(block, merged, dtype), xs[0], dtype)
+    word, kind, shift = _word(dtype), mlir_name(_word(dtype)), _MANTISSA[dtype.name]
+    normal, _, regular = _split(block, xs[0], dtype)
+    # x * 2**(1 - e) / 4, so that derivatives see what it is times; 2**(1 - e) is a normal number for every x.
+    field = _exponent_field(block, normal, dtype)
+    twice_bias = (1 << 8 * dtype.itemsize - shift - 1) - 2
+    biased = block.op(f"arith.subi {block.constant(twice_bias + 1, word)}, {field}", kind)
+    power = _from_bits(block, block.op(f"arith.shli {biased}, {block.constant(shift, word)}", kind), dtype)
+    scaled = block.op(f"arith.mulf {normal}, {power}", mlir_name(dtype))
+    scaled = block.op(f"arith.mulf {scaled}, {block.constant(0.25, dtype)}", mlir_name(dtype))
+    return select(block, regular, scaled, xs[0], dtype)
+
+
+def _exponent_field(block: Body, x: str, dtype: np.dtype) -> str:
+    """The bits of a float that hold its exponent, as an integer of its width."""
+    word, kind, shift = _word(dtype), mlir_name(_word(dtype)), _MANTISSA[dtype.name]
+    field = block.op(f"arith.shrui {_bits(block, x, dtype)}, {block.constant(shift, word)}", kind)
+    return block.op(f"arith.andi {field}, {block.constant((1 << 8 * dtype.itemsize - shift - 1) - 1, word)}", kind)
 
 
 def _exponent(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -130,10 +140,9 @@ def _exponent(block: Body, xs: list[str], dtype: np.dtype) -> str:
     if dtype.itemsize == 2:
         return _exponent(block, [block.cast(xs[0], dtype, _SINGLE)], _SINGLE)
     word, kind, shift = _word(dtype), mlir_name(_word(dtype)), _MANTISSA[dtype.name]
-    bits, lifted, regular = _split(block, xs[0], dtype)
+    normal, lifted, regular = _split(block, xs[0], dtype)
     width = 8 * dtype.itemsize - shift - 1
-    field = block.op(f"arith.shrui {bits}, {block.constant(shift, word)}", kind)
-    field = block.op(f"arith.andi {field}, {block.constant((1 << width) - 1, word)}", kind)
+    field = _exponent_field(block, normal, dtype)
     bias = block.op(f"arith.addi {lifted}, {block.constant((1 << width - 1) - 2, word)}", kind)
     exponent = block.op(f"arith.subi {field}, {bias}", kind)
     return block.cast(select(block, regular, exponent, block.constant(0, word), word), word, _INT)
