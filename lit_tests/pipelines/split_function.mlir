@@ -85,3 +85,29 @@ func.func @main(%x: memref<8xf32>) {
   }
   return
 }
+
+// -----
+
+// A view at a place that a part computes is built in that part.
+// CHECK: func.func private @main.part0(%arg0: memref<8xindex> {llvm.noalias}, %arg1: memref<8xf32> {llvm.noalias})
+// CHECK: memref.load
+// CHECK: memref.subview
+// CHECK: func.func @main
+// CHECK-NOT: memref.subview
+// CHECK: call @main.part0
+func.func @main(%p: memref<8xindex>, %x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %i = memref.load %p[%c0] : memref<8xindex>
+  %v = memref.subview %x[%i] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: ?>>
+  %0 = memref.load %v[%c0] : memref<4xf32, strided<[1], offset: ?>>
+  %1 = arith.negf %0 : f32
+  %2 = math.absf %1 : f32
+  memref.store %2, %v[%c1] : memref<4xf32, strided<[1], offset: ?>>
+  memref.store %2, %v[%c3] : memref<4xf32, strided<[1], offset: ?>>
+  memref.store %2, %x[%c0] : memref<8xf32>
+  memref.store %2, %x[%c1] : memref<8xf32>
+  memref.store %2, %x[%c3] : memref<8xf32>
+  return
+}

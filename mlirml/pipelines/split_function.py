@@ -67,8 +67,10 @@ def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
     last = last_uses(ops)
     part: list[mlir.Operation] = []
     size, needed = 0, 0
+    staying = set(body.arguments)
     for number, op in enumerate(ops):
-        if op.name in _STAY:
+        if op.name in _STAY and all(operand in staying for operand in op.operands):
+            staying.update(op.results)
             continue
         part.append(op)
         size += count_ops([op])

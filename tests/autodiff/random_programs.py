@@ -52,17 +52,33 @@ def bounded(x: Array) -> Array:
 bounded.defvjp(lambda x: (bounded(x), x), lambda x, ct: (ct / (1 + x * x),))
 
 _unary(
-    sin=np.sin, tanh=np.tanh, arctan=np.arctan, abs=np.abs, square=lambda a: np.tanh(a) ** 2,
-    exp=lambda a: np.exp(np.tanh(a)), log=lambda a: np.log(1.5 + np.sin(a)), root=lambda a: np.sqrt(1.1 + np.cos(a)),
-    ratio=lambda a: a / (1 + a * a), power=lambda a: (1.2 + np.sin(a)) ** np.cos(a), cbrt=lambda a: np.cbrt(2 + np.sin(a)),
-    where=lambda a: np.where(a > 0.1, np.sqrt(np.abs(a)), np.sin(a)), clip=lambda a: np.clip(a, -0.7, 0.8),
-    leaky=lambda a: np.maximum(a, 0.1 * a), floor=lambda a: a - 0.5 * np.floor(a), custom=softsign, backwards=bounded,
-    remainder=lambda a: a % 0.7, again=lambda a: ml.checkpoint(lambda t: np.sin(t) * np.cos(t))(a),
-    transposed=lambda a: a.T, flat=lambda a: np.ravel(a), turned=lambda a: a[::-1] if a.ndim else a,
-    deviation=lambda a: np.sqrt(0.1 + np.var(a)), mean=lambda a: np.mean(a) * a,
+    sin=np.sin,
+    tanh=np.tanh,
+    arctan=np.arctan,
+    abs=np.abs,
+    square=lambda a: np.tanh(a) ** 2,
+    exp=lambda a: np.exp(np.tanh(a)),
+    log=lambda a: np.log(1.5 + np.sin(a)),
+    root=lambda a: np.sqrt(1.1 + np.cos(a)),
+    ratio=lambda a: a / (1 + a * a),
+    power=lambda a: (1.2 + np.sin(a)) ** np.cos(a),
+    cbrt=lambda a: np.cbrt(2 + np.sin(a)),
+    where=lambda a: np.where(a > 0.1, np.sqrt(np.abs(a)), np.sin(a)),
+    clip=lambda a: np.clip(a, -0.7, 0.8),
+    leaky=lambda a: np.maximum(a, 0.1 * a),
+    floor=lambda a: a - 0.5 * np.floor(a),
+    custom=softsign,
+    backwards=bounded,
+    remainder=lambda a: a % 0.7,
+    again=lambda a: ml.checkpoint(lambda t: np.sin(t) * np.cos(t))(a),
+    transposed=lambda a: a.T,
+    flat=lambda a: np.ravel(a),
+    turned=lambda a: a[::-1] if a.ndim else a,
+    deviation=lambda a: np.sqrt(0.1 + np.var(a)),
+    mean=lambda a: np.mean(a) * a,
     slope=lambda a: ml.grad(lambda t: np.sum(np.sin(t) * t))(a),
     change=lambda a: ml.jvp(lambda t: np.tanh(t) * t, (a,), (np.cos(a),))[1],
-)  # fmt: skip
+)
 
 
 def _axis(a: Array, draw: int) -> int:
@@ -86,18 +102,28 @@ def _softmax(a: Array, axis: int) -> Array:
 
 
 _along(
-    sum=lambda a, d: np.sum(a, axis=d) * 0.5, max=lambda a, d: np.max(a, axis=d), min=lambda a, d: np.min(a, axis=d),
-    prod=lambda a, d: np.prod(1 + 0.5 * np.sin(a), axis=d), cumsum=lambda a, d: np.cumsum(a, axis=d) * 0.5,
-    cumprod=lambda a, d: np.cumprod(1 + 0.5 * np.sin(a), axis=d), softmax=_softmax, sort=lambda a, d: np.sort(a, axis=d),
-    top=lambda a, d: np.maximum.accumulate(a, axis=d), roll=lambda a, d: np.roll(a, 1, axis=d),
+    sum=lambda a, d: np.sum(a, axis=d) * 0.5,
+    max=lambda a, d: np.max(a, axis=d),
+    min=lambda a, d: np.min(a, axis=d),
+    prod=lambda a, d: np.prod(1 + 0.5 * np.sin(a), axis=d),
+    cumsum=lambda a, d: np.cumsum(a, axis=d) * 0.5,
+    cumprod=lambda a, d: np.cumprod(1 + 0.5 * np.sin(a), axis=d),
+    softmax=_softmax,
+    sort=lambda a, d: np.sort(a, axis=d),
+    top=lambda a, d: np.maximum.accumulate(a, axis=d),
+    roll=lambda a, d: np.roll(a, 1, axis=d),
     part=lambda a, d: np.moveaxis(np.moveaxis(a, d, 0)[1:] if a.shape[d] > 1 else np.moveaxis(a, d, 0), 0, d),
     padded=lambda a, d: np.pad(a, [(1, 0) if i == d else (0, 0) for i in range(a.ndim)], mode="edge"),
     framed=lambda a, d: np.pad(a, [(0, 2) if i == d else (0, 0) for i in range(a.ndim)], constant_values=0.3),
-    doubled=lambda a, d: np.concatenate([a, np.sin(a)], axis=d) if a.size < 13 else a, median=lambda a, d: np.median(a, axis=d),
-    gathered=lambda a, d: np.take(a, np.array([0, a.shape[d] - 1, 0]), axis=d), spread=lambda a, d: np.expand_dims(a, d) if a.ndim < 3 else a,
-    places=lambda a, d: np.take_along_axis(a, np.argsort(-a, axis=d), axis=d) * 1.1, norm=lambda a, d: np.sqrt(0.1 + np.sum(a * a, axis=d)),
-    batched=lambda a, d: ml.vmap(lambda t: np.sin(t) * np.sum(t), in_axes=d)(a), diff=lambda a, d: np.diff(a, axis=d) if a.shape[d] > 1 else a,
-)  # fmt: skip
+    doubled=lambda a, d: np.concatenate([a, np.sin(a)], axis=d) if a.size < 13 else a,
+    median=lambda a, d: np.median(a, axis=d),
+    gathered=lambda a, d: np.take(a, np.array([0, a.shape[d] - 1, 0]), axis=d),
+    spread=lambda a, d: np.expand_dims(a, d) if a.ndim < 3 else a,
+    places=lambda a, d: np.take_along_axis(a, np.argsort(-a, axis=d), axis=d) * 1.1,
+    norm=lambda a, d: np.sqrt(0.1 + np.sum(a * a, axis=d)),
+    batched=lambda a, d: ml.vmap(lambda t: np.sin(t) * np.sum(t), in_axes=d)(a),
+    diff=lambda a, d: np.diff(a, axis=d) if a.shape[d] > 1 else a,
+)
 
 
 def _fits(a: Array, b: Array) -> bool:
@@ -116,10 +142,16 @@ def _both(**functions: Callable[[Array, Array], Array]) -> None:
 
 
 _both(
-    add=lambda a, b: a + b, subtract=lambda a, b: a - 2 * b, multiply=lambda a, b: a * np.tanh(b), divide=lambda a, b: a / (2 + np.sin(b)),
-    larger=np.maximum, smaller=np.minimum, angle=lambda a, b: np.arctan2(a, 3 + np.sin(b)), hypot=lambda a, b: np.hypot(a, b + 2),
+    add=lambda a, b: a + b,
+    subtract=lambda a, b: a - 2 * b,
+    multiply=lambda a, b: a * np.tanh(b),
+    divide=lambda a, b: a / (2 + np.sin(b)),
+    larger=np.maximum,
+    smaller=np.minimum,
+    angle=lambda a, b: np.arctan2(a, 3 + np.sin(b)),
+    hypot=lambda a, b: np.hypot(a, b + 2),
     mixed=lambda a, b: np.where(b > 0.2, a, np.sin(b)),
-)  # fmt: skip
+)
 
 
 @step("matmul")
@@ -194,13 +226,13 @@ def _largest(a: Array, b: Array, draw: int) -> Array:
     return np.ravel(a)[np.argmax(a)] * b
 
 
-def program(seed: int) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
+def program(seed: int, most: int = 9) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
     """Steps (name, places of the two values, seed), and the shape of the argument."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 4, size=int(rng.integers(1, 3))))
     names = list(STEPS)
     steps = []
-    for number in range(int(rng.integers(3, 9))):
+    for number in range(int(rng.integers(3, most))):
         picked = [max(0, number - int(rng.integers(0, 3))) for _ in range(2)]
         steps.append((names[int(rng.integers(len(names)))], *picked, int(rng.integers(1 << 30))))
     return steps, shape

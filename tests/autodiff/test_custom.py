@@ -65,6 +65,12 @@ def test_derivatives_of_derivatives_use_the_rule_again() -> None:
     np.testing.assert_allclose(ml.grad(ml.grad(backwards))(0.5), second)
 
 
+def test_forward_mode_goes_through_a_function_with_a_rule_for_reverse_mode() -> None:
+    np.testing.assert_allclose(ml.jvp(backwards, (X,), (np.ones(4),))[1], np.cos(X))
+    mixed = ml.grad(lambda x: np.sum(ml.jvp(backwards, (x,), (x * x,))[1]))(X)
+    np.testing.assert_allclose(mixed, 2 * X * np.cos(X) - X * X * np.sin(X))
+
+
 def test_the_result_of_the_function_has_the_rules_second_derivative() -> None:
     @ml.custom_jvp
     def square(x: Any) -> Any:

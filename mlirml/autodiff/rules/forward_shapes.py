@@ -11,14 +11,20 @@ from mlirml.ir import mlir
 
 @pushforward(
     "tensor.extract_slice", "tensor.insert_slice", "tensor.extract", "tensor.insert", "tensor.from_elements",
-    "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "mlirml.independent", "mlirml.custom_input",
-    "mlirml.custom_output", "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
+    "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "mlirml.independent", "mlirml.again_input",
+    "mlirml.again_output", "mlirml.barrier",
 )  # fmt: skip
 def same(push: Push, op: mlir.Operation) -> None:
     """Linear in all of its floats."""
     operands = [push.of(x) if is_float(x.type) else x for x in op.operands]
     attributes = {name: op.attributes[name] for name in op.attributes}
     push.tangents[op.results[0]] = emit.create(op.name, operands, [op.results[0].type], attributes).results[0]
+
+
+@pushforward("mlirml.custom_input", "mlirml.custom_output")
+def passed_on(push: Push, op: mlir.Operation) -> None:
+    """Forward mode goes through the function itself; the user's cotangents do not belong to its tangents."""
+    push.tangents[op.results[0]] = push.of(op.operands[0])
 
 
 @pushforward("tensor.pad")
