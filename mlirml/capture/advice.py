@@ -21,6 +21,7 @@ _STORE = "a store into a real array"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
+    **dict.fromkeys(("str", "repr", "format"), PRINT),
     "max": "use `np.maximum(a, b)`, or `np.max(x)` for all elements",
     "min": "use `np.minimum(a, b)`, or `np.min(x)` for all elements",
     "any": "use `np.any(x)`",

@@ -86,7 +86,6 @@ class Traced:
 
     __slots__ = ("_ambiguous", "_cached", "_cell", "_scalar", "_shape", "_trace", "_views")
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -611,6 +610,11 @@ class Traced:
     def __index__(self) -> int:
         return int(self._convert("an index or a size", advice.on_conversion).__index__())
 
+    def __hash__(self) -> int:
+        if not self._scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._convert("a key of a dict or an item of a set", advice.on_conversion)[()])
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self._convert("conversion to a real NumPy array", advice.on_conversion), dtype)
 
@@ -619,7 +623,7 @@ class Traced:
         return round(value, digits)
 
     def __format__(self, specification: str) -> str:
-        if not specification:
+        if not specification and not self._trace.builder.direct:
             return str(self)
         return format(self._convert("formatting", advice.on_conversion, advice.PRINT)[()], specification)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture import advice
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
@@ -137,6 +138,16 @@ def _to_whole(ufunc: np.ufunc) -> _Function:
     return function
 
 
+def _text(function: Callable[..., str]) -> _Function:
+    """`str` and its like, which need the number itself."""
+
+    def made(trace: Trace, x: Any, *specification: str) -> str:
+        known = x._convert(f"`{function.__name__}()`", advice.on_conversion, advice.PRINT)
+        return function(known[()] if x._scalar else known, *specification)
+
+    return made
+
+
 def _fabs(trace: Trace, x: Any) -> Any:
     return abs(python_number(trace, x, _F64))
 
@@ -159,6 +170,9 @@ _OWN: dict[Any, _Function] = {
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
     builtins.round: _round,
+    builtins.str: _text(str),
+    builtins.repr: _text(repr),
+    builtins.format: _text(format),
     builtins.max: _extreme(np.greater),
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
