@@ -1,12 +1,15 @@
 """Which functions are loops over elements, and which are array code that happens to have a Python loop in it.
 
-A loop over `range` whose variable is an index of what its body stores into, sums up or compares is one over elements. A
-loop over the layers of a network is none: its variable picks arrays out of a list.
+A loop over `range` whose variable is an index of what its body stores into, sums up or compares is one over elements,
+and so is a `while` with a number that it counts up or down. A loop over the layers of a network is none: its variable
+picks arrays out of a list.
 """
+
 
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import types
 import weakref
@@ -21,6 +24,7 @@ from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
 
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
+_JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
 _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -103,23 +107,37 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _has_own(function: types.FunctionType) -> bool:
-    if not any("range" in c.co_names for c in _codes(function.__code__)):
+    if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)
     if source is None:
         return False
-    return any(_over_elements(node) for node in ast.walk(source.node) if isinstance(node, ast.For) and _is_range(node))
+    return any(_over_elements(node) for node in ast.walk(source.node) if _is_range(node) or isinstance(node, ast.While))
 
 
-def _is_range(node: ast.For) -> bool:
-    return isinstance(node.iter, ast.Call) and any(
-        isinstance(n, ast.Name) and n.id == "range" for n in ast.walk(node.iter)
+def _has_while(code: types.CodeType) -> bool:
+    """Whether code jumps back to anywhere but the head of a `for`."""
+    found = {one.offset: one for one in dis.get_instructions(code)}
+    back = [one.argval for one in found.values() if one.opcode in _JUMPS and one.argval < one.offset]
+    return any(found[target].opname != "FOR_ITER" for target in back)
+
+
+def _is_range(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.For)
+        and isinstance(node.iter, ast.Call)
+        and any(isinstance(n, ast.Name) and n.id == "range" for n in ast.walk(node.iter))
     )
 
 
-def _over_elements(loop: ast.For) -> bool:
-    numbers = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+def _over_elements(loop: ast.AST) -> bool:
+    assert isinstance(loop, (ast.For, ast.While))
     inside = [node for statement in loop.body for node in ast.walk(statement)]
+    if isinstance(loop, ast.For):
+        numbers = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    else:
+        numbers = {n for node in inside for n in _counted(node)}
+        inside.append(loop)
     for node in inside:
         if isinstance(node, ast.Assign) and all(isinstance(n, _PURE) for n in ast.walk(node.value)):
             targets = {t.id for t in node.targets if isinstance(t, ast.Name)}
@@ -138,6 +156,17 @@ def _over_elements(loop: ast.For) -> bool:
         if isinstance(node, (ast.If, ast.While, ast.IfExp)) and picks(node.test):
             return True
     return False
+
+
+def _counted(node: ast.AST) -> set[str]:
+    """The variable that a statement counts up or down."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        target = node.target
+    elif isinstance(node, ast.Assign) and _sums_up(node) and isinstance(node.targets[0], ast.Name):
+        target = node.targets[0]
+    else:
+        return set()
+    return {target.id} if all(isinstance(n, _PURE) for n in ast.walk(node.value)) else set()
 
 
 def _sums_up(node: ast.Assign) -> bool:

@@ -42,9 +42,25 @@ def calls_one(x):
     fill(x)
 
 
+def sink(x):
+    i = len(x) - 1
+    while i > 0:
+        if x[i] > x[i - 1]:
+            x[i], x[i - 1] = x[i - 1], x[i]
+        i -= 1
+
+
 def layers(x, ws):
     for i in range(len(ws)):
         x = np.tanh(x * ws[i])
+    return x
+
+
+def layers_by_while(x, ws):
+    i = 0
+    while i < len(ws):
+        x = np.tanh(x * ws[i])
+        i += 1
     return x
 
 
@@ -54,14 +70,14 @@ def steps(x):
     return x
 
 
-@pytest.mark.parametrize("function", [fill, total, clipped, calls_one])
+@pytest.mark.parametrize("function", [fill, total, clipped, calls_one, sink])
 def test_loops_over_elements_stay_loops(function: Any) -> None:
     assert has_loop(function, V)
-    if function is not clipped:
+    if function not in (clipped, sink):
         assert not has_loop(function, V, frontend="trace")
 
 
-@pytest.mark.parametrize(("function", "arguments"), [(layers, (V, [V, V])), (steps, (V,))])
+@pytest.mark.parametrize(("function", "arguments"), [(layers, (V, [V, V])), (layers_by_while, (V, [V])), (steps, (V,))])
 def test_loops_over_layers_are_unrolled(function: Any, arguments: tuple[Any, ...]) -> None:
     assert not has_loop(function, *arguments)
     assert has_loop(steps, V, frontend="loops")
