@@ -16,7 +16,7 @@ import numpy as np
 
 from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
-from mlirml.capture.indexing import Index, parse_index
+from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, parse_index
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
@@ -410,16 +410,26 @@ class Traced:
 
     # Indexing.
 
-    def __getitem__(self, index: Any) -> Traced:
+    def __getitem__(self, index: Any) -> Any:
         with at_user_line():
             self._check_alive()
-            parsed = parse_index(self._trace, self._shape, index)
+            try:
+                parsed = parse_index(self._trace, self._shape, index)
+            except UnknownLengthError:
+                return self._varying(index)
             result = self._viewed(*parsed.views)
             if parsed.arrays:
                 return self._gathered(result, parsed)
             if parsed.full:
                 return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
             return result._copy() if parsed.copies else result
+
+    def _varying(self, index: Any = ...) -> Any:
+        """A part of which a length is known only when the program runs."""
+        from mlirml.capture.loops.varying import whole
+        from mlirml.capture.loops.varying_index import part_of_part
+
+        return part_of_part(whole(self), index)
 
     def _gathered(self, part: Traced, index: Index) -> Traced:
         """The elements of a part at the positions that arrays give."""
@@ -437,8 +447,15 @@ class Traced:
             if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
                 masked.part._store_where(masked.mask, value, masked.free)
                 return
-            parsed = parse_index(self._trace, self._shape, index)
+            try:
+                parsed = parse_index(self._trace, self._shape, index)
+            except UnknownLengthError:
+                self._varying(index).store(value)
+                return
             target = self._viewed(*parsed.views)
+            if is_varying(value) and not parsed.arrays:
+                target._varying().store(value)
+                return
             if parsed.arrays:
                 scattering.store(target, parsed, value)
             elif not target._same_place(value):
@@ -646,9 +663,13 @@ class Traced:
     # NumPy's protocols.
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(map(is_varying, inputs)):
+            return NotImplemented
         return self._trace.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if any(getattr(kind, VARYING, False) for kind in types):
+            return NotImplemented
         return self._trace.call_function(function, args, kwargs)
 
 
@@ -685,6 +706,10 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
     def operator(self: Traced, other: Any) -> Any:
         if self._scalar:
             return self._trace.call_operator(ufunc, (self, other))
+        if is_varying(other):
+            with at_user_line():
+                self._varying().store_in_place(ufunc, other)
+            return self
         self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
         return self
 

@@ -76,6 +76,19 @@ class _Item:
     copies: bool = False
 
 
+class UnknownLengthError(UnsupportedSyntaxError):
+    """A slice whose length is known only when the program runs; loops know what to do about it."""
+
+
+VARYING = "__mlirml_varying__"
+"""The attribute of the class of parts of arrays whose lengths are known only when the program runs."""
+
+
+def is_varying(x: Any) -> bool:
+    """Whether something is such a part."""
+    return getattr(type(x), VARYING, False)
+
+
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
     """Read the index of an array of this shape. Checks of positions known only at run time go into the program."""
     if trace.builder.direct:

@@ -19,6 +19,7 @@ from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.captured import Captured
 from mlirml.capture.frames import at_user_line, function_location, user_location
+from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
@@ -470,7 +471,7 @@ def _is_weak(x: Any) -> bool:
 
 def _is_foreign(x: Any) -> bool:
     """An operand that knows better how to combine with arrays, such as a sparse matrix."""
-    return not isinstance(x, Traced) and getattr(type(x), "__array_ufunc__", 0) is None
+    return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_varying(x))
 
 
 def _arrays(tree: Any) -> list[Any]:
@@ -713,6 +714,9 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
     if isinstance(leaf, Traced) and leaf._trace is state:
         leaf._check_region()
         return leaf._read()
+    if is_varying(leaf):
+        message = f"{path} is a slice whose length is known only when the program runs"
+        raise ShapeError(message, help="return the array and the length")
     try:
         operand = state.lift(leaf)
     except DTypeError as error:

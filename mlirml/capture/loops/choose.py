@@ -5,7 +5,6 @@ and so is a `while` with a number that it counts up or down. A loop over the lay
 picks arrays out of a list.
 """
 
-
 from __future__ import annotations
 
 import ast

@@ -14,6 +14,7 @@ import numpy as np
 from mlirml.capture import advice
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
 from mlirml.capture.trace import Trace
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
@@ -33,7 +34,7 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if callee not in _ITERATORS and not any(isinstance(x, Traced) for x in args):
+        if callee not in _ITERATORS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
@@ -78,6 +79,8 @@ def _extreme(comparison: np.ufunc) -> _Function:
     def function(trace: Trace, *args: Any) -> Any:
         if len(args) == 1:
             (items,) = args
+            if is_varying(items) and items.ndim == 1:
+                return items.max() if comparison is np.greater else items.min()
             if isinstance(items, Traced) and items.ndim != 1:
                 raise DTypeError(
                     f"the largest or smallest item of {items._describe()}", help="use `np.max` or `np.min`"
@@ -96,6 +99,8 @@ def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
 
 
 def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
+    if is_varying(items):
+        return start + items.sum()
     for item in items:
         start = start + item
     return start
@@ -170,6 +175,7 @@ _OWN: dict[Any, _Function] = {
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
     builtins.round: _round,
+    builtins.len: lambda trace, x: x.shape[0] if is_varying(x) else len(x),
     builtins.str: _text(str),
     builtins.repr: _text(repr),
     builtins.format: _text(format),

@@ -15,6 +15,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import joined, kind_of, several
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch, common
 from mlirml.capture.loops.for_loop import ForLoop
@@ -348,6 +349,15 @@ class Hooks:
 
     def _wrapped(self, value: Value, weak: bool = True) -> Traced:
         return Traced(self._trace, Cell(replace(value, weak=weak)), scalar=True)
+
+    def named(self, value: Any) -> Any:
+        """What a variable gets for what is assigned to it."""
+        if is_varying(value) or (type(value) in (tuple, list) and any(map(is_varying, value))):
+            from mlirml.capture.loops.varying import named
+
+            with at_user_line():
+                return named(value)
+        return value
 
     def function(self, callee: Any) -> Any:
         """What is called for a function: Python's own functions of numbers take those of the program too."""

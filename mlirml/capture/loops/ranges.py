@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.indexing import is_varying
 from mlirml.dataclass import dataclass
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 
@@ -107,6 +108,8 @@ def numbered(rounds: Any) -> tuple[Any, Callable[[Any], Any] | None]:
 
     if isinstance(rounds, Items):
         return rounds.numbers, rounds.item
+    if is_varying(rounds):
+        return traced_range(rounds.shape[0]), lambda number: rounds[number]
     if isinstance(rounds, Traced) and rounds.ndim:
         return range(len(rounds)), lambda number: rounds[number]
     return rounds, None

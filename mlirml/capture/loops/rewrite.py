@@ -168,6 +168,12 @@ class _Rewriter(ast.NodeTransformer):
         words = _words(then, other, node.after & (then | other), stored([*node.body, *node.orelse]))  # type: ignore[attr-defined]
         return [*parts, _hook("if_", [self.visit(node.test), *map(_name, parts), *words], node.test)]
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        targets, value = [self.visit(target) for target in node.targets], self.visit(node.value)
+        if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
+            value = _call("named", [value], node.value)
+        return _at(ast.Assign(targets, value), node)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is None:
             return _at(ast.Pass(), node)
@@ -211,6 +217,12 @@ class _Rewriter(ast.NodeTransformer):
 def _parameters(arguments: ast.arguments) -> Names:
     given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     return frozenset(a.arg for a in given if a is not None)
+
+
+def _is_name(target: ast.expr) -> bool:
+    """Whether a target gives names to what it is assigned."""
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    return any(isinstance(part, (ast.Name, ast.Starred)) for part in parts)
 
 
 def _at(node: _Node, place: ast.AST) -> _Node:

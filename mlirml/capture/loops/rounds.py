@@ -10,6 +10,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.carry import Kind, carried, kind_of
+from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.references import check_alone, ended, find_turns, watch
 from mlirml.capture.loops.variables import (
@@ -319,5 +320,7 @@ def _converted(kind: Kind) -> str:
 def _a(leaf: Any) -> str:
     if leaf is None:
         return "None"
+    if is_varying(leaf):
+        return "a slice of changing length"
     name = "array" if isinstance(leaf, Traced) else type(leaf).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

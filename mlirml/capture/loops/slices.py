@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture.array import Traced
-from mlirml.capture.indexing import Index, position, slice_bounds
+from mlirml.capture.indexing import Index, UnknownLengthError, position, slice_bounds
 from mlirml.capture.loops.affine import Linear
 from mlirml.capture.trace import Trace
 from mlirml.dialects import control
@@ -105,14 +105,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         forms.append(_from_start(trace, form, size))
     length = forms[1] - forms[0]
     if length.terms or step < 0:
-        error = UnsupportedSyntaxError(
-            "the length of a slice differs from round to round"
-            if step > 0
-            else "a slice that moves has a negative step",
-            help="write a loop over the elements, or slices of one length, as in `x[i : i + 3]`",
-        )
-        error.roots = frozenset(root for form in forms for symbol, _ in form.terms for root in symbol.roots)
-        raise error
+        raise UnknownLengthError("the length of a slice differs from round to round")
     count = len(range(0, length.constant, step))
     start = bounds[0]
     if not isinstance(start, Traced):
@@ -133,10 +126,7 @@ def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
         return form
     if greatest is not None and greatest < 0:
         return form + Linear(size)
-    raise UnsupportedSyntaxError(
-        "a bound of a slice may be negative in one round and not in another, as far as is known",
-        help="write the slice inside of an `if` that tells, or a loop over the elements",
-    )
+    raise UnknownLengthError("a bound of a slice may be negative in one round and not in another")
 
 
 def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> str:

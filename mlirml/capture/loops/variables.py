@@ -11,6 +11,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, kind_of
+from mlirml.capture.indexing import is_varying
 from mlirml.capture.trace import Trace, value_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Region, Value
@@ -86,8 +87,10 @@ def is_array(leaf: Any) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values that are no numbers are one: the same object, or the same part of the same array."""
-    if isinstance(one, Traced):
-        return one._same_place(other)
+    if isinstance(one, Traced) or is_varying(one):
+        return bool(one._same_place(other))
+    if is_varying(other):
+        return False
     if one is other:
         return True
     try:

@@ -1,0 +1,210 @@
+"""Slices whose length is known only when the program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+from .against_python import check
+
+RNG = np.random.default_rng(0)
+N = 6
+V = RNG.random(N)
+A = RNG.random((N, N))
+POSITIVE = A @ A.T + N * np.eye(N)
+ZEROS = np.zeros(N)
+
+
+def lu(a):
+    for k in range(a.shape[0]):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+
+
+def lu_by_rows(a):
+    for i in range(len(a)):
+        for j in range(i):
+            a[i, j] /= a[j, j]
+            a[i, j + 1 :] -= a[i, j] * a[j, j + 1 :]
+
+
+def lu_with_pivots(a):
+    for k in range(a.shape[0]):
+        p = k + np.argmax(np.abs(a[k:, k]))
+        row = a[k, k:].copy()
+        a[k, k:] = a[p, k:]
+        a[p, k:] = row
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= a[k + 1 :, k][:, None] * a[k, k + 1 :]
+
+
+def cholesky(a):
+    for i in range(a.shape[0]):
+        for j in range(i):
+            a[i, j] = (a[i, j] - np.dot(a[i, :j], a[j, :j])) / a[j, j]
+        a[i, i] = np.sqrt(a[i, i] - np.sum(a[i, :i] ** 2))
+
+
+def cholesky_by_columns(a):
+    for j in range(len(a)):
+        a[j:, j] -= a[j:, :j] @ a[j, :j]
+        a[j:, j] /= np.sqrt(a[j, j])
+
+
+def solve(a, x, b):
+    n = len(x)
+    for i in range(n):
+        x[i] = (b[i] - np.dot(a[i, :i], x[:i])) / a[i, i]
+    for i in range(n - 1, -1, -1):
+        x[i] = (x[i] - a[i, i + 1 :] @ x[i + 1 :]) / a[i, i]
+
+
+def durbin(r, y):
+    alpha, beta = -r[0], 1.0
+    y[0] = -r[0]
+    for k in range(1, len(r)):
+        beta *= 1.0 - alpha * alpha
+        alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / beta
+        y[:k] += alpha * y[:k][::-1]
+        y[k] = alpha
+
+
+def orthogonal(a, q, r):
+    for k in range(a.shape[1]):
+        r[k, k] = np.linalg.norm(a[:, k])
+        q[:, k] = a[:, k] / r[k, k]
+        r[k, k + 1 :] = q[:, k] @ a[:, k + 1 :]
+        a[:, k + 1 :] -= np.outer(q[:, k], r[k, k + 1 :])
+
+
+def insertion(x):
+    for i in range(1, len(x)):
+        v = x[i]
+        j = np.sum(x[:i] <= v)
+        x[j + 1 : i + 1] = x[j:i]
+        x[j] = v
+
+
+def overlapping(x):
+    for i in range(len(x) - 1):
+        x[:i] = x[1 : i + 1]
+        x[1 : i + 2] = x[: i + 1]
+        x[:i] = x[:i][::-1]
+
+
+def reductions(x, y):
+    for i in range(len(x)):
+        y[i] = np.sum(x[:i]) + x[: i + 1].max() + np.mean(x[: i + 1]) + np.prod(x[i:]) + np.min(x[i:])
+        y[i] += np.argmax(x[: i + 1]) - np.argmin(x[i:]) + np.any(x[:i] > 0.5) + np.all(x[:i] < 0.9)
+        y[i] += len(x[i:]) + x[i:].shape[0] + x[:i].size + sum(x[:i]) + max(x[: i + 1])
+
+
+def bounds_of_any_sign(x, y, k):
+    for i in range(len(x)):
+        y[i] += np.sum(x[i - 3 :]) + np.sum(x[:-i]) + np.sum(x[i - 2 : i + 2])
+        y[i] += np.sum(x[i::-1]) + np.sum(x[:i:-1]) + np.sum(x[i - 1 :: -2]) + np.sum(x[:i:2])
+        y[i] += np.sum(x[k[i] : k[i] + i]) + np.sum(x[: k[i]])
+
+
+def names(x, y):
+    for i in range(1, len(x)):
+        new, view = x[:i] * 2, x[:i]
+        x[0] += 1
+        y[i] = new[0] + view[-1] + np.sum(new) + np.sum(view)
+        other = np.sqrt(view) + 1
+        other[0] = 3
+        other *= 2
+        y[:i] += other
+
+
+def elementwise(x, y):
+    for i in range(len(x)):
+        y[:i] = np.where(x[:i] > 0.5, x[:i], -x[:i])
+        y[i:] = np.clip(x[i:], 0.2, 0.6) + np.maximum(x[i:], 0.1)
+        y[:i] += np.cumsum(x[:i]) + np.ones_like(x[:i])
+        np.add(y[:i], 1, out=y[:i])
+
+
+def doubled(v):
+    return v * 2 + np.sum(v)
+
+
+def items_and_helpers(x, y):
+    for i in range(len(x)):
+        for v in x[:i]:
+            y[i] += v
+        for j, v in enumerate(x[i:]):
+            y[j] -= v
+        y[:i] += doubled(x[:i])
+
+
+def matrices(a, b):
+    for k in range(1, len(a)):
+        b[:k, :k] += a[:k, :k].T @ a[:k, :k]
+        b[k:] += np.sum(a[:k], axis=0)
+        b[:, k:] *= np.max(a[k:, k:], axis=0)
+        b[:k, k:] -= a[:k, k, None] * a[k, k:] + 1
+
+
+def integers(x, y):
+    for i in range(len(x)):
+        y[i] = np.sum(x[:i] * 2) + np.mean(x[: i + 1])
+        x[:i] += 1
+        x[i:] //= 2
+        x[:i][x[0] :] = 5
+
+
+def inwards(x, y):
+    low, high = 0, len(x)
+    while low < high:
+        y[low:high] += x[low:high]
+        low += 1
+        high -= 1
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lu, [POSITIVE]),
+        (lu_by_rows, [POSITIVE]),
+        (lu_with_pivots, [A]),
+        (cholesky, [POSITIVE]),
+        (cholesky_by_columns, [POSITIVE]),
+        (solve, [POSITIVE, ZEROS, V]),
+        (durbin, [V, ZEROS]),
+        (orthogonal, [A, np.zeros((N, N)), np.zeros((N, N))]),
+        (insertion, [V]),
+        (overlapping, [V]),
+        (reductions, [V, ZEROS]),
+        (bounds_of_any_sign, [V, ZEROS, RNG.integers(-3, 3, N)]),
+        (names, [V, ZEROS]),
+        (elementwise, [V, ZEROS]),
+        (items_and_helpers, [V, ZEROS]),
+        (matrices, [A, np.ones((N, N))]),
+        (integers, [RNG.integers(1, 5, N), ZEROS]),
+        (inwards, [V, ZEROS]),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_slices_of_changing_length(function: Any, arguments: list[Any]) -> None:
+    check(function, *arguments, exact=False)
+
+
+def test_they_become_loops() -> None:
+    text = ml.compile(lu_by_rows).trace(np.eye(1000)).as_text()
+    assert text.count("scf.for") == 3
+
+
+def test_aliased_arguments() -> None:
+    def shift(x, y):
+        for i in range(len(x) - 1):
+            y[:i] = x[1 : i + 1] + y[:i]
+
+    memory, expected = np.arange(12.0), np.arange(12.0)
+    ml.compile(shift)(memory[2:10], memory[1:9])
+    shift(expected[2:10], expected[1:9])
+    np.testing.assert_array_equal(memory, expected)

@@ -1,0 +1,133 @@
+"""Slices whose length is known only when the program runs, where that is in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.errors.shown import check_error
+
+V = np.arange(300.0)
+
+
+def returned(x: Any, n: Any) -> Any:
+    for i in range(n):
+        x[i] = 1
+    return x[:n]
+
+
+def is_sorted(x: Any) -> None:
+    for i in range(len(x)):
+        x[:i] = np.sort(x[:i])
+
+
+def longer(x: Any) -> None:
+    for i in range(len(x) - 1):
+        x[:i] = x[: i + 1]
+
+
+def halves(x: Any) -> None:
+    for i in range(len(x)):
+        x[:i] /= 2
+
+
+def either(x: Any) -> None:
+    for i in range(len(x)):
+        part = x[:i] if x[i] > 0 else x[i:]
+        x[i] = np.sum(part)
+
+
+def combined(x: Any, y: Any) -> None:
+    for i in range(len(x)):
+        y[i : i + 3] = x[:i]
+
+
+def test_a_result() -> None:
+    check_error(
+        lambda: ml.compile(returned)(V, 3),
+        """
+        mlirml.ShapeError: result is a slice whose length is known only when the program runs
+          --> test_loops_varying.py:19:12 (returned)
+            |
+         19 |     return x[:n]
+            |            ^^^^^
+           = help: return the array and the length
+        """,
+    )
+
+
+def test_a_function_that_has_no_loop() -> None:
+    check_error(
+        lambda: ml.compile(is_sorted)(V),
+        """
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only when the program runs, and `np.sort` would need it
+          --> test_loops_varying.py:24:17 (is_sorted)
+            |
+         24 |         x[:i] = np.sort(x[:i])
+            |                 ^^^^^^^^^^^^^^
+           = note: it differs from round to round of a loop with 300 rounds; up to 256 would be unrolled
+           = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
+        """,  # noqa: E501
+    )
+    ml.compile(is_sorted)(x := V[:20][::-1].copy())
+    assert x.tolist() == [*range(1, 20), 0]
+
+
+def test_other_lengths() -> None:
+    check_error(
+        lambda: ml.compile(longer)(V),
+        """
+        mlirml.ShapeError: slices of different lengths are combined: f64[?], f64[?], one always longer by 1
+          --> test_loops_varying.py:29:9 (longer)
+            |
+         29 |         x[:i] = x[: i + 1]
+            |         ^^^^^
+           = help: compare the bounds of the slices
+        """,
+    )
+
+
+def test_in_place_of_another_dtype() -> None:
+    check_error(
+        lambda: ml.compile(halves)(np.arange(9)),
+        """
+        mlirml.DTypeError: cannot store f64[?] in place into i64[?]
+          --> test_loops_varying.py:34:9 (halves)
+            |
+         34 |         x[:i] /= 2
+            |         ^^^^^^^^^^
+           = help: make a new array, `x = x + y`, or convert the result with `.astype(np.int64)`
+        """,
+    )
+
+
+def test_one_or_another() -> None:
+    check_error(
+        lambda: ml.compile(either)(V),
+        """
+        mlirml.UnsupportedSyntaxError: an expression is a slice of changing length in one branch and a slice of changing length in the other, and which one is known only when the program runs
+          --> test_loops_varying.py:39:16 (either)
+            |
+         39 |         part = x[:i] if x[i] > 0 else x[i:]
+            |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: assign numbers or arrays of one shape and dtype in both branches
+        """,  # noqa: E501
+    )
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_lengths_that_are_compared_when_run(target: str) -> None:
+    with ml.config.override(checks=True):
+        check_error(
+            lambda: ml.compile(combined, target)(np.ones(5), np.ones(5)),
+            """
+            mlirml.ShapeError: slices of different lengths are combined
+              --> test_loops_varying.py:45:9 (combined)
+                |
+             45 |         y[i : i + 3] = x[:i]
+                |         ^^^^^^^^^^^^
+            """,
+        )
