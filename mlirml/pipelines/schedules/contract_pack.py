@@ -114,21 +114,26 @@ def _pack_squares(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room,
 
 def transpose(e: Emitter, rows: list[str], height: int, lanes: int, element: str) -> list[str]:
     """The columns of up to `height` rows of `lanes` elements, as `lanes` vectors of `height` elements."""
-    rows = rows + [e.zeros(lanes, element)] * (lanes - len(rows))
+    rows = exchange(e, rows + [e.zeros(lanes, element)] * (lanes - len(rows)), lanes, element)
+    if height == lanes:
+        return rows
+    kinds = f"{vector(lanes, element)} to {vector(height, element)}"
+    part = f"{{offsets = [0], sizes = [{height}], strides = [1]}}"
+    return [e.let(f"vector.extract_strided_slice {row} {part} : {kinds}") for row in rows]
+
+
+def exchange(e: Emitter, rows: list[str], lanes: int, element: str) -> list[str]:
+    """Vectors of `lanes` elements, as many as a power of two, with each square of as many columns transposed."""
     distance = 1
-    while distance < lanes:
+    while distance < len(rows):
         upper = [lane if not lane & distance else lane - distance + lanes for lane in range(lanes)]
         lower = [lane + distance if not lane & distance else lane + lanes for lane in range(lanes)]
         after = list(rows)
-        for first in range(lanes):
+        for first in range(len(rows)):
             if not first & distance:
                 pair = rows[first], rows[first + distance]
                 after[first] = e.shuffle(*pair, upper, lanes, element)
                 after[first + distance] = e.shuffle(*pair, lower, lanes, element)
         rows = after
         distance *= 2
-    if height == lanes:
-        return rows
-    kinds = f"{vector(lanes, element)} to {vector(height, element)}"
-    part = f"{{offsets = [0], sizes = [{height}], strides = [1]}}"
-    return [e.let(f"vector.extract_strided_slice {row} {part} : {kinds}") for row in rows]
+    return rows
