@@ -1,23 +1,25 @@
-"""Embed SPIR-V: a converted module moves to where `gpu-module-to-binary` looks for it.
+"""Embed SPIR-V: the kernels of a module are serialised, and stand in it as bytes.
 
 Before:
     spirv.module @__spv__kernels Logical GLSL450 ... {...}
     gpu.module @kernels [#spirv.target_env<...>] { gpu.func @k(...) kernel {...} }
 After:
-    gpu.module @kernels [#spirv.target_env<...>] { spirv.module @__spv__kernels Logical GLSL450 ... {...} }
+    gpu.binary @kernels [#gpu.object<#spirv.target_env<...>, bin = "...">]
+
+Upstream's `gpu-module-to-binary` looks for the spirv.module inside of the gpu.module.
 """
 
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, mlir, passmanager
 from mlirml.passes import Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class EmbedSpirvPass(Pass):
-    """Move each spirv.module into the gpu.module that it was made of."""
+    """Serialise each spirv.module in the place of the gpu.module that it was made of."""
 
     name = "mlirml-embed-spirv"
 
@@ -32,3 +34,5 @@ class EmbedSpirvPass(Pass):
             for function in block_ops(block):
                 function.erase()
             block.append(shader)
+        manager = passmanager.PassManager.parse("builtin.module(gpu-module-to-binary)", module.context)
+        manager.run(module)

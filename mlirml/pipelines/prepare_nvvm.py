@@ -37,12 +37,9 @@ class PrepareNvvmPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
             for function in block_ops(kernels.regions[0].blocks[0]):
-                if function.name == "func.func":
-                    function.erase()
-                else:
-                    with function.location:
-                        share_globals(function, kernels)
-                        use_intrinsics(function)
+                with function.location:
+                    share_globals(function, kernels)
+                    use_intrinsics(function)
 
 
 def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:

@@ -14,7 +14,7 @@ After:
         %a = memref.load %x[%i] : memref<8xi16>
         %b = memref.load %x[%j] : memref<8xi16>
 
-It stands behind `mlirml-expand-math` and the inliner: of f16 and bf16 only bits are left, which are read as i16. What a
+It stands behind `mlirml-inline-library`: of f16 and bf16 only bits are left, which are read as i16. What a
 kernel uses, as f64 or subgroups, decides which capabilities the module declares.
 """
 
@@ -49,15 +49,10 @@ class PrepareSpirvPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
-            drop_functions(kernels)
-            for op in list(operations(kernels)):
-                with op.location:
-                    if op.name in ("vector.load", "vector.store"):
-                        one_by_one(op)
-            for op in list(operations(kernels)):
-                with op.location:
-                    if op.name == "arith.constant":
-                        finite(op)
+            for names, rewrite in _REWRITES:
+                for op in [op for op in operations(kernels) if op.name in names]:
+                    with op.location:
+                        rewrite(op)
             as_bits(kernels)
             for function in kernel_functions(kernels):
                 with function.location:
@@ -74,13 +69,6 @@ def kernel_functions(kernels: mlir.Operation) -> list[mlir.Operation]:
     return [op for op in block_ops(kernels.regions[0].blocks[0]) if op.name == "gpu.func"]
 
 
-def drop_functions(kernels: mlir.Operation) -> None:
-    """Library functions are inlined by now."""
-    for op in block_ops(kernels.regions[0].blocks[0]):
-        if op.name == "func.func":
-            op.erase()
-
-
 def one_by_one(op: mlir.Operation) -> None:
     """A load or store of a vector as those of its lanes: buffers have one element type in a shader."""
     with mlir.InsertionPoint(op):
@@ -95,6 +83,8 @@ def one_by_one(op: mlir.Operation) -> None:
             for lane, place in enumerate(places):
                 emit.create("memref.store", [element(vector, lane), memory, place])
             op.erase()
+            if vector.owner.name == "vector.from_elements" and not any(True for _ in vector.uses):
+                vector.owner.erase()
             return
         values = [emit.value("memref.load", [memory, place], kind) for place in places]
         for use in [use.owner.operation for use in vector.uses]:
@@ -161,6 +151,28 @@ def keep_roundings(function: mlir.Operation) -> None:
             kept = emit.value("arith.bitcast", [emit.same_type("arith.ori", bits, zeros[integer])], result.type)
         for user, number in [(use.owner.operation, use.operand_number) for use in uses]:
             user.operands[number] = kept
+
+
+def by_bits(op: mlir.Operation) -> None:
+    """`absf` and `copysign` of f64, which do not convert, by the sign bit."""
+    if not isinstance(op.results[0].type, mlir.F64Type):
+        return
+    integer, sign = mlir.IntegerType.get_signless(64), 1 << 63
+    with mlir.InsertionPoint(op):
+        bits = [emit.value("arith.bitcast", [operand], integer) for operand in op.operands]
+        result = emit.same_type("arith.andi", bits[0], emit.number(integer, sign - 1))
+        if op.name == "math.copysign":
+            other = emit.same_type("arith.andi", bits[1], emit.number(integer, -sign))
+            result = emit.same_type("arith.ori", result, other)
+        op.results[0].replace_all_uses_with(emit.value("arith.bitcast", [result], op.results[0].type))
+    op.erase()
+
+
+_REWRITES = (
+    (("vector.load", "vector.store"), one_by_one),
+    (("arith.constant",), finite),
+    (("math.absf", "math.copysign"), by_bits),
+)
 
 
 def as_bits(kernels: mlir.Operation) -> None:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlirml.ir import defining_op, mlir
+from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
@@ -25,6 +26,7 @@ from mlirml.pipelines.schedules.gpu.outs import (
     is_used,
     returned,
 )  # fmt: skip
+from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
 from mlirml.pipelines.schedules.nest import element_bytes
 
 Store = tuple[mlir.Value, mlir.Value]
@@ -48,8 +50,20 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
         for n in stored:
             assign(host, op.results[n], places)
         with op.location:
-            lower_reduction(host, op, stored)
+            lower_one(host, op, stored)
     lower_rest(host, function)
+
+
+def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
+    """The kernel of one reduction, by the best schedule that takes it."""
+    results = [op.results[n] for n in stored]
+    if not host.facts.naive:
+        try:
+            lower_rows(host, match_rows([op], [(result, result) for result in results]))
+            return
+        except NoMatch:
+            pass
+    lower_reduction(host, op, stored)
 
 
 def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,6 +68,13 @@ class Host:
             memory = emit.create("memref.alloc", (), [memref_of(tensor.type)], attributes)
         self.buffers[tensor] = memory.results[0]
 
+    def array(self, shape: Sequence[int], kind: mlir.Type) -> mlir.Value:
+        """Memory of one dimension on the device that no tensor lies in."""
+        with mlir.InsertionPoint(self.end):
+            attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+            memory = mlir.MemRefType.get([math.prod(shape)], kind)
+            return emit.create("memref.alloc", (), [memory], attributes).results[0]
+
     def flat(self, tensor: mlir.Value) -> mlir.Value:
         """The memory of a tensor as one dimension."""
         memory = self.buffers[tensor]
@@ -111,6 +119,7 @@ class Kernel:
         self.operands: list[mlir.Value] = []
         self.known: ChainMap[Hashable, Any] = ChainMap()
         self.lanes = 0
+        self.shared_arrays: dict[Hashable, mlir.Value] = {}
         self.index = mlir.IndexType.get()
         self._arguments: dict[mlir.Value, mlir.Value] = {}
         self._constants: dict[Hashable, mlir.Value] = {}
