@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "device.h"
 #include "pool.h"
 #include "sort.h"
 
@@ -444,6 +445,8 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
+  if (std::strcmp(name, "mgpuLaunchKernel") == 0) return reinterpret_cast<uintptr_t>(&mgpuLaunchKernel);
+  if (std::strcmp(name, "mgpuMemcpy") == 0) return reinterpret_cast<uintptr_t>(&mgpuMemcpy);
   if (void *found = dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<uintptr_t>(found);
   for (const char *library : {"libm.so.6", "libmvec.so.1"}) {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);  // never closed: code may keep addresses

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "bind_devices.h"
 #include "dispatch.h"
 #include "leaves.h"
 #include "loader.h"
@@ -59,6 +60,7 @@ NB_MODULE(_native, m) {
   require(mlirml::init_program(m.ptr()));
   require(mlirml::init_dispatch(m.ptr()));
   bind_loader(m);
+  mlirml::bind_devices(m);
   m.def("set_threads", &set_threads, "threads"_a, "Cap the threads of parallel loops; 0 for every CPU of this process.");
   m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");
   m.def("worker_count", &mlirml::pool_workers, "Worker threads that live now.");

@@ -1,0 +1,133 @@
+#include "bind_devices.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "checks.h"
+#include "numpy_api.h"
+#include "wgpu_device.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace mlirml {
+namespace {
+
+using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ReadOnlyBytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void raise(const char *name, const char *message, const char *help) {
+  nb::object type = nb::module_::import_("mlirml.errors").attr(name);
+  nb::object error = help ? type(message, "help"_a = help) : type(message);
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+std::vector<KernelEntry> entries_of(const nb::list &entries) {
+  std::vector<KernelEntry> found;
+  for (nb::handle item : entries) {
+    const auto pair = nb::cast<nb::tuple>(item);
+    found.push_back({nb::cast<std::string>(pair[0]), nb::cast<std::vector<uint32_t>>(pair[1])});
+  }
+  return found;
+}
+
+nb::dict limits_of(const WgpuDevice &device) {
+  nb::dict found;
+  found["storage_buffers"] = device.limits.storage_buffers;
+  found["binding_bytes"] = device.limits.storage_binding_bytes;
+  found["buffer_bytes"] = device.limits.buffer_bytes;
+  found["workgroup_bytes"] = device.limits.workgroup_bytes;
+  found["workgroup_threads"] = device.limits.workgroup_threads;
+  found["workgroups"] = device.limits.workgroups;
+  found["offset_alignment"] = device.limits.storage_alignment;
+  found["subgroup_min"] = device.subgroup_min;
+  found["subgroup_max"] = device.subgroup_max;
+  return found;
+}
+
+void run(WgpuDevice &device, uintptr_t entry, const std::vector<uint64_t> &pointers, WgpuModule *module) {
+  std::vector<void *> values;
+  for (uint64_t pointer : pointers) values.push_back(reinterpret_cast<void *>(pointer));
+  std::vector<Kernel *> kernels;
+  if (module)
+    for (const auto &kernel : module->kernels) kernels.push_back(kernel.get());
+  {
+    nb::gil_scoped_release release;
+    device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels);
+  }
+  if (raise_failed_check()) throw nb::python_error();
+}
+
+}  // namespace
+
+void bind_devices(nb::module_ &m) {
+  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const NoDevice &error) {
+      raise("TargetError", error.what(), error.help.c_str());
+    } catch (const DeviceError &error) {
+      raise("LaunchError", error.what(), nullptr);
+    }
+  });
+  const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+  nb::class_<WgpuLibrary>(m, "WgpuLibrary", "wgpu-native, opened by its path; TargetError where it cannot be.")
+      .def(nb::init<const std::string &>(), "path"_a, unlocked)
+      .def_prop_ro("count", &WgpuLibrary::count, "The number of Vulkan devices.");
+  nb::class_<WgpuModule>(m, "WgpuModule", "Kernels that are loaded on a device.");
+  nb::class_<WgpuDevice>(m, "WgpuDevice", "An open Vulkan device.")
+      .def(nb::init<std::shared_ptr<WgpuLibrary>, size_t>(), "library"_a, "index"_a, unlocked)
+      .def_ro("name", &WgpuDevice::name)
+      .def_ro("driver", &WgpuDevice::driver)
+      .def_ro("features", &WgpuDevice::features)
+      .def_prop_ro("emulated", [](const WgpuDevice &device) { return device.kind == 3; })
+      .def_prop_ro("limits", &limits_of)
+      .def_ro("launches", &WgpuDevice::launches)
+      .def_ro("submissions", &WgpuDevice::submissions)
+      .def_ro("bytes_in", &WgpuDevice::bytes_in)
+      .def_ro("bytes_out", &WgpuDevice::bytes_out)
+      .def("alloc", &WgpuDevice::alloc, "nbytes"_a, unlocked)
+      .def("free", &WgpuDevice::free, "address"_a, unlocked)
+      .def("copy", &WgpuDevice::copy, "target"_a, "source"_a, "nbytes"_a, unlocked)
+      .def("mark", &WgpuDevice::mark)
+      .def("lose", &WgpuDevice::lose, unlocked)
+      .def(
+          "copy_in",
+          [](WgpuDevice &device, uint64_t address, ReadOnlyBytes source) {
+            nb::gil_scoped_release release;
+            device.copy_in(address, source.data(), source.size());
+          },
+          "address"_a, "source"_a)
+      .def(
+          "copy_out",
+          [](WgpuDevice &device, Bytes target, uint64_t address) {
+            nb::gil_scoped_release release;
+            device.copy_out(target.data(), address, target.size());
+          },
+          "target"_a, "address"_a)
+      .def(
+          "wait",
+          [](WgpuDevice &device, uint64_t mark, nb::object timeout) {
+            const double seconds = timeout.is_none() ? -1.0 : std::max(0.0, nb::cast<double>(timeout));
+            nb::gil_scoped_release release;
+            return device.wait(mark, seconds);
+          },
+          "mark"_a, "timeout"_a = nb::none())
+      .def(
+          "load",
+          [](std::shared_ptr<WgpuDevice> device, nb::bytes code, nb::list entries) {
+            const std::vector<KernelEntry> found = entries_of(entries);
+            auto module = std::make_unique<WgpuModule>();
+            module->device = device;
+            nb::gil_scoped_release release;
+            device->load({code.c_str(), code.size()}, found, *module);
+            return module.release();
+          },
+          "code"_a, "entries"_a, "Load SPIR-V with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
+      .def("run", &run, "entry"_a, "pointers"_a, "module"_a.none(), "Run host code at an address, with its pointers.");
+}
+
+}  // namespace mlirml

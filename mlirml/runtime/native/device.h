@@ -1,0 +1,53 @@
+// Devices as compiled programs see them: addresses that mean something to the device only, kernels, one queue.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace mlirml {
+
+// The device is gone, or refuses what was asked of it. The message is for users.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The device cannot be had; `help` says what to install.
+struct NoDevice : std::runtime_error {
+  NoDevice(const std::string &message, std::string help) : std::runtime_error(message), help(std::move(help)) {}
+  std::string help;
+};
+
+class Device;
+
+// A kernel that is loaded; what host code has in its table.
+struct Kernel {
+  Device *device = nullptr;
+  virtual ~Kernel() = default;
+};
+
+// All work is done in the order of the calls. Addresses have the top bits 01, so that they are none of the host's, and
+// nobody can follow them by mistake.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Called by host code that runs between `begin` and `end`; failures are kept for `end`.
+  virtual void launch(Kernel *kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count) noexcept = 0;
+  virtual void copy_any(uint64_t target, uint64_t source, size_t size) noexcept = 0;
+
+  static bool is_address(uint64_t address) { return address >> 62 == 1; }
+};
+
+}  // namespace mlirml
+
+// What host code calls, by upstream's names. The stream is the device.
+extern "C" {
+void mgpuLaunchKernel(void *kernel, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
+                      intptr_t block_y, intptr_t block_z, int32_t shared_bytes, void *stream, void **arguments,
+                      void **extra, size_t count);
+void mgpuMemcpy(void *target, void *source, size_t size, void *stream);
+}

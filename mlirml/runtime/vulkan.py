@@ -1,0 +1,65 @@
+"""Vulkan devices, through the library in the package `wgpu`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from typing import Any
+
+from mlirml.errors import TargetError
+from mlirml.runtime import _native
+
+_LIBRARY = "libwgpu_native-release.so"
+
+
+class VulkanDriver:
+    """An open Vulkan device: what `Driver` asks for, and `load` and `run` for compiled programs."""
+
+    def __init__(self, native: Any) -> None:
+        self.native = native
+        self.name: str = native.name
+        self.memory = 0  # Vulkan has heaps, and wgpu does not tell their sizes
+        self.capabilities = {
+            "emulated": native.emulated,
+            "features": tuple(sorted(native.features)),
+            "driver": native.driver,
+            **native.limits,
+        }
+        self.alloc = native.alloc
+        self.free = native.free
+        self.copy_in = native.copy_in
+        self.copy_out = native.copy_out
+        self.copy = native.copy
+        self.mark = native.mark
+        self.wait = native.wait
+        self.load = native.load
+        self.run = native.run
+
+
+def count() -> int:
+    """The number of Vulkan devices; raises `TargetError` that says what is missing."""
+    return int(library().count)
+
+
+@cache
+def open_device(index: int) -> VulkanDriver:
+    """A device by its number; raises `TargetError` that says what is missing."""
+    return VulkanDriver(_native.WgpuDevice(library(), index))
+
+
+@cache
+def library() -> Any:
+    """wgpu-native. Its Python package is not imported, which would take a tenth of a second."""
+    return _native.WgpuLibrary(library_path())
+
+
+def library_path() -> str:
+    """Where the library is; raises `TargetError` where the package is not installed."""
+    found = importlib.util.find_spec("wgpu")
+    if found is None or not found.submodule_search_locations:
+        raise TargetError("the package `wgpu` is not installed", help="`pip install wgpu` (or `mlirml[vulkan]`)")
+    path = os.path.join(next(iter(found.submodule_search_locations)), "resources", _LIBRARY)
+    if not os.path.exists(path):
+        raise TargetError(f"the package `wgpu` has no {_LIBRARY} for this machine", help="install it again")
+    return path
