@@ -72,7 +72,7 @@ STAGES: Mapping[str, Contract] = {
     "optimize": Contract(_TENSOR_LEVEL, _CHECKS),
     "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(
-        frozenset({"arith", "builtin", "cf", "func", "math", "memref", "mlirml", "scf", "ub", "vector"}),
+        frozenset({"arith", "builtin", "cf", "func", "gpu", "math", "memref", "mlirml", "scf", "ub", "vector"}),
         ops=frozenset({"llvm.call_intrinsic"}),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
@@ -86,8 +86,9 @@ STAGES: Mapping[str, Contract] = {
     ),
     "lower": Contract(
         frozenset({"llvm"}),
-        ops=frozenset({"builtin.module"}),
+        ops=frozenset({"builtin.module", "gpu.binary"}),
         removed_by={
+            "gpu": "mlirml-lower-launches",
             "math": "mlirml-expand-math",
             "mlirml": "mlirml-lower-sort",
             "affine": "lower-affine",

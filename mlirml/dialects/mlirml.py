@@ -17,6 +17,12 @@ KERNEL = "mlirml.kernel"
 """Of a function on tensors that a kernel computes, and of calls of it, whose last operands are what it writes."""
 LAUNCH = "__launch"
 """The end of the name of the function on memrefs that launches a kernel."""
+HOST = "mlirml.host"
+"""Of an allocation in @main that is memory of the host, where others are of the device."""
+HOST_INPUTS = "mlirml.host_inputs"
+"""Of @main: the numbers of the inputs that stay in the memory of the host."""
+KERNELS = "mlirml.kernels"
+"""Of @main: the kernels in the order of the table that it gets, each a name and what its arguments are."""
 
 
 _MARKS = (

@@ -46,12 +46,11 @@ class OutlinePass(Pass):
         main = main_function(module)
         number = itertools.count()
         with module.context:
-            for op in list(operations(main)):
-                if op.name == "scf.execute_region" and DISPATCH in op.attributes:
-                    if op.attributes[DISPATCH].value == "device":
-                        outline(op, module, next(number))
-                    else:
-                        dissolve(op)
+            for op in [op for op in operations(main) if DISPATCH in op.attributes]:
+                if op.attributes[DISPATCH].value == "device":
+                    outline(op, module, next(number))
+                else:
+                    dissolve(op)
 
 
 def dissolve(region: mlir.Operation) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import KERNEL, SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager, set_function_type
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
@@ -44,15 +44,15 @@ from mlirml.pipelines.destinations import (
     place_results,
     writes_outs,
 )
+from mlirml.pipelines.stand_ins import call_launches, stand_in_for_calls
 
 UPSTREAM = (
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
     "buffer-alignment=64}",
-    "cse",
-    "canonicalize",
 )
+TIDY = ("cse", "canonicalize")
 
 _VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
 
@@ -70,6 +70,7 @@ class BufferizePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        stand_in_for_calls(main)
         written = written_arguments(main)
         locate_constants(main)
         drop_barriers(main)
@@ -83,7 +84,13 @@ class BufferizePass(Pass):
             place_results(block, copied)
         add_out_parameters(main, written)
         sort_buffers(main)
-        passmanager.PassManager.parse(f"builtin.module({','.join(UPSTREAM)})", module.context).run(module)
+        run_upstream(module, UPSTREAM)
+        call_launches(main)
+        run_upstream(module, TIDY)
+
+
+def run_upstream(module: mlir.Operation, passes: Sequence[str]) -> None:
+    passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context).run(module)
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
@@ -407,7 +414,7 @@ def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> Non
     new = {body.arguments[argument]: results[number] for number, argument in written.items()}
     for block in tensor_blocks(function):
         for op in block_ops(block):
-            if op.name == "linalg.generic" and len(op.results) >= 1:
+            if op.name == "linalg.generic" and op.results and KERNEL not in op.attributes:
                 reuse_dying_input(op, block, new)
 
 

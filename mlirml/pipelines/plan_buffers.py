@@ -26,6 +26,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, main_function, mlir, operations, set_function_type
 from mlirml.passes import Pass, register
@@ -38,20 +39,31 @@ _DEALLOCATIONS = ("memref.dealloc",)
 @register
 @dataclass(frozen=True)
 class PlanBuffersPass(Pass):
-    """Replace @main's allocations by slices of a workspace argument."""
+    """Replace @main's allocations by slices of a workspace argument, each at a multiple of `alignment` bytes.
+
+    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`.
+    """
 
     name = "mlirml-plan-buffers"
+    alignment: int = ALIGNMENT
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         replace_empty_arguments(main)
         allocations = [op for op in list(operations(main)) if op.name == "memref.alloc" and not erase_unused(op)]
-        lifetimes = find_lifetimes(main, allocations)
-        offsets, size = place(lifetimes)
-        with main.context:
-            main.attributes["mlirml.workspace"] = emit.i64(size)
-        if size == 0 and not allocations:
-            return
+        host = [op for op in allocations if HOST in op.attributes]
+        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment)
+        if host:
+            plan(main, host, "mlirml.host_workspace", ALIGNMENT)
+
+
+def plan(main: mlir.Operation, allocations: Sequence[mlir.Operation], attribute: str, alignment: int) -> None:
+    """Make one argument of some allocations; its size becomes an attribute of @main."""
+    lifetimes = find_lifetimes(main, allocations, alignment)
+    offsets, size = place(lifetimes)
+    with main.context:
+        main.attributes[attribute] = emit.i64(size)
+    if size or allocations:
         use_workspace(main, allocations, offsets, max(size, 1))
 
 
@@ -89,7 +101,7 @@ def erase_unused(allocation: mlir.Operation) -> bool:
     return unused
 
 
-def byte_size(kind: mlir.Type) -> int:
+def byte_size(kind: mlir.Type, alignment: int = ALIGNMENT) -> int:
     """The bytes of a static memref, rounded up to the alignment."""
     memref = mlir.MemRefType(kind)
     element = memref.element_type
@@ -99,10 +111,12 @@ def byte_size(kind: mlir.Type) -> int:
     else:
         bits = 64 if isinstance(element, mlir.IndexType) else element.width
     size = int(math.prod(memref.shape) * max(1, bits // 8))
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    return -(-size // alignment) * alignment
 
 
-def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) -> list[Lifetime]:
+def find_lifetimes(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], alignment: int = ALIGNMENT
+) -> list[Lifetime]:
     """The lifetimes of the allocations, in their order."""
     used = [users(allocation) for allocation in allocations]
     spans: dict[mlir.Operation, tuple[int, int]] = {}
@@ -117,7 +131,7 @@ def find_lifetimes(main: mlir.Operation, allocations: Sequence[mlir.Operation]) 
             raise InternalError(f"a buffer of one round of a loop is carried to the next: {allocation}")
         places = [spans[place] for place in places_in_one_block(allocation, touching)]
         first, last = min(start for start, _ in places), max(end for _, end in places)
-        lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type)))
+        lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type, alignment)))
     return lifetimes
 
 

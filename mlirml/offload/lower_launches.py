@@ -1,0 +1,174 @@
+"""Lower launches: launches and copies become calls of the runtime, by the names that upstream's runtimes have.
+
+Before:
+    func.func @main(%x: memref<8xf32>, %out: memref<8xf32>) {
+      gpu.launch_func @kernels::@k0 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1) args(%x, %out)
+      gpu.memcpy %out, %x
+      return
+    }
+After:
+    func.func @main(%x: memref<8xf32>, %out: memref<8xf32>, %kernels: memref<2xi64>) {
+      ...                                   // the pointers of %x and %out, and a stack array of their addresses
+      %k0 = memref.load %kernels[%c1]
+      llvm.call @mgpuLaunchKernel(%k0, %c1, %c1, %c1, %c256, %c1, %c1, %zero, %stream, %parameters, %null, %count)
+      llvm.call @mgpuMemcpy(%to, %from, %bytes, %stream)
+      return
+    }
+
+The last argument is the table of the call: the stream, and behind it the loaded kernels in the order of
+`mlirml.kernels`. No module is loaded and no stream made by the program itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import KERNELS
+from mlirml.ir import main_function, mlir, operations, set_function_type
+from mlirml.passes import Pass, register
+
+LAUNCH_KERNEL = "mgpuLaunchKernel"
+MEMCPY = "mgpuMemcpy"
+RUNTIME = frozenset([LAUNCH_KERNEL, MEMCPY])
+"""What the host code calls."""
+
+
+@register
+@dataclass(frozen=True)
+class LowerLaunchesPass(Pass):
+    """Call the runtime for launches and copies."""
+
+    name = "mlirml-lower-launches"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        ops = [op for op in operations(main) if op.name in ("gpu.launch_func", "gpu.memcpy")]
+        kernels = [op for op in operations(module) if op.name == "gpu.func"]
+        with module.context, main.location:
+            main.attributes[KERNELS] = mlir.ArrayAttr.get([entry_of(kernel) for kernel in kernels])
+            names = [mlir.StringAttr(kernel.attributes["sym_name"]).value for kernel in kernels]
+            lowering = _Lowering(module, main, names, max((len(op.operands) for op in ops), default=0))
+            for op in ops:
+                with op.location, mlir.InsertionPoint(op):
+                    lowering.launch(op) if op.name == "gpu.launch_func" else lowering.memcpy(op)
+                op.erase()
+
+
+def entry_of(kernel: mlir.Operation) -> mlir.DictAttr:
+    """The name of a kernel, and for each of its arguments 0 if it is a buffer, else its size in bytes."""
+    sizes = [size_of(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
+    return mlir.DictAttr.get({"name": kernel.attributes["sym_name"], "arguments": mlir.DenseI64ArrayAttr.get(sizes)})
+
+
+def size_of(kind: mlir.Type) -> int:
+    if isinstance(kind, mlir.MemRefType):
+        return 0
+    return 4 if isinstance(kind, mlir.IndexType) else max(4, int(kind.width) // 8)
+
+
+class _Lowering:
+    """What all launches of a program share: the table, the stack arrays, the declarations."""
+
+    def __init__(self, module: mlir.Operation, main: mlir.Operation, names: list[str], most: int) -> None:
+        self.module = module
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self.pointer = mlir.Type.parse("!llvm.ptr")
+        self.word = mlir.IntegerType.get_signless(64)
+        self.int = mlir.IntegerType.get_signless(32)
+        self.declared: set[str] = set()
+        entry = main.regions[0].blocks[0]
+        with main.location:
+            table = mlir.MemRefType.get([1 + len(names)], self.word)
+            self.table = entry.add_argument(table, main.location)
+            set_function_type(main)
+            with mlir.InsertionPoint.at_block_begin(entry):
+                count = emit.number(self.word, max(most, 1))
+                element = mlir.TypeAttr.get(self.word)
+                self.values = emit.value("llvm.alloca", [count], self.pointer, elem_type=element)
+                self.addresses = emit.value("llvm.alloca", [count], self.pointer, elem_type=element)
+                self.stream = self.as_pointer(emit.value("memref.load", [self.table, emit.index(0)], self.word))
+
+    def launch(self, op: mlir.Operation) -> None:
+        sizes = [self.as_word(v) for v in list(op.operands)[:6]]
+        arguments = list(op.operands)[6:]
+        for number, argument in enumerate(arguments):
+            slot = self.slot(self.values, number)
+            emit.create("llvm.store", [self.passed(argument), slot], (), {"ordering": emit.i64(0)})
+            emit.create("llvm.store", [slot, self.slot(self.addresses, number)], (), {"ordering": emit.i64(0)})
+        symbol = mlir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
+        number = 1 + self.numbers[symbol]
+        kernel = self.as_pointer(emit.value("memref.load", [self.table, emit.index(number)], self.word))
+        null = emit.value("llvm.mlir.zero", (), self.pointer)
+        operands = [
+            kernel, *sizes, emit.number(self.int, 0), self.stream, self.addresses, null,
+            emit.number(self.word, len(arguments)),
+        ]  # fmt: skip
+        self.call(LAUNCH_KERNEL, operands)
+
+    def memcpy(self, op: mlir.Operation) -> None:
+        target, source = op.operands
+        size = math.prod(target.type.shape) * element_bytes(target.type.element_type)
+        if size:
+            pointers = [self.as_pointer(self.address(v)) for v in (target, source)]
+            self.call(MEMCPY, [*pointers, emit.number(self.word, size), self.stream])
+
+    def passed(self, argument: mlir.Value) -> mlir.Value:
+        """An argument as eight bytes or less."""
+        if isinstance(argument.type, mlir.MemRefType):
+            return self.address(argument)
+        return self.as_word(argument) if isinstance(argument.type, mlir.IndexType) else argument
+
+    def address(self, memref: mlir.Value) -> mlir.Value:
+        """The address of the first element of a memref."""
+        index = mlir.IndexType.get()
+        base = emit.value("memref.extract_aligned_pointer_as_index", [memref], index)
+        _, offset = mlir.MemRefType(memref.type).get_strides_and_offset()
+        size = element_bytes(memref.type.element_type)
+        if offset == mlir.ShapedType.get_dynamic_stride_or_offset():
+            rank = len(memref.type.shape)
+            whole = mlir.MemRefType.get([], memref.type.element_type)
+            kinds = [whole, *[index] * (1 + 2 * rank)]
+            shift = emit.create("memref.extract_strided_metadata", [memref], kinds).results[1]
+            shift = emit.same_type("arith.muli", shift, emit.index(size))
+            base = emit.same_type("arith.addi", base, shift)
+        elif offset:
+            base = emit.same_type("arith.addi", base, emit.index(offset * size))
+        return self.as_word(base)
+
+    def slot(self, array: mlir.Value, number: int) -> mlir.Value:
+        indices = mlir.DenseI32ArrayAttr.get([number])
+        element = mlir.TypeAttr.get(self.word)
+        attributes = {"rawConstantIndices": indices, "elem_type": element}
+        return emit.value("llvm.getelementptr", [array], self.pointer, **attributes)
+
+    def as_word(self, value: mlir.Value) -> mlir.Value:
+        return emit.value("arith.index_cast", [value], self.word)
+
+    def as_pointer(self, word: mlir.Value) -> mlir.Value:
+        return emit.value("llvm.inttoptr", [word], self.pointer)
+
+    def call(self, name: str, operands: Sequence[mlir.Value]) -> None:
+        if name not in self.declared:
+            self.declared.add(name)
+            kinds = ", ".join(str(v.type).removeprefix("!llvm.") for v in operands)
+            attributes = {
+                "sym_name": mlir.StringAttr.get(name),
+                "function_type": mlir.TypeAttr.get(mlir.Type.parse(f"!llvm.func<void ({kinds})>")),
+                "linkage": mlir.Attribute.parse("#llvm.linkage<external>"),
+                "CConv": mlir.Attribute.parse("#llvm.cconv<ccc>"),
+            }
+            with mlir.InsertionPoint(self.module.regions[0].blocks[0]):
+                emit.create("llvm.func", (), (), attributes, regions=1)
+        attributes = {
+            "callee": mlir.FlatSymbolRefAttr.get(name),
+            "operandSegmentSizes": emit.segments(len(operands), 0),
+            "op_bundle_sizes": mlir.DenseI32ArrayAttr.get([]),
+        }
+        emit.create("llvm.call", operands, (), attributes)
+
+
+def element_bytes(kind: mlir.Type) -> int:
+    return max(1, int(kind.width) // 8)

@@ -1,0 +1,236 @@
+"""Plan transfers: @main works on device memory, and what the host computes is copied there and back.
+
+Before:
+    gpu.launch_func @kernels::@k0 ... args(%x, %t)
+    %n = memref.load %t[] : memref<i32>
+After:
+    gpu.launch_func @kernels::@k0 ... args(%x, %t)
+    %h = memref.alloc() {mlirml.host} : memref<i32>
+    gpu.memcpy %h, %t : memref<i32>, memref<i32>
+    %n = memref.load %h[] : memref<i32>
+
+The arguments of @main are device buffers, but for those listed in `mlirml.host_inputs`. Nothing is copied between
+kernels. A buffer is copied whole, or its contiguous part that an operation of the host touches.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import HOST, HOST_INPUTS
+from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.passes import Pass, register
+
+VIEWS = (
+    "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview",
+    "memref.view",
+)  # fmt: skip
+_ON_DEVICE = (
+    "gpu.launch_func",
+    "gpu.memcpy",
+    "memref.dealloc",
+    "scf.for",
+    "scf.while",
+    "scf.if",
+    "scf.yield",
+    "scf.condition",
+    "scf.index_switch",
+    "func.return",
+    "arith.select",
+)
+
+
+@register
+@dataclass(frozen=True)
+class PlanTransfersPass(Pass):
+    """Make the copies between device and host that the operations of the host need."""
+
+    name = "mlirml-plan-transfers"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        with module.context:
+            hosts = host_values(main)
+            for op in [op for op in operations(main) if op.name == "memref.copy"]:
+                copy(op)
+            for op in [op for op in operations(main) if op.name == "linalg.generic"]:
+                copy_of_generic(op)
+            for op in list(top_operations(main)):
+                if op.name == "gpu.launch_func":
+                    upload_constants(op, hosts)
+                elif op.name not in _ON_DEVICE and op.name not in VIEWS:
+                    move_to_host(op, hosts)
+
+
+def top_operations(main: mlir.Operation) -> list[mlir.Operation]:
+    """The operations of @main and of its loops and branches, not those in the bodies of structured ones."""
+    found: list[mlir.Operation] = []
+    todo = [block for region in main.regions for block in region.blocks]
+    while todo:
+        for op in block_ops(todo.pop(0)):
+            found.append(op)
+            if not op.name.startswith("linalg."):
+                todo += [inner for region in op.regions for inner in region.blocks]
+    return found
+
+
+def host_values(main: mlir.Operation) -> set[mlir.Value]:
+    """The buffers that lie in the memory of the host."""
+    arguments = list(main.regions[0].blocks[0].arguments)
+    numbers = list(main.attributes[HOST_INPUTS]) if HOST_INPUTS in main.attributes else []
+    return {arguments[n] for n in numbers}
+
+
+def is_host(value: mlir.Value, hosts: set[mlir.Value]) -> bool:
+    owner = defining_op(value)
+    while owner is not None and owner.name in VIEWS:
+        value = owner.operands[0]
+        owner = defining_op(value)
+    if owner is None:
+        return value in hosts
+    return owner.name in ("memref.get_global", "memref.alloca") or HOST in owner.attributes
+
+
+def is_contiguous(kind: mlir.Type) -> bool:
+    """Whether the elements of a memref lie side by side, from wherever the first is."""
+    strides, _ = mlir.MemRefType(kind).get_strides_and_offset()
+    expected = 1
+    for size, stride in zip(reversed(kind.shape), reversed(strides)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def copy(op: mlir.Operation) -> None:
+    """Let a `memref.copy` of whole parts be made by the device."""
+    source, target = op.operands
+    if is_contiguous(source.type) and is_contiguous(target.type):
+        with op.location, mlir.InsertionPoint(op):
+            memcpy(target, source)
+        op.erase()
+
+
+def copy_of_generic(op: mlir.Operation) -> None:
+    """The same for a `linalg.generic` that only copies."""
+    body = op.regions[0].blocks[0]
+    first, last = op.attributes["indexing_maps"][0].value, op.attributes["indexing_maps"][-1].value
+    yields = block_ops(body)[0]
+    if len(op.operands) != 2 or yields.name != "linalg.yield" or yields.operands[0] != body.arguments[0]:
+        return
+    source, target = op.operands
+    if first != last or source.type.shape != target.type.shape or not isinstance(source.type, mlir.MemRefType):
+        return
+    if is_contiguous(source.type) and is_contiguous(target.type):
+        with op.location, mlir.InsertionPoint(op):
+            memcpy(target, source)
+        op.erase()
+
+
+def memcpy(target: mlir.Value, source: mlir.Value) -> None:
+    emit.create("gpu.memcpy", [target, source])
+
+
+def allocated(kind: mlir.Type, host: bool) -> mlir.Value:
+    """A buffer of the device or the host."""
+    attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+    if host:
+        attributes[HOST] = mlir.UnitAttr.get()
+    return emit.create("memref.alloc", (), [kind], attributes).results[0]
+
+
+def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
+    """Give a kernel device memory in place of constants and of numbers that the host has."""
+    for position, operand in enumerate(launch.operands):
+        if isinstance(operand.type, mlir.MemRefType) and is_host(operand, hosts):
+            with launch.location, mlir.InsertionPoint(launch):
+                there = allocated(mlir.MemRefType.get(operand.type.shape, operand.type.element_type), False)
+                memcpy(there, operand)
+            launch.operands[position] = there
+
+
+def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
+    """Let an operation of the host work on copies of the device buffers that it touches."""
+    if op.name == "memref.load" and not is_host(op.operands[0], hosts):
+        load_element(op)
+        return
+    mirrors: dict[mlir.Value, mlir.Value] = {}
+    for position, operand in enumerate(op.operands):
+        if not isinstance(operand.type, mlir.MemRefType) or is_host(operand, hosts):
+            continue
+        with op.location, mlir.InsertionPoint(op):
+            op.operands[position] = mirrored(operand, mirrors, overwrites(op, position))
+    after = op
+    for there, here in mirrors.items():
+        if not writes(op, here):
+            continue
+        with op.location, mlir.InsertionPoint.after(after):
+            memcpy(there, here)
+
+
+def overwrites(op: mlir.Operation, position: int) -> bool:
+    """Whether an operation writes all of an operand, and reads nothing of it."""
+    return position == 1 and op.name in ("linalg.fill", "memref.copy", "mlirml.sort", "mlirml.argsort")
+
+
+def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bool = False) -> mlir.Value:
+    """What a device buffer is on the host, with the views that lead to it; `fresh` where nothing of it is read."""
+    if is_contiguous(value.type):
+        if value not in mirrors:
+            mirrors[value] = allocated(mlir.MemRefType.get(value.type.shape, value.type.element_type), True)
+            if not fresh:
+                memcpy(mirrors[value], value)
+        return mirrors[value]
+    owner = defining_op(value)
+    assert owner is not None and owner.name in VIEWS, "only views have elements that lie apart"
+    values = {owner.operands[0]: mirrored(owner.operands[0], mirrors)}
+    return clone_with(owner, values).results[0]
+
+
+def writes(op: mlir.Operation, here: mlir.Value) -> bool:
+    """Whether an operation may write into a buffer or a view of it."""
+    if op.name.startswith("linalg."):
+        outs = list(op.attributes["operandSegmentSizes"])[1]
+        written = list(op.operands)[len(op.operands) - outs :]
+    elif op.name in ("memref.store", "memref.copy") or op.name.startswith("mlirml."):
+        written = [op.operands[1]]
+    else:
+        written = list(op.operands)
+    for value in written:
+        while value != here:
+            owner = defining_op(value)
+            if owner is None or owner.name not in VIEWS:
+                break
+            value = owner.operands[0]
+        if value == here:
+            return True
+    return False
+
+
+def load_element(op: mlir.Operation) -> None:
+    """Read one element of device memory."""
+    source, *indices = op.operands
+    kind = source.type
+    one = mlir.MemRefType.get([], kind.element_type)
+    dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
+    with op.location, mlir.InsertionPoint(op):
+        here = allocated(one, True)
+        part = source
+        if indices:
+            rank = len(indices)
+            layout = mlir.StridedLayoutAttr.get(dynamic, [])
+            attributes = {
+                "static_offsets": mlir.DenseI64ArrayAttr.get([mlir.ShapedType.get_dynamic_size()] * rank),
+                "static_sizes": mlir.DenseI64ArrayAttr.get([1] * rank),
+                "static_strides": mlir.DenseI64ArrayAttr.get([1] * rank),
+                "operandSegmentSizes": emit.segments(1, rank, 0, 0),
+            }
+            result = mlir.MemRefType.get([], kind.element_type, layout)
+            part = emit.create("memref.subview", [source, *indices], [result], attributes).results[0]
+        memcpy(here, part)
+    op.operands[0] = here
+    new = None
+    with op.location, mlir.InsertionPoint(op):
+        new = emit.value("memref.load", [here], kind.element_type)
+    op.results[0].replace_all_uses_with(new)
+    op.erase()
