@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from mlirml.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-2\n"
+_MAGIC = b"mlirml-artifact-3\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -35,6 +35,10 @@ class Artifact:
     to 64 bytes. The inputs are only read; inputs, outputs and workspace may not overlap. The outputs numbered in
     `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
     read then.
+
+    A program for a device has `kernels` in the form of its `format`, and a `kernel_table` of each one's name and the
+    bytes of its arguments, 0 for buffers. Its pointers are of the device, but for those of `host_inputs`; behind them
+    come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
     """
 
     object: bytes
@@ -44,20 +48,28 @@ class Artifact:
     workspace_bytes: int = 0
     format: str = "elf"
     in_place: tuple[int, ...] = ()
+    kernels: bytes = b""
+    kernel_table: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    host_inputs: tuple[int, ...] = ()
+    host_workspace_bytes: int = 0
 
     def to_bytes(self) -> bytes:
-        """One blob: a line that says what it is, a line of JSON, the object."""
-        header = {name: value for name, value in asdict(self).items() if name != "object"}
-        return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + self.object
+        """One blob: a line that says what it is, a line of JSON, the object, the kernels."""
+        header = {name: value for name, value in asdict(self).items() if name not in ("object", "kernels")}
+        header["object_bytes"] = len(self.object)
+        return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + self.object + self.kernels
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Artifact:
         """The inverse of `to_bytes`; raises ValueError for anything else."""
         if not blob.startswith(_MAGIC):
             raise ValueError("not a compiled mlirml program, or one of another version")
-        header, _, object_file = blob[len(_MAGIC) :].partition(b"\n")
+        header, _, rest = blob[len(_MAGIC) :].partition(b"\n")
         fields = json.loads(header)
+        end = fields.pop("object_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
-        fields["in_place"] = tuple(fields["in_place"])
-        return cls(object=object_file, **fields)
+        for name in ("in_place", "host_inputs"):
+            fields[name] = tuple(fields[name])
+        fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
+        return cls(object=rest[:end], kernels=rest[end:], **fields)

@@ -37,8 +37,8 @@ def load_artifact(
     """
     if artifact.format != "elf":
         raise LaunchError(f"this process runs ELF objects, not {artifact.format!r}")
-    _check_sizes("input", artifact.inputs, [*inputs, *((c.dtype, c.shape) for c in constants)])
-    _check_sizes("output", artifact.outputs, outputs)
+    check_sizes("input", artifact.inputs, [*inputs, *((c.dtype, c.shape) for c in constants)])
+    check_sizes("output", artifact.outputs, outputs)
     try:
         code = load_object(artifact.object)
         return Program(
@@ -57,7 +57,7 @@ def load_artifact(
         raise LaunchError(f"the compiled program cannot be loaded: {error}") from error
 
 
-def _check_sizes(what: str, buffers: Sequence[Buffer], specs: Sequence[Spec]) -> None:
+def check_sizes(what: str, buffers: Sequence[Buffer], specs: Sequence[Spec]) -> None:
     # A wrong size would be read or written past its end.
     if len(buffers) != len(specs):
         raise LaunchError(f"the artifact has {len(buffers)} {what}s, {len(specs)} were described")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TARGETS = {
     "cpu": ("mlirml.targets.cpu", "cpu_target"),
     "reference": ("mlirml.targets.reference_target", "reference_target"),
+    "vulkan": ("mlirml.targets.vulkan", "vulkan_target"),
 }
 
 
@@ -44,4 +45,6 @@ def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[
     opener: Callable[..., Any] = load_artifact
     if artifact.format == "mlir":
         opener = importlib.import_module("mlirml.targets.reference_target").load_artifact
+    elif artifact.format != "elf":
+        opener = importlib.import_module("mlirml.runtime.device_program").load_artifact
     return opener(artifact, inputs, outputs, **options)

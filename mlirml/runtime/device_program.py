@@ -1,0 +1,175 @@
+"""Compiled programs that run on a device: arguments are copied there, results back, unless they stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from mlirml.errors import LaunchError
+from mlirml.runtime._native import load_object
+from mlirml.runtime.array import Array
+from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.device import Device, device
+from mlirml.runtime.executable import Spec, check_sizes
+from mlirml.runtime.memory import Block
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class DeviceProgram:
+    """A program that is loaded on a device; called as the native `Program` is.
+
+    Results are `Array`s on the device when one of the arguments is, and the call returns before they are computed.
+    Otherwise they are NumPy arrays.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        where: Device,
+        inputs: Sequence[Spec],
+        outputs: Sequence[Spec],
+        constants: Sequence[npt.NDArray[Any]],
+        writebacks: Sequence[tuple[int, int]],
+    ) -> None:
+        self.device = where
+        self.artifact = artifact
+        self._driver = cast(Any, where.driver)
+        self._code = load_object(artifact.object)
+        self._entry = self._code.address(artifact.entry)
+        self._module: Any = None
+        if artifact.kernel_table:
+            entries = [(name, list(sizes)) for name, sizes in artifact.kernel_table]
+            self._module = self._driver.load(artifact.kernels, entries)
+        self._inputs = [np.dtype(d) for d, _ in inputs]
+        self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
+        self._constants = list(constants)
+        self._writebacks = list(writebacks)
+        self._in_place = {o: i for o, i in writebacks if o in artifact.in_place}
+        self._on_host = frozenset(artifact.host_inputs)
+
+    def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[Any]:
+        """Run on arrays and numbers; the results, in `outs` where given."""
+        values = list(leaves)
+        held: list[Any] = []  # until the program has been handed to the device
+        pointers = [self._input(i, value, held) for i, value in enumerate([*values, *self._constants])]
+        blocks: list[Any] = []
+        for number, (dtype, shape) in enumerate(self._outputs):
+            block = self._place_of(number, values, held)
+            if block is None:
+                block = self.device.pool.take(_nbytes(dtype, shape))
+            blocks.append(block)
+            pointers.append(block.address)
+        workspace = None
+        if self.artifact.workspace_bytes:
+            workspace = self.device.pool.take(self.artifact.workspace_bytes)
+            pointers.append(workspace.address)
+        host = _aligned(self.artifact.host_workspace_bytes)
+        if host is not None:
+            pointers.append(host.ctypes.data)
+        self._driver.run(self._entry, pointers, self._module)
+        stays = any(isinstance(value, Array) for value in values)
+        return self._results(values, blocks, list(outs) if outs is not None else None, stays)
+
+    def _input(self, number: int, value: Any, held: list[Any]) -> int:
+        """The address of an argument, of the device unless the program reads it on the host."""
+        if isinstance(value, Array) and value.device is self.device and number not in self._on_host:
+            held.append(value)
+            return value.address
+        array = _host_array(value, self._inputs[number] if number < len(self._inputs) else None)
+        if number in self._on_host:
+            held.append(array)
+            return int(array.ctypes.data)
+        block = self.device.pool.take(array.nbytes)
+        if array.nbytes:
+            self._driver.copy_in(block.address, _bytes(array))
+        held.append(block)
+        return block.address
+
+    def _place_of(self, number: int, values: list[Any], held: list[Any]) -> Any:
+        """The memory of the argument that a result is computed in; None for new memory."""
+        return held[self._in_place[number]] if number in self._in_place else None
+
+    def _results(self, values: list[Any], blocks: list[Any], outs: list[Any] | None, stays: bool) -> list[Any]:
+        mark = self._driver.mark() if stays else 0
+        results: list[Any] = []
+        for number, ((dtype, shape), block) in enumerate(zip(self._outputs, blocks)):
+            out = outs[number] if outs is not None else None
+            if isinstance(block, Array):
+                results.append(block)
+            elif stays and out is None:
+                results.append(Array(self.device, block, shape, dtype, mark))
+            else:
+                results.append(self._copied_out(block, dtype, shape, out))
+        for output, place in self._writebacks:
+            target, result = values[place], results[output]
+            if isinstance(target, Array):
+                if target is not result:
+                    self._driver.copy(target.address, blocks[output].address, target.nbytes)
+            else:
+                target[...] = result.numpy() if isinstance(result, Array) else result
+        return results
+
+    def _copied_out(self, block: Block, dtype: np.dtype[Any], shape: tuple[int, ...], out: Any) -> Any:
+        direct = isinstance(out, np.ndarray) and out.flags.c_contiguous and out.flags.aligned and out.dtype == dtype
+        host = out if direct else np.empty(shape, dtype)
+        if host.nbytes:
+            self._driver.copy_out(_bytes(host), block.address)
+        if out is None or direct:
+            return host
+        out[...] = host
+        return out
+
+
+def _host_array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
+    if isinstance(value, Array):
+        value = value.numpy()
+    if type(value) is int and value >= 2**63:  # as the bits of an unsigned integer
+        value = np.array(value, np.uint64).view(np.int64)
+    return np.require(np.asarray(value, dtype), requirements=("C", "A"))
+
+
+def _bytes(array: npt.NDArray[Any]) -> Bytes:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _nbytes(dtype: np.dtype[Any], shape: Sequence[int]) -> int:
+    return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+
+
+def _aligned(nbytes: int) -> Bytes | None:
+    """Memory of the host, aligned to 64 bytes."""
+    if not nbytes:
+        return None
+    raw = np.empty(nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + nbytes]
+
+
+def load_artifact(
+    artifact: Artifact,
+    inputs: Sequence[Spec],
+    outputs: Sequence[Spec],
+    *,
+    constants: Sequence[npt.NDArray[Any]] = (),
+    writebacks: Iterable[tuple[int, int]] = (),
+    int_ranges: Iterable[tuple[int, int, int, str]] = (),
+    weak: Iterable[bool] = (),
+) -> DeviceProgram:
+    """Load an artifact on the first device of its kind; the arguments are those of `mlirml.runtime.load_artifact`.
+
+    The caller checks the values of integers and what is stored into: `mlirml.capture.launch`. Raises `TargetError`
+    where there is no such device, `LaunchError` where it refuses the program.
+    """
+    check_sizes("input", artifact.inputs, [*inputs, *((c.dtype, c.shape) for c in constants)])
+    check_sizes("output", artifact.outputs, outputs)
+    where = device(artifact.format)
+    try:
+        return DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks))
+    except (ValueError, LookupError) as error:
+        if isinstance(error, LaunchError):
+            raise
+        raise LaunchError(f"the compiled program cannot be loaded: {error}") from error

@@ -1,0 +1,106 @@
+"""The target `vulkan`: SPIR-V kernels for a Vulkan device, and host code that launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any
+
+from mlirml.config import config
+from mlirml.dataclass import dataclass
+from mlirml.errors import TargetError
+from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.device import device
+from mlirml.targets import cpu, gpu
+from mlirml.targets.target import Target
+
+_DTYPES = ("f16", "i64")
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What code for a device may use; the defaults are what each has."""
+
+    dtypes: tuple[str, ...] = ()
+    subgroups: bool = False
+    storage_buffers: int = 8
+    binding_bytes: int = 128 << 20
+    workgroup_bytes: int = 16 << 10
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Capabilities:
+        """From what the driver says."""
+        features = facts["features"]
+        return cls(
+            tuple(name for name in _DTYPES if name in features),
+            "subgroups" in features,
+            facts["storage_buffers"],
+            facts["binding_bytes"],
+            facts["workgroup_bytes"],
+        )
+
+
+def vulkan_target() -> Target:
+    """The target for the first Vulkan device, or for the least that one may be where there is none."""
+    try:
+        return target_for(Capabilities.of(device("vulkan").capabilities), config.checkpoint_bytes)
+    except TargetError:
+        return target_for(Capabilities(), config.checkpoint_bytes)
+
+
+@cache
+def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
+    """The target for a device that can do this."""
+    facts = f"shared-bytes={capabilities.workgroup_bytes}"
+    return Target(
+        name="vulkan",
+        stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes),
+        load_passes=load_passes,
+        codegen=codegen,
+        depends_on=tuple(cpu.host_facts().items()),
+        device="vulkan",
+    )
+
+
+def load_passes(without: Collection[str] = ()) -> None:
+    """Import the passes of the pipeline, but for those of these flags."""
+    gpu.load_passes(("prepare_spirv", "embed_spirv"), without)
+
+
+def codegen(module: Any) -> Artifact:
+    """The object of the host code, and the kernels, of a module after stage `lower`."""
+    from mlirml.dialects.mlirml import HOST_INPUTS, KERNELS
+    from mlirml.ir import mlir
+    from mlirml.offload.lower_launches import RUNTIME
+    from mlirml.pipelines.emit_entry import ENTRY, entry_function
+    from mlirml.targets.llvm import CodegenOptions, compile_to_object
+
+    operation = getattr(module, "operation", module)
+    binary = take_binary(operation)
+    attributes = entry_function(operation).attributes
+    entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
+    return Artifact(
+        object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
+        entry=ENTRY,
+        inputs=tuple(map(cpu.buffer, attributes["mlirml.inputs"])),
+        outputs=tuple(map(cpu.buffer, attributes["mlirml.outputs"])),
+        workspace_bytes=attributes["mlirml.workspace"].value,
+        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
+        format="vulkan",
+        kernels=binary,
+        kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
+        host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
+        host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
+    )
+
+
+def take_binary(module: Any) -> bytes:
+    """The SPIR-V of a module, which has none afterwards."""
+    from mlirml.ir import block_ops, gpu
+
+    for op in block_ops(module.regions[0].blocks[0]):
+        if op.name == "gpu.binary":
+            code: bytes = gpu.ObjectAttr(op.attributes["objects"][0]).object
+            op.erase()
+            return code
+    return b""
