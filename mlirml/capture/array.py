@@ -21,7 +21,7 @@ from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.moving import Moving, placed
-from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, check_order
+from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, is_column_major, reversal
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -151,7 +151,7 @@ class Traced:
     @property
     def T(self) -> Traced:
         """Dimensions reversed, a view."""
-        return self._viewed(Transpose(self._shape[::-1], tuple(reversed(range(self.ndim)))))
+        return self._viewed(reversal(self._shape))
 
     @property
     def mT(self) -> Traced:
@@ -544,8 +544,8 @@ class Traced:
     def flatten(self, order: str = "C") -> Traced:
         """A copy in one dimension."""
         with at_user_line():
-            check_order("flatten", order)
-            return self._copy()._viewed(Reshape((self.size,)))
+            source = self._viewed(reversal(self._shape)) if is_column_major("flatten", order) else self
+            return source._copy()._viewed(Reshape((self.size,)))
 
     def fill(self, value: Any) -> None:
         """Store one value everywhere."""

@@ -58,6 +58,14 @@ class Elements:
         """The elements multiplied by values."""
         return self._update(np.multiply, values)
 
+    def divide(self, values: Any) -> Any:
+        """The elements divided by values; integers have no quotients of their dtype."""
+        return self._update(np.divide, values)
+
+    def power(self, values: Any) -> Any:
+        """The elements to the power of values."""
+        return self._update(np.power, values)
+
     def min(self, values: Any) -> Any:
         """The smaller of the elements and the values."""
         return self._update(np.minimum, values)
@@ -77,9 +85,10 @@ class Elements:
 
 
 def at(x: Any, /) -> At:
-    """`at(x)[index].set(values)`, also `add`, `subtract`, `multiply`, `min`, `max`, `get`: `x` with elements changed.
+    """`at(x)[index].set(values)`, or another method of `Elements`: `x` with elements changed.
 
-    For real arrays too; a traced array has it as `x.at`.
+    The others are `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and `get`. For real arrays too; a
+    traced array has it as `x.at`.
 
     >>> import numpy as np, mlirml as ml
     >>> from mlirml.numpy import at

@@ -352,11 +352,13 @@ class Trace:
             source = source._copy()
         views = record.build(source.shape, *args[1:], **kwargs)
         if record.name == "ravel":
-            return source._raveled()
+            return source._raveled() if isinstance(views, ViewOp) else source._viewed(views[0])._raveled()
         if record.name == "flip" and not source.shape:
             return Traced(self, Cell(source._contents()), scalar=True)
         if isinstance(views, ViewOp):
             return source._viewed(views)
+        if isinstance(views, tuple):  # one behind the other
+            return source._viewed(*views)
         return [source._viewed(v) for v in views]
 
     def _foldable(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

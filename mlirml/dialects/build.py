@@ -86,6 +86,12 @@ class Body:
         self.lines.append(f"{name} = {text}{' : ' + result_type if result_type else ''}{LOC}")
         return name
 
+    def several(self, text: str, count: int) -> list[str]:
+        """Append `%N:count = text` and return the names of the results."""
+        name = f"{self.prefix}{len(self.lines)}"
+        self.lines.append(f"{name}:{count} = {text}{LOC}")
+        return [f"{name}#{number}" for number in range(count)]
+
     def constant(self, value: object, dtype: np.dtype) -> str:
         """A scalar constant."""
         if dtype == np.bool_:

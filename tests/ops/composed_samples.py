@@ -55,6 +55,26 @@ def _percentile(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(3, 5), [0, 25, 99.5]), {"axis": 0}
 
 
+@sampler("nanargmax", "nanargmin")
+def _nan_positions(draw: Draw) -> Iterator[Arguments]:
+    x = draw.array(5, 6)
+    if draw.is_float:
+        x[np.arange(5), [0, 3, 5, 1, 2]] = np.nan
+    yield (x,), {}
+    yield (x, 1), {}
+    if draw.thorough:
+        yield (x, 1), {"keepdims": True}
+        yield (draw.array(3, 4, 2), 0), {}
+
+
+@sampler("multi_dot")
+def _multi_dot(draw: Draw) -> Iterator[Arguments]:
+    yield ([draw.array(3, 4), draw.array(4, 5), draw.array(5, 2)],), {}
+    if draw.thorough:
+        yield ([draw.array(4), draw.array(4, 5), draw.array(5, 2), draw.array(2)],), {}
+        yield ([draw.array(3, 4), draw.array(4, 2)],), {}
+
+
 @sampler("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd")
 def _nan_reductions(draw: Draw) -> Iterator[Arguments]:
     yield (_holed(draw, 3, 5),), {}

@@ -44,7 +44,8 @@ COMPLEX_FUNCTIONS = [
 """Those that the array-API standard defines for complex numbers, and some of NumPy's."""
 
 SUMS = {
-    "sum", "mean", "norm", "vector_norm", "matrix_norm", "trace", "matrix_power", "vecdot", "matvec", "vecmat", "cross",
+    "sum", "mean", "norm", "vector_norm", "matrix_norm", "trace", "matrix_power", "multi_dot", "vecdot", "matvec",
+    "vecmat", "cross",
     "matmul", "einsum", "dot", "inner", "tensordot", "vdot", "outer",
     "conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "adaptive_avg_pool2d", "convolve", "correlate", "trapezoid",

@@ -2,8 +2,11 @@
 
 from mlirml.dialects.ops import complex as complex_numbers
 from mlirml.dialects.ops import (
+    complex_scans,
+    complex_sorting,
     contractions,
     creation,
+    divisors,
     elementwise,
     float_parts,
     gather,
@@ -27,8 +30,11 @@ __all__ = [
     "OPS",
     "OpDef",
     "complex_numbers",
+    "complex_scans",
+    "complex_sorting",
     "contractions",
     "creation",
+    "divisors",
     "elementwise",
     "float_parts",
     "gather",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,23 @@ def matrix_power(xp: Any, a: Any, n: int) -> Any:
             result = a if result is None else result @ a
         a = a @ a if count else a
     return result.copy() if int(n) == 1 else result  # type: ignore[union-attr]
+
+
+@composed("contraction", np.linalg.multi_dot, dtypes=ALL, arrays=-1, tolerance=32)
+def multi_dot(xp: Any, arrays: Any, *, out: None = None) -> Any:
+    """The product of several matrices, the first and the last of which may be vectors, in the cheapest order."""
+    factors = [xp.asarray(x) for x in arrays]
+    if len(factors) < 2:
+        raise ShapeError("multi_dot: needs two arrays at least")
+    for position, x in enumerate(factors):
+        if x.ndim != 2 and not (x.ndim == 1 and position in (0, len(factors) - 1)):
+            raise ShapeError(f"multi_dot: array {position} has {x.ndim} dimensions, where a matrix is needed")
+    first, last = factors[0].ndim == 1, factors[-1].ndim == 1
+    letters = [chr(ord("a") + i) for i in range(len(factors) + 1)]
+    terms = [one + two for one, two in pairwise(letters)]
+    terms[0], terms[-1] = terms[0][1:] if first else terms[0], terms[-1][:1] if last else terms[-1]
+    result = ("" if first else letters[0]) + ("" if last else letters[-1])
+    return xp.einsum(f"{','.join(terms)}->{result}", *factors, optimize=True)
 
 
 @composed("contraction", np.vecdot, dtypes=ALL, arrays=2, aliases=(np.linalg.vecdot,), tolerance=8)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.ops.reductions import normalized_axes
-from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, NO_COMPLEX_SCAN, NUMBERS, composed
+from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
 from mlirml.errors import DTypeError, ShapeError
 
 NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
@@ -121,7 +121,7 @@ def polyval(xp: Any, p: Any, x: Any) -> Any:
     return result
 
 
-@composed("numeric", np.vander, dtypes=tuple(d for d in ALL if d != "bf16"), gaps=NO_COMPLEX_SCAN, tolerance=8)
+@composed("numeric", np.vander, dtypes=tuple(d for d in ALL if d != "bf16"), tolerance=8)
 def vander(xp: Any, x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The powers of the elements of x, one row for each element."""
     x = xp.asarray(x)

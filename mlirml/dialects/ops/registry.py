@@ -23,7 +23,6 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 NUMBERS = INTEGERS + FLOATS
 ALL = BOOL + NUMBERS
 COMPLEX = ("c64", "c128")
-NO_COMPLEX_SCAN = tuple((dtype, "running products of complex numbers carry two values") for dtype in COMPLEX)
 NOT_IN_NUMPY = tuple((dtype, "not defined in NumPy") for dtype in COMPLEX)
 NO_COMPLEX_ORDER = tuple((dtype, "made of comparisons with the largest element") for dtype in COMPLEX)
 

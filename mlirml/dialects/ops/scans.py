@@ -18,7 +18,7 @@ from mlirml.dialects.build import LOC, Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import as_dtype, mlir_name, short_name, tensor_type
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_dtype, with_axis
-from mlirml.dialects.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_SCAN, OpDef, composed, define, operation
+from mlirml.dialects.ops.registry import ALL, BOOL, INTEGERS, OpDef, composed, define, operation
 from mlirml.errors import DTypeError, ShapeError
 
 _BOOL = np.dtype(np.bool_)
@@ -228,7 +228,7 @@ if hasattr(np, "cumulative_sum"):  # since NumPy 2.1
         """Running sums along an axis, with 0 in front if `include_initial`."""
         return _cumulative(xp, "cumulative_sum", xp.cumsum, 0, x, axis, dtype, include_initial)
 
-    @composed("scan", np.cumulative_prod, dtypes=ALL, gaps=NO_COMPLEX_SCAN, domain=(0.5, 1.5))
+    @composed("scan", np.cumulative_prod, dtypes=ALL, domain=(0.5, 1.5))
     def cumulative_prod(
         xp: Any, x: Any, /, *, axis: Any = None, dtype: Any = None, out: None = None, include_initial: bool = False
     ) -> Any:
@@ -245,7 +245,7 @@ def nancumsum(xp: Any, a: Any, axis: Any = None, dtype: Any = None, out: None = 
     return xp.cumsum(a, axis=axis, dtype=dtype)
 
 
-@composed("scan", np.nancumprod, dtypes=ALL, gaps=NO_COMPLEX_SCAN, domain=(0.5, 1.5))
+@composed("scan", np.nancumprod, dtypes=ALL, domain=(0.5, 1.5))
 def nancumprod(xp: Any, a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """Running products along an axis, NaN taken as 1."""
     a = xp.asarray(a)

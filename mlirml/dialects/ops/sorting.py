@@ -21,7 +21,7 @@ from mlirml.dialects.dtypes import is_float, mlir_name, short_name
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.rearrange import known
 from mlirml.dialects.ops.reductions import as_value, normalized_axes
-from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, composed, dispatching, operation
+from mlirml.dialects.ops.registry import ALL, composed, dispatching, operation
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
 _BOOL, _BYTE, _INDEX = np.dtype(np.bool_), np.dtype(np.uint8), np.dtype(np.int64)
@@ -238,7 +238,7 @@ def _not_less(block: Body, x: str, y: str, dtype: np.dtype) -> str:
     return block.op(f"arith.xori {_less(block, x, y, dtype)}, {block.constant(True, _BOOL)}", "i1")
 
 
-@composed("sorting", np.lexsort, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+@composed("sorting", np.lexsort, dtypes=ALL)
 def lexsort(xp: Any, keys: Any, axis: int = -1) -> Any:
     """The positions that put several keys in order, the last key first."""
     rows = [xp.asarray(key) for key in keys]

@@ -209,6 +209,24 @@ def _nan_extremum(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepd
     return xp.where(xp.all(mask, axis=axis, keepdims=keepdims), xp.full((), np.nan, dtype=filled.dtype), result)
 
 
+def _nan_position(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:
+    filled, _ = _filled(xp, a, worst)
+    options = {"keepdims": True} if keepdims is True else {}
+    return function(filled, axis=axis, **options)
+
+
+@composed("statistics", np.nanargmax, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def nanargmax(xp: Any, a: Any, axis: Any = None, out: None = None, *, keepdims: Any = np._NoValue) -> Any:
+    """The position of the largest element, NaN left out; of nothing but NaN 0, where NumPy raises an error."""
+    return _nan_position(xp, xp.argmax, -np.inf, a, axis, keepdims)
+
+
+@composed("statistics", np.nanargmin, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+def nanargmin(xp: Any, a: Any, axis: Any = None, out: None = None, *, keepdims: Any = np._NoValue) -> Any:
+    """The position of the smallest element, NaN left out; of nothing but NaN 0, where NumPy raises an error."""
+    return _nan_position(xp, xp.argmin, np.inf, a, axis, keepdims)
+
+
 @composed("statistics", np.nanmax, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
 def nanmax(
     xp: Any,

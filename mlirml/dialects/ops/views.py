@@ -268,23 +268,34 @@ def resolved_shape(name: str, old: Shape, new: Any) -> Shape:
 
 
 @operation("view", np.reshape, dtypes=ALL, methods=("reshape",))
-def reshape(old: Shape, shape: Any, order: str = "C") -> ViewOp:
-    """The same elements in another shape; one size may be -1."""
-    check_order("reshape", order)
-    return Reshape(resolved_shape("reshape", old, shape))
+def reshape(old: Shape, shape: Any, order: str = "C") -> ViewOp | tuple[ViewOp, ...]:
+    """The same elements in another shape, row by row or (order="F") column by column; one size may be -1."""
+    new = Reshape(resolved_shape("reshape", old, shape))
+    if not is_column_major("reshape", order):
+        return new
+    return reversal(old), Reshape(new.shape[::-1]), reversal(new.shape[::-1])
 
 
-def check_order(name: str, order: Any) -> None:
-    """Refuse every order of elements but the row-major one: arrays have no memory layout in compiled code."""
-    if order != "C":
-        raise UnsupportedSyntaxError(f"{name}: only order='C' is compiled, not {order!r}", help="transpose: `x.T`")
+def is_column_major(name: str, order: Any) -> bool:
+    """Whether `order` is "F" and not "C"; others go by the memory layout, which arrays do not have in compiled code."""
+    if order not in ("C", "F"):
+        raise UnsupportedSyntaxError(
+            f"{name}: order={order!r} is not compiled: it depends on how the array lies in memory",
+            help="order='C' goes row by row, order='F' column by column",
+        )
+    return bool(order == "F")
+
+
+def reversal(shape: Shape) -> Transpose:
+    """The dimensions in reverse order."""
+    return Transpose(tuple(shape[::-1]), tuple(reversed(range(len(shape)))))
 
 
 @operation("view", np.ravel, dtypes=ALL, methods=("ravel",))
-def ravel(shape: Shape, order: str = "C") -> ViewOp:
-    """All elements in one dimension."""
-    check_order("ravel", order)
-    return Reshape((math.prod(shape),))
+def ravel(shape: Shape, order: str = "C") -> ViewOp | tuple[ViewOp, ...]:
+    """All elements in one dimension, row by row or (order="F") column by column."""
+    flat = Reshape((math.prod(shape),))
+    return (reversal(shape), flat) if is_column_major("ravel", order) else flat
 
 
 @operation("view", np.transpose, dtypes=ALL, methods=("transpose",))
