@@ -38,7 +38,7 @@ class Pullback:
 
     Operations are those of the original body; `environment` maps their values to what stands for them at the insertion
     point. A cotangent that passed an `arith.select` is masked: where it is zero, the other branch was taken, whose
-    partials may be infinite or NaN and do not count.
+    partials may be infinite or NaN, and do not count then.
     """
 
     def __init__(self, environment: Mapping[mlir.Value, mlir.Value], active: set[mlir.Value]) -> None:
@@ -78,7 +78,10 @@ class Pullback:
                 continue
             found = partial(cotangent)
             if masked and op.name not in LINEAR:
-                dead = emit.compare("oeq", cotangent, number(cotangent, 0))
+                # Zero times a finite partial stays what it is, since it has derivatives of its own.
+                undefined = emit.compare("uno", found, found)
+                zero = emit.compare("oeq", cotangent, number(cotangent, 0))
+                dead = emit.same_type("arith.andi", undefined, zero)
                 found = select(dead, number(found, 0), found)
             self.add(operand, found, masked or op.name == "arith.select")
 

@@ -402,33 +402,39 @@ def _signbit(block: Body, xs: list[str], dtype: np.dtype) -> str:
 
 
 def _hypot(block: Body, xs: list[str], dtype: np.dtype) -> str:
-    # Scaled by the larger side, so that squares neither overflow nor vanish; inf wins over NaN.
+    # Scaled by the larger side, so that squares neither overflow nor vanish; inf wins over NaN. The ratio has a sign,
+    # and equal sides are those of one branch, so that all derivatives are right there.
     kind = mlir_name(dtype)
     x, y = (block.op(f"math.absf {v}", kind) for v in xs)
     zero, one, infinity = (block.constant(c, dtype) for c in (0.0, 1.0, np.inf))
-    more = block.op(f"arith.maximumf {x}, {y}", kind)
-    less = block.op(f"arith.minimumf {x}, {y}", kind)
+    is_first = block.op(f"arith.cmpf oge, {x}, {y}", kind)
+    more, less = (select(block, is_first, *pair, dtype) for pair in (xs, xs[::-1]))
     is_zero = block.op(f"arith.cmpf oeq, {more}, {zero}", kind)
     ratio = block.op(f"arith.divf {less}, {select(block, is_zero, one, more, dtype)}", kind)
     root = block.op(f"math.sqrt {block.op(f'math.fma {ratio}, {ratio}, {one}', kind)}", kind)
-    result = block.op(f"arith.mulf {more}, {root}", kind)
+    result = block.op(f"arith.mulf {block.op(f'math.absf {more}', kind)}, {root}", kind)
     infinite = [block.op(f"arith.cmpf oeq, {v}, {infinity}", kind) for v in (x, y)]
     return select(block, block.op(f"arith.ori {infinite[0]}, {infinite[1]}", "i1"), infinity, result, dtype)
 
 
 def _logaddexp(exp: str, unit: float) -> ScalarBody:
-    """The larger one plus `unit` log1p(exp(-difference)); `unit` is 1 or 1/log(2)."""
+    """The larger one plus `unit` log1p(exp(smaller - larger)); `unit` is 1 or 1/log(2).
+
+    Whichever of two equal operands is taken for the larger one, the sum is smooth there, and so its derivatives are
+    right: those of a maximum and of the absolute difference would not be.
+    """
 
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
         kind = mlir_name(dtype)
-        difference = block.op(f"arith.subf {xs[0]}, {xs[1]}", kind)
-        negative = block.op(f"arith.negf {block.op(f'math.absf {difference}', kind)}", kind)
-        tail = block.op(f"math.log1p {block.op(f'{exp} {negative}', kind)}", kind)
+        is_first = block.op(f"arith.cmpf oge, {xs[0]}, {xs[1]}", kind)
+        larger, smaller = (select(block, is_first, *pair, dtype) for pair in (xs, xs[::-1]))
+        difference = block.op(f"arith.subf {smaller}, {larger}", kind)
+        tail = block.op(f"math.log1p {block.op(f'{exp} {difference}', kind)}", kind)
         tail = tail if unit == 1 else block.op(f"arith.mulf {tail}, {block.constant(unit, dtype)}", kind)
-        result = block.op(f"arith.addf {block.op(f'arith.maximumf {xs[0]}, {xs[1]}', kind)}, {tail}", kind)
-        equal = block.op(f"arith.cmpf oeq, {xs[0]}, {xs[1]}", kind)  # inf - inf is no number
-        doubled = block.op(f"arith.addf {xs[0]}, {block.constant(unit * np.log(2.0), dtype)}", kind)
-        return select(block, equal, doubled, result, dtype)
+        result = block.op(f"arith.addf {larger}, {tail}", kind)
+        equal = block.op(f"arith.cmpf oeq, {xs[0]}, {xs[1]}", kind)
+        undefined = block.op(f"arith.cmpf uno, {difference}, {difference}", kind)  # inf - inf
+        return select(block, block.op(f"arith.andi {equal}, {undefined}", "i1"), larger, result, dtype)
 
     return body
 
