@@ -408,7 +408,7 @@ def _hypot(block: Body, xs: list[str], dtype: np.dtype) -> str:
     x, y = (block.op(f"math.absf {v}", kind) for v in xs)
     zero, one, infinity = (block.constant(c, dtype) for c in (0.0, 1.0, np.inf))
     is_first = block.op(f"arith.cmpf oge, {x}, {y}", kind)
-    more, less = (select(block, is_first, *pair, dtype) for pair in (xs, xs[::-1]))
+    more, less = (select(block, is_first, a, b, dtype) for a, b in (xs, xs[::-1]))
     is_zero = block.op(f"arith.cmpf oeq, {more}, {zero}", kind)
     ratio = block.op(f"arith.divf {less}, {select(block, is_zero, one, more, dtype)}", kind)
     root = block.op(f"math.sqrt {block.op(f'math.fma {ratio}, {ratio}, {one}', kind)}", kind)
@@ -427,7 +427,7 @@ def _logaddexp(exp: str, unit: float) -> ScalarBody:
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
         kind = mlir_name(dtype)
         is_first = block.op(f"arith.cmpf oge, {xs[0]}, {xs[1]}", kind)
-        larger, smaller = (select(block, is_first, *pair, dtype) for pair in (xs, xs[::-1]))
+        larger, smaller = (select(block, is_first, a, b, dtype) for a, b in (xs, xs[::-1]))
         difference = block.op(f"arith.subf {smaller}, {larger}", kind)
         tail = block.op(f"math.log1p {block.op(f'{exp} {difference}', kind)}", kind)
         tail = tail if unit == 1 else block.op(f"arith.mulf {tail}, {block.constant(unit, dtype)}", kind)
