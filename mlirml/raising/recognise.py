@@ -11,7 +11,8 @@ Before:
 After:
     %r = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>)
 
-Each family of operations has a file in `recognition/`. A body that only looks like one stays as it is. (Upstream's
+Each family of operations has a file in `recognition/`. A body that only looks like one stays as it is. What generics
+compute together, as a softmax, is said in a remark (`recognition/formulas.py`). (Upstream's
 `linalg-specialize-generic-ops` and `linalg-morph-ops` lose a negation around an accumulation: llvm-project #197178.)
 """
 
@@ -27,6 +28,7 @@ from mlirml.raising.recognition.contract import build_contraction, match_contrac
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
+from mlirml.raising.recognition.formulas import name_formulas
 from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.recognition.pool import build_pooling, match_pooling
 from mlirml.raising.recognition.position import build_position, match_position
@@ -53,10 +55,13 @@ class RecognisePass(Pass):
                     recognise_loop(loop)
             if self.only_raised and RAISED not in function.attributes:
                 continue
-            for op in [op for op in operations(function) if op.name == "linalg.generic"]:
-                recognise(op)
+            generics = [op for op in operations(function) if op.name == "linalg.generic"]
             if RAISED in function.attributes:
                 del function.attributes[RAISED]
+                for op, name in name_formulas(generics):
+                    remark(op, name, "recognised")
+            for op in generics:
+                recognise(op)
 
 
 def recognise(op: mlir.Operation) -> None:

@@ -1,0 +1,359 @@
+"""Names for what several generics compute together: softmax, logsumexp, layer and RMS norm, attention.
+
+    %e = exp(x[i, j] - m[i])            softmax:    e[j] / sum(e[k])
+    %s = sum over j of %e[i, j]         logsumexp:  log(sum(e[k])) + m
+    %y = %e[i, j] / %s[i]               attention:  sum over j of softmax of a product, times v[j]
+
+The element that a generic gives is written out as one formula of the elements of arrays, through all generics in front
+of it, with the sums in it as terms of their own. Two elements are the same where their formulas are, once the index
+that is summed over stands for the one outside. Conversions between floats and the masks of triangles do not count.
+Nothing is replaced: what the generics are fused to is the business of the passes that schedule them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+
+Formula = tuple[Any, ...]
+"""The name of an operation, what it knows besides its operands, and its operands."""
+
+_CASTS = ("arith.extf", "arith.truncf")
+_MAXIMA = ("arith.maximumf", "arith.maxnumf")
+_LARGEST = 4000
+ONE = ("constant", 1.0)
+
+
+class Formulas:
+    """The formulas of a function's elements. Equal ones are one object."""
+
+    def __init__(self) -> None:
+        self._one: dict[Formula, Formula] = {}
+        self._elements: dict[tuple[Any, ...], Formula] = {}
+        self.masked = False  # whether a mask of a triangle was left out
+
+    def make(self, *parts: Any) -> Formula:
+        """A formula; the same object for the same parts."""
+        if len(self._one) > _LARGEST:
+            raise NoMatch("too much to look through")
+        return self._one.setdefault(parts, parts)
+
+    def element(self, value: mlir.Value, place: tuple[Any, ...]) -> Formula:
+        """The element of a tensor at a place."""
+        key = value, place
+        if key not in self._elements:
+            op = defining_op(value)
+            found = None
+            if op is not None and op.name == "linalg.generic":
+                found = self.of_generic(op, list(op.results).index(value), place)
+            elif op is not None and op.name == "linalg.fill":
+                found = self.scalar(op.operands[0])
+            self._elements[key] = found or self.make("element", value, place)
+        return self._elements[key]
+
+    def of_generic(self, op: mlir.Operation, result: int, place: tuple[Any, ...]) -> Formula | None:
+        """An element of the result of a generic; None where its loops are no plain ones."""
+        maps = [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
+        outs = len(op.operands) - len(op.results)
+        dims = plain_dims(maps[outs + result])
+        if dims is None or len(op.results) != 1:
+            return None
+        symbols: dict[int, Any] = {
+            d: ("summed", op, d) for d, kind in enumerate(op.attributes["iterator_types"]) if "reduction" in str(kind)
+        }
+        if len(symbols) + len(dims) != maps[0].n_dims:
+            return None
+        return Body(self, op, maps, symbols | dict(zip(dims, place))).yielded()
+
+    def scalar(self, value: mlir.Value) -> Formula:
+        """A number that is the same for all elements."""
+        op = defining_op(value)
+        if op is not None and op.name == "arith.constant" and isinstance(op.attributes["value"], mlir.FloatAttr):
+            return self.make("constant", mlir.FloatAttr(op.attributes["value"]).value)
+        if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
+            return self.element(op.operands[0], ())
+        return self.make("number", value)
+
+    def replaced(self, formula: Formula, old: Any, new: Any) -> Formula:
+        """A formula with another index."""
+        known: dict[int, Formula] = {}
+
+        def visit(one: Formula) -> Formula:
+            if id(one) not in known:
+                if one[0] in ("constant", "number"):
+                    known[id(one)] = one
+                elif one[0] in ("element", "index"):
+                    known[id(one)] = self.make(one[0], one[1], tuple(new if p == old else p for p in one[2]))
+                else:
+                    known[id(one)] = self.make(one[0], one[1], *map(visit, one[2:]))
+            return known[id(one)]
+
+        return visit(formula)
+
+
+class Body:
+    """The body of a generic, with the symbols of its loops."""
+
+    def __init__(
+        self, formulas: Formulas, op: mlir.Operation, maps: list[mlir.AffineMap], symbols: dict[int, Any]
+    ) -> None:
+        self.formulas, self.op, self.maps, self.symbols = formulas, op, maps, symbols
+        self.block = op.regions[0].blocks[0]
+        self.arguments = list(self.block.arguments)
+        self.reduced = [d for d, symbol in symbols.items() if symbol == ("summed", op, d)]
+        self.known: dict[mlir.Value, Formula] = {}
+
+    @property
+    def out(self) -> mlir.Value:
+        return self.arguments[-1]
+
+    def yielded(self) -> Formula:
+        """What the body gives, and what sums of it are."""
+        value = self.unmasked(block_ops(self.block)[-1].operands[0])
+        if not self.reduced:
+            return self.of(value)
+        op = defining_op(value)
+        if op is None or len(op.operands) != 2 or self.out not in list(op.operands):
+            return self.of(value)
+        term = next((v for v in op.operands if v != self.out), self.out)
+        start = self.formulas.element(self.op.operands[len(self.op.operands) - 1], self.place(len(self.arguments) - 1))
+        if op.name == "arith.addf" and start != ("constant", 0.0):
+            return self.formulas.make("number", self.op.results[0])
+        return self.formulas.make("reduce", (op.name, tuple(self.symbols[d] for d in self.reduced)), self.of(term))
+
+    def place(self, number: int) -> tuple[Any, ...]:
+        """Where in an operand the element is."""
+        found: list[Any] = []
+        for expression in self.maps[number].results:
+            if isinstance(expression, mlir.AffineDimExpr):
+                found.append(self.symbols[expression.position])
+            else:
+                found.append(str(expression))
+        return tuple(found)
+
+    def unmasked(self, value: mlir.Value) -> mlir.Value:
+        """What is selected inside of the triangle that a loop went through."""
+        op = defining_op(value)
+        if op is None or op.name != "arith.select" or op.block != self.block:
+            return value
+        condition, chosen, kept = op.operands
+        if kept in self.arguments and self.is_of_indices(condition):
+            self.formulas.masked = True
+            return self.unmasked(chosen)
+        return value
+
+    def is_of_indices(self, value: mlir.Value) -> bool:
+        """Whether a value depends on the place alone."""
+        op = defining_op(value)
+        if op is None or op.name in ("linalg.index", "arith.constant") or op.block != self.block:
+            return op is not None
+        return all(map(self.is_of_indices, op.operands))
+
+    def of(self, value: mlir.Value) -> Formula:
+        """The formula of a value of the body."""
+        if value not in self.known:
+            self.known[value] = self._of(value)
+        return self.known[value]
+
+    def _of(self, value: mlir.Value) -> Formula:
+        if value in self.arguments:
+            number = self.arguments.index(value)
+            return self.formulas.element(self.op.operands[number], self.place(number))
+        op = defining_op(value)
+        if op is None or op.block != self.block:
+            return self.formulas.scalar(value)
+        if op.name == "arith.constant":
+            return self.formulas.scalar(value)
+        if op.name == "linalg.index":
+            return self.formulas.make("index", 0, (self.symbols[mlir.IntegerAttr(op.attributes["dim"]).value],))
+        if op.name in _CASTS:
+            return self.of(op.operands[0])
+        plain = self.unmasked(value)
+        if plain != value:
+            return self.of(plain)
+        detail = str(op.attributes["predicate"]) if "predicate" in op.attributes else ""
+        return self.formulas.make(op.name, detail, *map(self.of, op.operands))
+
+
+def plain_dims(map_: mlir.AffineMap) -> list[int] | None:
+    """The loops that index a tensor, each one of them one dimension; None for any other map."""
+    if not all(isinstance(expression, mlir.AffineDimExpr) for expression in map_.results):
+        return None
+    found = [expression.position for expression in map_.results]
+    return found if len(set(found)) == len(found) else None
+
+
+# The formulas that have names.
+
+
+def name_formulas(generics: list[mlir.Operation]) -> Iterator[tuple[mlir.Operation, str]]:
+    """The generics of which the elements have a name, with that."""
+    if not any(op.name in ("math.exp", "math.sqrt", "math.rsqrt") for g in generics for op in ops_of(g)):
+        return
+    formulas = Formulas()
+    for op in generics:
+        try:
+            found = name_of(formulas, op)
+        except NoMatch:
+            return
+        if found is not None:
+            yield op, found
+
+
+def ops_of(generic: mlir.Operation) -> list[mlir.Operation]:
+    """The operations of a body."""
+    return block_ops(generic.regions[0].blocks[0])
+
+
+def name_of(formulas: Formulas, op: mlir.Operation) -> str | None:
+    """What the elements of a generic are called, if it has the last step of it."""
+    maps = [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
+    dims = plain_dims(maps[-1])
+    if dims is None or len(op.results) != 1:
+        return None
+    formulas.masked = False
+    formula = formulas.of_generic(op, 0, tuple(("place", d) for d in range(len(dims))))
+    masked = ", masked" if formulas.masked else ""
+    if formula is None:
+        return None
+    if formula[0] == "reduce":
+        return f"attention{masked}" if is_attention(formulas, formula, ()) else None
+    own = {inner.name for inner in ops_of(op)}
+    if own & {"arith.divf", "arith.mulf"}:
+        for part in products_in(formula):
+            found = name_of_product(formulas, *factors(formulas, part))
+            if found is not None:
+                return f"{found}{masked if found in ('softmax', 'attention') else ''}"
+    if "math.log" in own and any(is_logsumexp(part) for part in parts_of(formula)):
+        return "logsumexp"
+    return None
+
+
+def parts_of(formula: Formula) -> Iterator[Formula]:
+    """A formula and its parts, but for what is summed up."""
+    seen: set[int] = set()
+    todo = [formula]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        if one[0] not in ("constant", "number", "element", "index", "reduce"):
+            todo += one[2:]
+
+
+def products_in(formula: Formula) -> Iterator[Formula]:
+    """The products and quotients in a formula, those that are no factors of others."""
+    todo = [formula]
+    while todo:
+        one = todo.pop()
+        if one[0] in ("arith.mulf", "arith.divf"):
+            yield one
+        elif one[0] not in ("constant", "number", "element", "index", "reduce"):
+            todo += one[2:]
+
+
+def factors(formulas: Formulas, formula: Formula) -> tuple[list[Formula], list[Formula]]:
+    """What is multiplied, and what is divided by."""
+    if formula[0] == "arith.mulf":
+        above, below = factors(formulas, formula[2])
+        more, less = factors(formulas, formula[3])
+        return [*above, *more], [*below, *less]
+    if formula[0] == "arith.divf":
+        above, below = factors(formulas, formula[2])
+        more, less = factors(formulas, formula[3])
+        return [*above, *less], [*below, *more]
+    if formula[0] == "math.rsqrt":
+        return [], [formulas.make("math.sqrt", "", formula[2])]
+    return [formula], []
+
+
+def name_of_product(formulas: Formulas, above: list[Formula], below: list[Formula]) -> str | None:
+    """Softmax, attention or a norm, among the factors of a product."""
+    for one in above:
+        if one[0] == "math.exp" and any(is_sum_of(formulas, total, one) for total in below):
+            return "softmax"
+        if one[0] == "reduce" and is_attention(formulas, one, below):
+            return "attention"
+        for root in below:
+            if root[0] == "math.sqrt" and (name := norm_of(formulas, one, root[2])) is not None:
+                return name
+    return None
+
+
+def is_sum_of(formulas: Formulas, total: Formula, term: Formula) -> bool:
+    """Whether a formula adds up what another one is, along one of its indices."""
+    if total[0] != "reduce" or total[1][0] != "arith.addf" or len(total[1][1]) != 1:
+        return False
+    return any(formulas.replaced(total[2], total[1][1][0], place) is term for place in places_in(term))
+
+
+def places_in(formula: Formula) -> set[Any]:
+    """The indices of the elements in a formula."""
+    found: set[Any] = set()
+    for one in parts_of(formula):
+        if one[0] in ("element", "index"):
+            found.update(one[2])
+        elif one[0] == "reduce":
+            found |= places_in(one[2])
+    return found
+
+
+def is_attention(formulas: Formulas, total: Formula, below: list[Formula] | tuple[Formula, ...]) -> bool:
+    """Whether a sum is one of weights times values, the weights a softmax of products, which may be divided later."""
+    if total[1][0] != "arith.addf" or len(total[1][1]) != 1:
+        return False
+    above, inner = factors(formulas, total[2])
+    for weight in above:
+        if weight[0] != "math.exp" or not any(is_product_sum(part) for part in parts_of(weight[2])):
+            continue
+        if any(is_sum_of(formulas, sum_, weight) for sum_ in inner):
+            return len(above) > 1
+        (index,) = total[1][1]
+        for sum_ in below:
+            plain = sum_[0] == "reduce" and len(sum_[1][1]) == 1 and sum_[1][0] == "arith.addf"
+            if plain and formulas.replaced(sum_[2], sum_[1][1][0], index) is weight:
+                return len(above) > 1
+    return False
+
+
+def is_product_sum(formula: Formula) -> bool:
+    return bool(formula[0] == "reduce" and formula[1][0] == "arith.addf" and formula[2][0] == "arith.mulf")
+
+
+def is_logsumexp(formula: Formula) -> bool:
+    """`log(sum(exp(...)))`."""
+    if formula[0] != "math.log":
+        return False
+    total = formula[2]
+    return bool(total[0] == "reduce" and total[1][0] == "arith.addf" and total[2][0] == "math.exp")
+
+
+def norm_of(formulas: Formulas, centred: Formula, variance: Formula) -> str | None:
+    """Layer norm where a row less its mean is divided, RMS norm where the row itself is, by the root of its square."""
+    if variance[0] == "arith.addf":
+        variance = next((part for part in variance[2:] if part[0] != "constant"), variance)
+    total = mean_of(formulas, variance)
+    if total is None:
+        return None
+    (index,) = total[1][1]
+    above, below = factors(formulas, total[2])
+    if below or len(above) != 2 or above[0] is not above[1]:
+        return None
+    if not any(formulas.replaced(above[0], index, place) is centred for place in places_in(centred)):
+        return None
+    if centred[0] == "arith.subf" and mean_of(formulas, centred[3]) is not None:
+        return "layer norm"
+    return "RMS norm"
+
+
+def mean_of(formulas: Formulas, formula: Formula) -> Formula | None:
+    """The sum of which a formula is the mean, along one index."""
+    above, below = factors(formulas, formula)
+    sums = [one for one in above if one[0] == "reduce" and one[1][0] == "arith.addf" and len(one[1][1]) == 1]
+    others = [one for one in (*above, *below) if one not in sums]
+    return sums[0] if len(sums) == 1 and others and all(one[0] == "constant" for one in others) else None
