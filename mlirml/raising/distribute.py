@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from mlirml.dataclass import dataclass
+from mlirml.ir import defining_op
 from mlirml.passes import NoMatch
 from mlirml.raising.affine import Loop, Span, Variable
 from mlirml.raising.combine import match_combination
 from mlirml.raising.dependences import Dependence, Isl, dependences
 from mlirml.raising.generic import Layout, Raised, Spans, layout_of, match_raised, spans_of
-from mlirml.raising.model import Array, Nest, Statement
+from mlirml.raising.model import COSTLY, Array, Nest, Statement, is_pure
 from mlirml.raising.privatise import privatised
 
 
@@ -76,7 +77,11 @@ class _Planner:
             except NoMatch as reason:
                 for statement in component:
                     reasons[statement] = str(reason)
-        worth = {c: found for c, found in raised.items() if not is_minor(c, components, raised, level)}
+        worth = {
+            c: found
+            for c, found in raised.items()
+            if not is_minor(c, components, raised, level) and not is_entangled(c, components, raised, level)
+        }
         groups = self.merged(components, edges, level, set(worth))
         local = {
             array: self.layouts[array]
@@ -202,6 +207,39 @@ def is_minor(
         if kept not in raised
         for other in kept
     )
+
+
+def is_entangled(
+    component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
+) -> bool:
+    """Whether a component would hand numbers over to a loop that stays, or take them from it, for cheap work alone.
+
+    A loop that compares neighbours and exchanges them is not split into three that pass their numbers on in memory.
+    """
+    (statement,) = component
+    if is_costly(statement):
+        return False
+    own = {array for array in arrays_of(statement) if array.local and array.depth > level}
+    return any(
+        other.loops == statement.loops and own & set(arrays_of(other))
+        for kept in components
+        if kept not in raised
+        for other in kept
+    )
+
+
+def is_costly(statement: Statement) -> bool:
+    """Whether what a statement computes is worth a loop of its own, as a function or a division is."""
+    todo, seen = [statement.value], {statement.value}
+    while todo:
+        op = defining_op(todo.pop())
+        if op is None or not is_pure(op):
+            continue
+        if op.name.startswith("math.") or op.name in COSTLY:
+            return True
+        todo += [v for v in op.operands if v not in seen and v not in statement.reads]
+        seen.update(op.operands)
+    return False
 
 
 def is_shared(groups: Sequence[Component], array: Array, raised: Mapping[Component, Raised], level: int) -> bool:

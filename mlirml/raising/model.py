@@ -26,7 +26,7 @@ _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")
 _MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
-_COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
+COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
 """Where a statement stands in the text: positions compare as the statements follow each other."""
 
@@ -114,7 +114,7 @@ def shared_values(root: mlir.Operation) -> set[mlir.Value]:
         if not is_pure(op) or len(op.results) != 1 or isinstance(op.results[0].type, mlir.IndexType):
             continue
         value = op.results[0]
-        if not (op.name.startswith("math.") or op.name in _COSTLY or any(v in costly for v in op.operands)):
+        if not (op.name.startswith("math.") or op.name in COSTLY or any(v in costly for v in op.operands)):
             continue
         costly.add(value)
         users = [use.owner.operation for use in value.uses]

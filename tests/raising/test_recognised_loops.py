@@ -455,3 +455,18 @@ def test_prefix_sums_have_a_name(kernel: Callable[..., None]) -> None:
     compiled(x, given)
     np.testing.assert_array_equal(given, expected)
     assert "recognised: a prefix sum" in compiled.explain(x, given)
+
+
+def bubble(x):
+    for _ in range(len(x)):
+        for j in range(len(x) - 1):
+            if x[j] > x[j + 1]:
+                x[j], x[j + 1] = x[j + 1], x[j]
+
+
+def test_exchanges_of_neighbours_stay_one_loop() -> None:
+    compiled = ml.compile(bubble)
+    compiled(x := random(40))
+    assert np.array_equal(x, np.sort(random(40)))
+    text = compiled.ir("raise", x)
+    assert text.count("scf.for") == 2 and "linalg" not in text
