@@ -18,10 +18,9 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-OPTIMIZE = (
-    "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse,"
-    "canonicalize,cse"
-)
+FUSE = "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse"
+OPTIMIZE = f"{FUSE},canonicalize,cse"
+BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,"
@@ -41,11 +40,11 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "move_reshapes", "fuse", "double_buffer", "rotate_buffers", "fuse_attention",
-    "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats",
-    "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv",
-    "lower_loops", "parallelize_loops", "plan_buffers", "outline_parallel", "split_function", "lower_sort",
-    "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "hoist", "fold_contract", "move_reshapes", "fuse", "block_examples", "double_buffer", "rotate_buffers",
+    "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies",
+    "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract",
+    "lower_conv", "lower_loops", "parallelize_loops", "plan_buffers", "outline_parallel", "split_function",
+    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
 )  # fmt: skip
 
 _FILES = (
@@ -55,11 +54,13 @@ _FILES = (
 )
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
 _REQUESTS = "mlirml."
+_CONTRACTIONS = ("linalg.contract", "linalg.mat", "linalg.batch_", "linalg.vecmat", "linalg.dot")
 _NEEDS = (
     *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-stop-shifts", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
+    ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
 )
 """Which operations the passes of stages `raise` and `transform` look for: many programs have none of them."""
 
@@ -85,7 +86,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         stages=(
             ("raise", RAISE),
             ("transform", f"mlirml-stop-shifts,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
-            ("optimize", OPTIMIZE),
+            ("optimize", f"{FUSE},{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
             ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER}"),

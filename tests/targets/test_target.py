@@ -55,7 +55,7 @@ def test_passes_without_work_are_left_out() -> None:
         return {step.name for step in target.pipeline_for(names_of(fn)).steps}
 
     left_out = {step.name for step in target.pipeline.steps} - steps(straight)
-    assert left_out == {name for name, _ in target.needs}
+    assert left_out == {name for name, _ in target.needs} - {"mlirml-block-examples"}  # it multiplies matrices
     assert "mlirml-raise" in left_out & steps(looping)
     assert "mlirml-expand" in left_out & steps(gradient)
     assert [stage.name for stage in target.pipeline_for(()).stages] == [stage.name for stage in target.pipeline.stages]

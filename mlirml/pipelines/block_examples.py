@@ -1,0 +1,104 @@
+"""Block examples: what goes through one long dimension together does so block by block, in the cache.
+
+Before:
+    %c = linalg.generic ... ins(%x, %m) -> tensor<1000x25x10xf64>
+    %q = linalg.contract ... ins(%l, %c) -> tensor<1000x25x10xf64>
+    %s = linalg.generic ... ins(%q) outs(%zero) -> tensor<25x10xf64>            // a sum over all 1000
+After:
+    %s = scf.for %i = %c0 to %c1000 step %c40 iter_args(%sum = %zero) -> (tensor<25x10xf64>) {
+      %xs = tensor.extract_slice %x[%i, 0] [40, 10] [1, 1]
+      %xt = linalg.transpose ins(%xs) ...
+      %c = linalg.generic ... ins(%xt, %m) -> tensor<25x10x40xf64>
+      %q = linalg.contract ... ins(%l, %c) -> tensor<25x10x40xf64>
+      %s = linalg.generic ... ins(%q) outs(%sum) -> tensor<25x10xf64>
+      scf.yield %s
+    }
+
+Gradients of sums over examples are such programs: tensors with numbers for all examples are many times larger than what
+goes in and comes out. In a block the examples are the last dimension, so that vectors run along them whatever the other
+dimensions are.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import block_ops, has_op, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.blocking.build import build_blocks
+from mlirml.pipelines.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
+from mlirml.pipelines.fuse import tensor_blocks
+
+
+@register
+@dataclass(frozen=True)
+class BlockExamplesPass(Pass):
+    """Cut dimensions along which programs with contractions keep more than the caches hold, twice `l2_bytes`.
+
+    A block keeps about a quarter of `l2_bytes`, and has whole vectors of `vector_bits`.
+    """
+
+    name = "mlirml-block-examples"
+    l2_bytes: int = 1 << 20
+    vector_bits: int = 512
+
+    def run(self, module: mlir.Operation) -> None:
+        if not has_op(module, CONTRACTIONS):
+            return
+        with module.context:
+            for block in tensor_blocks(module):
+                self._cut(block)
+
+    def _cut(self, block: mlir.Block) -> None:
+        for seed in _seeds(block, self.l2_bytes // 4):
+            for dim in sorted(range(len(seed.type.shape)), key=lambda d: -seed.type.shape[d]):
+                try:
+                    cluster = grow(seed, dim)
+                    length = self._length(cluster)
+                except NoMatch:
+                    continue
+                build_blocks(cluster, length)
+                return
+
+    def _length(self, cluster: Cluster) -> int:
+        """The length of a block; raises `NoMatch` where blocks do not pay."""
+        members = cluster.members
+        if not cluster.reduced() or not any(op.name in CONTRACTIONS for op in members):
+            raise NoMatch("no sums over it, or no contractions")
+        inner = cluster.inner()
+        kept = sum(map(bytes_of, inner))
+        still = sum(map(bytes_of, cluster.still()))
+        if kept < 2 * self.l2_bytes or len(inner) < 4:
+            raise NoMatch("little is kept")
+        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
+        each = kept // cluster.size
+        length = max(2 * lanes, self.l2_bytes // 4 // each // lanes * lanes, cluster.size * still // (2 * kept))
+        if length * 2 > cluster.size or length * each > self.l2_bytes:
+            raise NoMatch("too few blocks, or too much is read in each")
+        return _even(cluster.size, length, lanes)
+
+
+def _seeds(block: mlir.Block, least: int) -> list[mlir.Value]:
+    """The results of structured operations, the largest first."""
+    found = [
+        result
+        for op in block_ops(block)
+        if op.name.startswith("linalg.") and op.name != "linalg.fill"
+        for result in op.results
+        if isinstance(result.type, mlir.RankedTensorType) and result.type.has_static_shape
+    ]
+    large = [value for value in found if bytes_of(value) >= least]
+    return sorted(large, key=bytes_of, reverse=True)[:4]
+
+
+def _count(value: mlir.Value) -> int:
+    count = 1
+    for size in value.type.shape:
+        count *= size
+    return count
+
+
+def _even(size: int, length: int, lanes: int) -> int:
+    """A length not much longer than the one that is wanted, of whole vectors, that divides the size if one does."""
+    length = -(-length // lanes) * lanes
+    even = [n for n in range(length, 3 * length, lanes) if size % n == 0]
+    return min(even, default=length)

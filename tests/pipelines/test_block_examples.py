@@ -1,0 +1,96 @@
+"""Programs that go through their examples block by block give the numbers of those that do not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from benchmarks.gradients.functions import gmm
+from mlirml.passes import NoMatch
+from mlirml.pipelines.block_examples import BlockExamplesPass
+from mlirml.pipelines.blocking.cluster import Cluster
+from mlirml.targets import cpu
+
+RNG = np.random.default_rng(0)
+COUNT = 203
+
+
+def data(*shapes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    return tuple(0.5 * RNG.standard_normal(shape) for shape in shapes)
+
+
+def layers(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x @ w)
+    return np.sum(np.tanh(hidden @ v) * np.exp(-hidden) @ w.T[:, :1])
+
+
+def per_example(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x @ w)
+    out = np.exp(-hidden) @ v
+    return np.sum(out * hidden, axis=0), np.sum(out, axis=1), hidden
+
+
+def normalized(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x @ w) * np.cos(x @ w)
+    scale = np.sqrt(np.mean((hidden @ v) ** 2, axis=0))
+    out = np.exp(-hidden) / scale
+    return np.sum(out * np.sin(hidden @ v), axis=0), np.max(hidden, axis=0)
+
+
+def with_each_other(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x @ w)
+    return np.sum(np.exp(hidden @ hidden.T) @ hidden, axis=0), np.sum(np.sin(hidden) * np.exp(hidden), axis=0)
+
+
+def largest(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x @ w)
+    out = np.sin(hidden @ v) - hidden
+    return np.max(out, axis=0), np.min(np.exp(out) * hidden, axis=0), np.sum(out > 0, axis=0)
+
+
+def mixed(w: Any, v: Any, x: Any) -> Any:
+    hidden = np.tanh(x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64)
+    out = np.sin(hidden @ v) - hidden
+    return out.T @ np.exp(out), np.sum(np.where(out > 0, hidden, out) * hidden, axis=(0, 1))
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
+    "layers": (ml.value_and_grad(layers, (0, 1)), data((7, 16), (16, 16), (COUNT, 7)), True),
+    "per example": (per_example, data((7, 16), (16, 16), (COUNT, 7)), True),
+    "normalized": (normalized, data((7, 16), (16, 16), (COUNT, 7)), True),
+    "with each other": (with_each_other, data((7, 16), (16, 16), (COUNT, 7)), False),
+    "largest": (largest, data((7, 16), (16, 16), (COUNT, 7)), True),
+    "mixed": (mixed, data((7, 16), (16, 16), (COUNT, 7)), True),
+    "gmm": (ml.grad(gmm, (0, 1, 2)), data((4,), (4, 5), (4, 15), (COUNT, 5)), True),
+    "gmm, even": (ml.value_and_grad(gmm, (0, 1, 2)), data((4,), (4, 3), (4, 6), (256, 3)), True),
+}
+
+
+@pytest.mark.parametrize("length", [16, 24])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_blocks_give_the_numbers_of_the_reference(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def always(self: BlockExamplesPass, cluster: Cluster) -> int:
+        if len(cluster.inner()) < 2 or not cluster.reduced():
+            raise NoMatch("nothing to cut")
+        return length
+
+    monkeypatch.setattr(BlockExamplesPass, "_length", always)
+    monkeypatch.setattr(cpu, "l2_bytes", lambda: 1 << 12)  # as far as these tensors are large
+    cpu.target_with.cache_clear()
+    function, arguments, cut = PROGRAMS[name]
+    compiled = ml.compile(function)
+    text = compiled.ir("optimize", *arguments)
+    assert bool(re.search(rf"scf\.for %\w+ = %c0 to %c\d+ step %c{length}", text)) == cut
+    found, expected = compiled(*arguments), ml.compile(function, target="reference")(*arguments)
+    cpu.target_with.cache_clear()
+    for ours, theirs in zip(leaves(found), leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9 if name != "mixed" else 1e-4, atol=1e-9)
+
+
+def leaves(tree: Any) -> list[Any]:
+    return [x for item in tree for x in leaves(item)] if isinstance(tree, tuple) else [tree]
