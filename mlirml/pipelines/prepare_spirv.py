@@ -74,19 +74,19 @@ def one_by_one(op: mlir.Operation) -> None:
     with mlir.InsertionPoint(op):
         store = op.name == "vector.store"
         vector = op.operands[0] if store else op.results[0]
-        memory, index = list(op.operands)[1:] if store else list(op.operands)
+        memory, *outer, index = list(op.operands)[1:] if store else list(op.operands)
         kind = mlir.VectorType(vector.type).element_type
         places = [index]
         for lane in range(1, mlir.VectorType(vector.type).shape[0]):
             places.append(emit.same_type("arith.addi", index, emit.index(lane)))
         if store:
             for lane, place in enumerate(places):
-                emit.create("memref.store", [element(vector, lane), memory, place])
+                emit.create("memref.store", [element(vector, lane), memory, *outer, place])
             op.erase()
             if vector.owner.name == "vector.from_elements" and not any(True for _ in vector.uses):
                 vector.owner.erase()
             return
-        values = [emit.value("memref.load", [memory, place], kind) for place in places]
+        values = [emit.value("memref.load", [memory, *outer, place], kind) for place in places]
         for use in [use.owner.operation for use in vector.uses]:
             if use.name == "vector.extract":
                 use.results[0].replace_all_uses_with(values[use.attributes["static_position"][0]])

@@ -25,11 +25,10 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import block_ops, mlir
-from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.schedules.gpu.general import lower_general
+from mlirml.passes import Pass, register
+from mlirml.pipelines.schedules.gpu.general import lower_general, try_fused
 from mlirml.pipelines.schedules.gpu.kernel import Facts, Host
 from mlirml.pipelines.schedules.gpu.outs import body_of, carried_outs, is_used, returned
-from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
 
 MODULE = "kernels"
 
@@ -70,13 +69,8 @@ class ScheduleKernelsPass(Pass):
 def schedule(host: Host, function: mlir.Operation) -> None:
     """Write the launches of one kernel function by the first schedule that takes it."""
     reductions = [op for op in body_of(function) if carried_outs(op) and any(map(is_used, op.results))]
-    if reductions and not host.facts.naive:
-        try:
-            problem = match_rows(reductions, returned(function))
-        except NoMatch:
-            pass
-        else:
-            with reductions[-1].location:
-                lower_rows(host, problem)
-            return
+    if reductions:
+        with reductions[-1].location:
+            if try_fused(host, reductions, returned(function)):
+                return
     lower_general(host, function)

@@ -189,9 +189,12 @@ def traced(function: Any, *arguments: np.ndarray, options: str = "") -> Program:
     return Program(module, "k")
 
 
-def run_traced(function: Any, *arguments: np.ndarray, options: str = "") -> list[np.ndarray]:
-    """The results of a Python function, run as one kernel function."""
+def run_traced(function: Any, *arguments: np.ndarray, options: str = "", launches: list[str] | None = None) -> Any:
+    """The results of a Python function, run as one kernel function; `launches` learns the names of its kernels."""
     expected = function(*arguments)
     expected = expected if isinstance(expected, tuple) else (expected,)
     outs = [np.zeros_like(np.asarray(e)) for e in expected]
-    return traced(function, *arguments, options=options)(*arguments, *outs, results=len(outs))
+    made = traced(function, *arguments, options=options)
+    if launches is not None:
+        launches += [launch.name for launch in made.plan.launches]
+    return made(*arguments, *outs, results=len(outs))

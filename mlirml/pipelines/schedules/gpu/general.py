@@ -10,11 +10,13 @@ After: one launch for each reduction, and one for what is left:
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
+from mlirml.pipelines.schedules.gpu.contract import lower_contract, match_contract
 from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
@@ -57,13 +59,22 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
 def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
     """The kernel of one reduction, by the best schedule that takes it."""
     results = [op.results[n] for n in stored]
-    if not host.facts.naive:
-        try:
-            lower_rows(host, match_rows([op], [(result, result) for result in results]))
-            return
-        except NoMatch:
-            pass
-    lower_reduction(host, op, stored)
+    if not try_fused(host, [op], [(result, result) for result in results]):
+        lower_reduction(host, op, stored)
+
+
+def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence[Store]) -> bool:
+    """One kernel for reductions and all that is stored, if a schedule takes them; whether one did."""
+    if host.facts.naive:
+        return False
+    if len(reductions) == 1:
+        with contextlib.suppress(NoMatch):
+            lower_contract(host, match_contract(reductions[0], stores), stores)
+            return True
+    with contextlib.suppress(NoMatch):
+        lower_rows(host, match_rows(reductions, stores))
+        return True
+    return False
 
 
 def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:
