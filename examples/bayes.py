@@ -67,7 +67,7 @@ def mode(data: Data, rounds: int = 12) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Walk:
-    """How far a sample goes: leapfrog steps, in units of the posterior's own scales; together about pi/2, a quarter turn."""
+    """How far a sample goes, in units of the posterior's own scales: a quarter turn, which is pi/2, mixes best."""
 
     leapfrogs: int = 4
     length: float = 0.4
