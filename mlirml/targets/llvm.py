@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir
+from mlirml.targets.crew import Job, run_jobs, thread_count
+from mlirml.targets.elf import join, undefined_symbols
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features
 from mlirml.targets.llvm_literals import rewrite_float_literals
-from mlirml.targets.llvm_parts import Parts, split
+from mlirml.targets.llvm_parts import Parts, pieces, split
 
 __all__ = [
     "EXTERNALS", "CodegenOptions", "Host", "compile_to_object", "host", "optimised_ir", "to_assembly", "to_llvm_ir",
@@ -149,8 +150,7 @@ def compile_to_object(source: Any, options: CodegenOptions | None = None) -> byt
     Raises `LoweringError` when the object would need a symbol that the native loader does not know.
     """
     options = options or CodegenOptions()
-    with _optimised(source, options) as module:
-        data = module.emit()
+    data = _object(_checked_text(source, options), options)
     missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
     if missing:
         raise LoweringError(
@@ -178,27 +178,69 @@ def _machine(options: CodegenOptions) -> Machine:
     return Machine(host.cpu, host.features, options.level)
 
 
-@contextmanager
-def _optimised(source: Any, options: CodegenOptions) -> Iterator[Module]:
-    """One module, optimised, to be used inside of the `with`."""
+def _checked_text(source: Any, options: CodegenOptions) -> str:
     if not 0 <= options.level <= 3:
         raise TargetError(f"the optimisation level is 0, 1, 2 or 3, not {options.level}")
     text = source if isinstance(source, str) else to_llvm_ir(source)
-    text = _with_function_attributes(text, options)
+    return _with_function_attributes(text, options)
+
+
+def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
+    """The parts of a module, and the passes for each."""
     parts = split(text) if options.level == 3 else Parts("", text)
+    return [(part, run) for part, run in ((parts.others, _optimise), (parts.vectors, _tidy)) if part]
+
+
+def _object(text: str, options: CodegenOptions) -> bytes:
+    """The object of a module, made by several threads when it is large."""
+    parts = _parts(text, options)
+    objects: dict[tuple[int, int], bytes] = {}
+
+    def optimise(number: int) -> list[Job]:
+        part, run_passes = parts[number]
+        # Own contexts: in a shared one, type names depend on what was compiled before.
+        with _machine(options) as machine, Context() as context:
+            module = _parse(part, context, machine)
+            run_passes(module, options)
+            cut = pieces(str(module)) if len(part) > _LONG else [""]
+            if len(cut) == 1:
+                objects[number, 0] = module.emit()
+                return []
+        return [partial(emit, (number, place), piece) for place, piece in enumerate(cut)]
+
+    def emit(place: tuple[int, int], piece: str) -> list[Job]:
+        with _machine(options) as machine, Context() as context:
+            objects[place] = _parse(piece, context, machine, verify=False).emit()
+        return []
+
+    threads = thread_count() if len(text) > _LONG else 1
+    run_jobs([partial(optimise, number) for number in range(len(parts))], threads)
+    made = [objects[place] for place in sorted(objects)]
+    return made[0] if len(made) == 1 else join(made, options.exports)
+
+
+_LONG = 10_000
+"""Text of so many characters takes LLVM 15 ms: less is not worth a thread."""
+
+
+@contextmanager
+def _optimised(source: Any, options: CodegenOptions) -> Iterator[Module]:
+    """One module, optimised, to be used inside of the `with`."""
+    text = _checked_text(source, options)
     modules = []
-    # An own context: in a shared one, type names depend on what was compiled before.
     with _machine(options) as machine, Context() as context:
-        for part, optimise in ((parts.others, _optimise), (parts.vectors, _tidy)):
-            if part:
-                module = _parse(part, context, machine)
-                optimise(module, options)
-                modules.append(module)
+        for part, run_passes in _parts(text, options):
+            module = _parse(part, context, machine)
+            run_passes(module, options)
+            modules.append(module)
         for other in modules[1:]:
             modules[0].link_in(other)
         if len(modules) > 1:
             modules[0].hide(but=options.exports)
         yield modules[0]
+
+
+_Passes = Callable[[Module, CodegenOptions], None]
 
 
 def _optimise(module: Module, options: CodegenOptions) -> None:
@@ -220,12 +262,13 @@ def _tidy(module: Module, options: CodegenOptions) -> None:
     module.run_passes(_TIDYING)
 
 
-def _parse(text: str, context: Context, machine: Machine) -> Module:
+def _parse(text: str, context: Context, machine: Machine, *, verify: bool = True) -> Module:
     message = "LLVM cannot read the generated module"
     try:
         module = context.parse(text, machine)
         message = "LLVM's verifier refuses the generated module"
-        module.verify()
+        if verify:
+            module.verify()
     except LLVMError as error:
         raise _internal_error(message, error, text) from None
     return module
@@ -270,24 +313,3 @@ def _with_function_attributes(text: str, options: CodegenOptions) -> str:
         pieces += [text[position : match.start()], "define ", linkage, text[match.start("type") : end], attributes]
         position = end
     return "".join([*pieces, text[position:]])
-
-
-def undefined_symbols(data: bytes) -> list[str]:
-    """The names that an ELF64 relocatable object leaves undefined, sorted."""
-    section_offset, section_size, section_count = (
-        struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A),
-    )  # fmt: skip
-    sections = [
-        struct.unpack_from("<IIQQQQIIQQ", data, section_offset + i * section_size) for i in range(section_count)
-    ]
-    names: set[str] = set()
-    for _, kind, _, _, offset, size, link, _, _, entry in sections:
-        if kind != 2:  # SHT_SYMTAB
-            continue
-        strings = sections[link][4]
-        for at in range(offset + entry, offset + size, entry):
-            name, _, _, section = struct.unpack_from("<IBBH", data, at)
-            if section == 0 and name:
-                names.add(data[strings + name : data.index(b"\0", strings + name)].decode())
-    names.discard("_GLOBAL_OFFSET_TABLE_")  # the assembler's own, a place and not a function
-    return sorted(names)

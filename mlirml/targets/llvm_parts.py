@@ -1,7 +1,8 @@
 """Splits LLVM IR text into functions that LLVM's vectorisers have work in, and functions that are vector code already.
 
 Kernels of contractions and convolutions come as vector operations, in the order in which they shall run. Of LLVM's
-default passes, which take as long as the generation of code, nothing helps them but what cleans up.
+default passes, which take as long as the generation of code, nothing helps them but what cleans up. What is optimised
+is cut into pieces, for which code can be made at the same time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _SCALAR_VALUE = re.compile(
     r" = (?:phi (?:float|double|half|bfloat)\b|(?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d)"
 )
 _SCALAR_STORE = re.compile(r"store (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)")
-_GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)", re.MULTILINE)
+_GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
+_PIECE_LINES = 250
+_MOST_PIECES = 4
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def split(text: str) -> Parts:
     if found is None or "@llvm.compiler.used" in text:
         return Parts("", text)
     functions, rest = found
-    if any(m["linkage"] not in ("private", "internal") for m in _GLOBAL.finditer(rest)):
+    if not _can_be_repeated(rest):
         return Parts("", text)
     others = [function for function in functions if not function.is_vector_code]
     for function in others:  # what loops call is inlined and vectorised with them
@@ -57,6 +60,31 @@ def split(text: str) -> Parts:
     if not vectors or not others:
         return Parts(text if vectors else "", text if others else "")
     return Parts(_module(vectors, others, rest), _module(others, vectors, rest))
+
+
+def pieces(text: str) -> list[str]:
+    """An optimised module as several of about the same length, if it is long.
+
+    How many there are depends on nothing but the text: the same text must give the same code on every machine.
+    """
+    lines = text.splitlines()
+    count = min(len(lines) // _PIECE_LINES, _MOST_PIECES)
+    found = _functions(lines) if count > 1 and "@llvm.compiler.used" not in text else None
+    if found is None or not _can_be_repeated(found[1]):
+        return [text]
+    functions, rest = found
+    shares: list[list[_Function]] = [[] for _ in range(min(count, len(functions)))]
+    sizes = [0] * len(shares)
+    for function in sorted(functions, key=lambda f: f.text.count("\n"), reverse=True):
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(function)
+        sizes[smallest] += function.text.count("\n")
+    return [_module(own, [f for f in functions if f not in own], rest) for own in shares]
+
+
+def _can_be_repeated(rest: str) -> bool:
+    """Whether every global variable is a constant of the module's own."""
+    return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
 
 
 def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:

@@ -7,9 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from mlirml.config import config
 from mlirml.runtime import Program, load_object
-from mlirml.targets.llvm import compile_to_object, optimised_ir
-from mlirml.targets.llvm_parts import split
+from mlirml.targets.llvm import CodegenOptions, compile_to_object, optimised_ir
+from mlirml.targets.llvm_parts import pieces, split
 
 PROGRAM = """
 @weight = private constant float 3.000000e+00
@@ -116,3 +117,53 @@ def test_the_linked_parts_run_and_only_the_entry_is_global() -> None:
     spec = (x.dtype, x.shape)
     (y,) = Program(load_object(compile_to_object(PROGRAM)), "entry", [spec], [spec])([x])
     np.testing.assert_array_equal(y, 2 * np.abs(x) + 3)
+
+
+def long_program(functions: int, lines: int) -> str:
+    """`entry` adds up, into its second array, what `functions` functions of many lines make of the first one."""
+    texts = [f"@weight = private constant float {functions}.0", "define void @entry(ptr %pointers) {"]
+    texts += ["%x = load ptr, ptr %pointers", "%at = getelementptr ptr, ptr %pointers, i64 1", "%y = load ptr, ptr %at"]
+    texts += ["store <8 x float> zeroinitializer, ptr %y, align 4"]
+    texts += [f"call void @part{i}(ptr %x, ptr %y)" for i in range(functions)] + ["ret void", "}"]
+    for i in range(functions):
+        texts += [
+            f"define internal void @part{i}(ptr %x, ptr %y) noinline {{",
+            "%v0 = load <8 x float>, ptr %x, align 4",
+        ]
+        for n in range(lines):
+            op = ("fadd", "fmul")[(n + i) % 2]
+            texts.append(f"%v{n + 1} = {op} <8 x float> %v{n}, %v{max(n - 3, 0)}")
+        texts += ["%w = load float, ptr @weight", "%first = insertelement <8 x float> poison, float %w, i32 0"]
+        texts += ["%all = shufflevector <8 x float> %first, <8 x float> poison, <8 x i32> zeroinitializer"]
+        texts += [f"%scaled = fmul <8 x float> %v{lines}, %all", "%old = load <8 x float>, ptr %y, align 4"]
+        texts += ["%new = fadd <8 x float> %old, %scaled", "store <8 x float> %new, ptr %y, align 4", "ret void", "}"]
+    return "\n".join(texts)
+
+
+def test_long_modules_are_cut_into_pieces_of_about_the_same_length() -> None:
+    text = long_program(7, 120)
+    cut = pieces(text)
+    assert len(cut) == 3
+    assert sorted(name for piece in cut for name in defined(piece)) == sorted(defined(text))
+    assert max(map(len, cut)) < 1.6 * min(map(len, cut))
+    assert pieces(PROGRAM) == [PROGRAM]
+
+
+def test_modules_with_variables_are_not_cut() -> None:
+    variable = long_program(7, 120).replace("@weight = private constant", "@weight = internal global")
+    assert pieces(variable) == [variable]
+    assert (split(variable).vectors, split(variable).others) == ("", variable)
+
+
+def test_the_code_does_not_depend_on_the_number_of_threads() -> None:
+    program = long_program(9, 200)
+    objects = set()
+    for threads in (1, 2, 4, None):
+        with config.override(threads=threads):
+            objects.add(compile_to_object(program))
+    (data,) = objects
+    x = np.linspace(-0.5, 0.5, 8, dtype=np.float32)
+    whole = compile_to_object(program, CodegenOptions(level=1))  # is not taken apart
+    spec = [(x.dtype, x.shape)]
+    (found,), (expected,) = (Program(load_object(code), "entry", spec, spec)([x]) for code in (data, whole))
+    np.testing.assert_array_equal(found, expected)
