@@ -15,6 +15,7 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
 from mlirml.autodiff.reverse import Sweep, transpose
+from mlirml.autodiff.rules.convolutions import image_cotangent
 from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -226,6 +227,10 @@ def _of_operand(sweep: Sweep, adjoint: Adjoint, operand: int) -> mlir.Value:
     read = (*s.inputs, *s.inits)[operand]
     if is_projection(read.map):
         return _projected(sweep, adjoint, operand, s)
+    if operand == 0 and len(adjoint.extra) == 1 and len(s.inputs) == 2 and _multiplies(s):
+        gathered = image_cotangent(s, adjoint.extra[0].tensor)
+        if gathered is not None:
+            return gathered
     held = window_dims(read.map, s.sizes)
     if held is not None and _places(s, held) <= _UNROLLED:
         return _by_windows(sweep, adjoint, operand, held)
