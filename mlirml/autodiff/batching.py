@@ -18,6 +18,7 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import element_type
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.rule_table import RuleTable
+from mlirml.autodiff.unwritten import why_unwritten
 from mlirml.dialects import emit
 from mlirml.errors import NoBatchingError
 from mlirml.ir import mlir
@@ -83,6 +84,7 @@ class Batch:
 
 def refuse(op: mlir.Operation, why: str = "") -> NoBatchingError:
     """The error for an operation without a rule, at the user's line."""
+    why = why or why_unwritten(op.name) or ""
     return NoBatchingError(
         f"`{op.name}` has no batched form{': ' + why if why else ''}",
         location=source_location(op.location),

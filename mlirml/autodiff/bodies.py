@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mlirml.autodiff.arithmetic import add, is_float, number, select
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.autodiff.unwritten import why_unwritten
 from mlirml.dialects import emit
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import mlir
@@ -17,6 +18,7 @@ LINEAR = {"arith.addf", "arith.subf", "arith.negf", "arith.extf", "arith.truncf"
 
 def refuse(op: mlir.Operation, why: str = "", help: str | None = None) -> NoDerivativeError:
     """The error for an operation without a rule, at the user's line."""
+    why = why or why_unwritten(op.name) or ""
     return NoDerivativeError(
         f"`{op.name}` has no derivative{': ' + why if why else ''}",
         location=source_location(op.location),

@@ -52,5 +52,5 @@ class Push:
                 rule = pushforward.of(op.name)
                 if rule is not None:
                     rule(self, op)
-                elif any(is_float(r.type) for r in op.results):
+                elif not op.results or any(is_float(r.type) for r in op.results):
                     raise refuse(op)

@@ -27,8 +27,9 @@ transpose: RuleTable[Transpose] = RuleTable("control", "custom", "linalg", "shap
 """Decorator of the rules of reverse mode."""
 
 NO_DERIVATIVE = {
-    "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert", "mlirml.stop_gradient", "scf.yield",
-    "mlirml.custom_cotangent", "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
+    "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert",
+    "mlirml.stop_gradient", "scf.yield", "scf.condition", "linalg.yield", "mlirml.custom_cotangent",
+    "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
 }  # fmt: skip
 
 
@@ -83,6 +84,8 @@ class Sweep:
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             if not any(r in self.cotangents for r in op.results) and op.name not in _GROUPED:
+                if not op.results and any(self.is_active(x) for x in used_by(op)):
+                    raise refuse(op)
                 continue
             with op.location:
                 if op.name in RULES:

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from mlirml.autodiff.unwritten import UNWRITTEN
+
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
@@ -34,8 +36,10 @@ class RuleTable(Generic[Rule]):
         return note
 
     def of(self, name: str) -> Rule | None:
-        """The rule of an operation, its own or its dialect's."""
+        """The rule of an operation, its own or its dialect's; None for one that is stated to have none."""
         for module in self._modules:
             importlib.import_module(f"mlirml.autodiff.rules.{module}")
         self._modules = ()
+        if name in UNWRITTEN:
+            return None
         return self._rules.get(name) or self._rules.get(f"{name.partition('.')[0]}.")

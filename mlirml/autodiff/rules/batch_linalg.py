@@ -15,7 +15,7 @@ from mlirml.dialects import emit
 from mlirml.ir import clone_with, defining_op, mlir, operations
 
 
-@batching("arith.", "math.")
+@batching("arith.", "math.", "affine.apply", "affine.max", "affine.min")
 def scalar(batch: Batch, op: mlir.Operation) -> None:
     """A scalar operation for each example."""
     inputs = [batch.values[x] for x in op.operands if x in batch]
