@@ -16,7 +16,7 @@ that closes first is the innermost, and is expanded first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from mlirml.autodiff.batching import Batch
@@ -80,8 +80,7 @@ def expand_vjp(function: mlir.Operation, request: Request, checkpoint_bytes: int
             with op.location:
                 gradient = sweep.of(op.operands[0])
             op.results[0].replace_all_uses_with(gradient)
-    for op in (*request.closes, *seeds, *reversed(sweep.dead)):
-        op.erase()
+    _erase([*request.closes, *seeds, *reversed(sweep.dead)])
 
 
 def expand_jvp(function: mlir.Operation, request: Request) -> None:
@@ -110,8 +109,21 @@ def _expand_forward(
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
             op.results[0].replace_all_uses_with(of(op.operands[0]))
-    for op in (*request.closes, *reversed(new.dead)):
+    _erase([*request.closes, *reversed(new.dead)])
+
+
+def _erase(dead: list[mlir.Operation]) -> None:
+    """Erase operations, those first that the others are used by; some may stand in others of them."""
+    found = set(dead)
+    outermost = [op for op in dead if not any(parent in found for parent in _around(op))]
+    for op in outermost:
         op.erase()
+
+
+def _around(op: mlir.Operation) -> Iterator[mlir.Operation]:
+    while (parent := op.parent) is not None:
+        op = parent.operation
+        yield op
 
 
 def close(function: mlir.Operation, request: Request) -> None:

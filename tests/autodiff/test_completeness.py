@@ -44,7 +44,7 @@ def operations(dialect: str) -> Iterator[str]:
 
 NAMES = sorted(
     {name for dialect in CONTRACT.dialects - {"builtin"} for name in operations(dialect) if CONTRACT.allows(name)}
-    | {name for name in CONTRACT.ops}
+    | set(CONTRACT.ops)
 )
 
 

@@ -237,3 +237,31 @@ def test_long_loops_keep_the_square_root_of_their_rounds() -> None:
     text = short.ir("transform", x)
     assert "tensor<1000x5xf64>" not in text and "tensor<32x5xf64>" in text
     np.testing.assert_allclose(short(x), plain(x), rtol=1e-12)
+
+
+def test_loops_without_a_known_bound() -> None:
+    def walk(x: Any, n: Any) -> Any:
+        return np.sum(ml.fori_loop(0, n, lambda i, c: np.sin(c) * (i + 1) + x, x))
+
+    x = np.linspace(0, 1, 3)
+    gradient, twice = ml.compile(ml.grad(walk)), ml.compile(ml.grad(lambda x, n: np.sum(ml.grad(walk)(x, n) ** 2)))
+    for n in (0, 1, 7):
+        np.testing.assert_allclose(gradient(x, n), ml.grad(lambda x, n=n: walk(x, n))(x), rtol=1e-12)
+    expected = ml.grad(lambda x: np.sum(ml.grad(lambda x: walk(x, 4))(x) ** 2))(x)
+    np.testing.assert_allclose(twice(x, 4), expected, rtol=1e-12)
+    with ml.config.override(checkpoint_bytes=40_000):  # three nested loops
+        short = ml.compile(ml.grad(walk))
+    np.testing.assert_allclose(short(x, 9), gradient(x, 9), rtol=1e-12)
+
+
+def test_second_derivatives_of_loops_cut_into_segments() -> None:
+    def walk(x: Any) -> Any:
+        def outer(i: Any, c: Any) -> Any:
+            return ml.fori_loop(0, 5, lambda j, d: np.sin(d) * (1 + 0.1 * x), c) + x
+
+        return ml.fori_loop(0, 30, outer, x)
+
+    with ml.config.override(checkpoint_bytes=16):
+        first, second = ml.compile(ml.grad(walk)), ml.compile(ml.grad(ml.grad(walk)))
+    np.testing.assert_allclose(first(0.5), ml.grad(walk)(0.5), rtol=1e-12)
+    np.testing.assert_allclose(second(0.5), ml.grad(ml.grad(walk))(0.5), rtol=1e-12)

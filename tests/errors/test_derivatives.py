@@ -21,7 +21,7 @@ def until(x: Any) -> Any:
 
 
 def repeated(x: Any, n: Any) -> Any:
-    return ml.fori_loop(0, n, lambda i, c: np.sin(c), np.sum(x))
+    return ml.fori_loop(0, n, lambda i, c: np.sin(c), np.sum(x) * x)[0]
 
 
 def stores(x: Any) -> Any:
@@ -73,17 +73,19 @@ def test_a_loop_that_ends_when_the_data_say_so() -> None:
     )
 
 
-def test_a_loop_without_a_bound() -> None:
+def test_a_loop_without_a_bound_that_carries_much() -> None:
+    with ml.config.override(checkpoint_bytes=1000):
+        gradient = ml.compile(ml.grad(repeated))
     check_error(
-        lambda: ml.grad(repeated)(X, 3),
+        lambda: gradient(X, 3),
         """
-        mlirml.NoDerivativeError: `scf.for` has no derivative: its derivative reads what each round began with, and how many rounds there may be is not known
+        mlirml.NoDerivativeError: `scf.for` has no derivative: its derivative reads what each round began with, 24 bytes, and how many rounds there may be is not known
           --> test_derivatives.py:24:12 (repeated)
             |
-         24 |     return ml.fori_loop(0, n, lambda i, c: np.sin(c), np.sum(x))
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         24 |     return ml.fori_loop(0, n, lambda i, c: np.sin(c), np.sum(x) * x)[0]
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = stage: transform
-           = note: pass: mlirml-expand
+           = note: pass: mlirml-expand{checkpoint-bytes=1000}
            = help: give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static
         """,  # noqa: E501
     )
@@ -108,9 +110,9 @@ def test_axes_of_batches() -> None:
         lambda: ml.vmap(doubled, in_axes=1)(X),
         """
         mlirml.ShapeError: vmap: in_axes=1 of argument[0], which has 1 dimensions, [3]
-          --> test_derivatives.py:108:17 (<lambda>)
+          --> test_derivatives.py:110:17 (<lambda>)
              |
-         108 |         lambda: ml.vmap(doubled, in_axes=1)(X),
+         110 |         lambda: ml.vmap(doubled, in_axes=1)(X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
@@ -118,9 +120,9 @@ def test_axes_of_batches() -> None:
         lambda: ml.vmap(np.add)(X, np.ones(4)),
         """
         mlirml.ShapeError: vmap: batches of different sizes, 3 of argument[0] and 4 of argument[1]
-          --> test_derivatives.py:118:17 (<lambda>)
+          --> test_derivatives.py:120:17 (<lambda>)
              |
-         118 |         lambda: ml.vmap(np.add)(X, np.ones(4)),
+         120 |         lambda: ml.vmap(np.add)(X, np.ones(4)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
@@ -131,9 +133,9 @@ def test_tangents_of_another_shape() -> None:
         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
         """
         mlirml.ShapeError: jvp: tangents[0] is f64[4], and what it belongs to f64[3]
-          --> test_derivatives.py:131:17 (<lambda>)
+          --> test_derivatives.py:133:17 (<lambda>)
              |
-         131 |         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
+         133 |         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
+from mlirml.autodiff.liveness import live_values
 from mlirml.autodiff.reverse import MARKS, Sweep, active_values, group_of, transpose, used_by
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
 
-_UNBOUNDED = 1 << 31
-"""More rounds than anything is kept of."""
+_UNBOUNDED = 1 << 34
+"""As many rounds as a loop without a known bound is taken to have at most."""
 
 
 @transpose("scf.for")
@@ -34,7 +35,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     rounds = _rounds(lower, upper, step)
     most = _most_rounds(op, rounds)
-    tapes = [_Tape(value, min(most, _UNBOUNDED)) for value in carried]
+    tapes = [_Tape(value, most) for value in carried]
     starts = [sweep.of(op.results[i]) for i in wanted] + [
         sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
     ]
@@ -57,19 +58,17 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
 
     results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
-    kept = [tape for tape in tapes if tape.finish()]
-    if kept and most >= _UNBOUNDED:
-        raise refuse(
-            op,
-            "its derivative reads what each round began with, and how many rounds there may be is not known",
-            "give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static",
-        )
-    kept_bytes = sum(tape.bytes for tape in kept)
-    if kept_bytes > sweep.checkpoint_bytes and most > _FEW and _ROUNDS not in op.attributes:
+    live = live_values(results[0].owner.operation) if results else set()
+    kept = [tape for tape in tapes if tape.is_read(live)]
+    levels = _levels_of(op, most, kept, sweep.checkpoint_bytes)
+    if levels > 1:
         sweep.dead += [tape.stand_in.owner for tape in tapes]
         sweep.dead.append(results[0].owner)  # built to see what it reads
-        for_loop(sweep, _in_segments(sweep, op, most))
+        for_loop(sweep, _in_segments(sweep, op, most, levels))
         return
+    for tape in tapes:
+        if tape not in kept:
+            tape.drop()
     _record(sweep, op, kept)
     for x, total in zip(outer, results[len(wanted) :]):
         sweep.cotangents[x] = total
@@ -81,26 +80,62 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
 
 _ROUNDS = "mlirml.rounds"
 """The most rounds of a loop over a part of another one."""
+_LEVELS = "mlirml.levels"
+"""How many nested loops such a loop is to be cut into, 1 for one that stays whole."""
 _FEW = 8
+_MOST_LEVELS = 5
 
 
 def _most_rounds(op: mlir.Operation, rounds: mlir.Value) -> int:
     if _ROUNDS in op.attributes:
-        segment: int = mlir.IntegerAttr(op.attributes[_ROUNDS]).value
-        return segment
-    least_and_most = Ranges().of(rounds)
-    return least_and_most[1]
+        return _attribute(op, _ROUNDS)
+    _, most = Ranges().of(rounds)
+    return min(most, _UNBOUNDED)
 
 
-def _in_segments(sweep: Sweep, op: mlir.Operation, most: int) -> mlir.Operation:
-    """The loop as one over segments of about the square root of its rounds, and one over the rounds of a segment.
+def _attribute(op: mlir.Operation, name: str) -> int:
+    return int(mlir.IntegerAttr(op.attributes[name]).value)
+
+
+def _levels_of(op: mlir.Operation, most: int, kept: Sequence[_Tape], checkpoint_bytes: int) -> int:
+    """How many nested loops a loop is cut into, so that what is kept fits: 1 for one that stays whole.
+
+    Each level costs a pass through all rounds. Of a loop with a known bound, which is cut at most once, the square
+    root of its rounds is kept; of one without, tapes are short enough for any number of rounds.
+    """
+    if _LEVELS in op.attributes:
+        return _attribute(op, _LEVELS)
+    row = sum(tape.row_bytes for tape in kept)
+    if row * most <= checkpoint_bytes or most <= _FEW:
+        return 1
+    if most < _UNBOUNDED:
+        return 2
+    for levels in range(2, _MOST_LEVELS + 1):
+        if levels * _root(most, levels) * row <= checkpoint_bytes:
+            return levels
+    raise refuse(
+        op,
+        f"its derivative reads what each round began with, {row} bytes, and how many rounds there may be is not known",
+        "give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static",
+    )
+
+
+def _root(number: int, degree: int) -> int:
+    """The least integer whose power is not less than a number."""
+    root: int = round(float(number) ** (1 / degree))
+    return root if root**degree >= number else root + 1
+
+
+def _in_segments(sweep: Sweep, op: mlir.Operation, most: int, levels: int) -> mlir.Operation:
+    """The loop as one over segments of its rounds, and one over the rounds of a segment, which may be cut again.
 
     Only what segments begin with is kept, and what their rounds begin with for one segment at a time (Griewank and
     Walther, Evaluating Derivatives, section 12.1).
     """
     lower, upper, step, *inits = op.operands
     block = op.regions[0].blocks[0]
-    length = math.isqrt(most - 1) + 1
+    count = _root(most, levels)
+    length = -(-most // count)
     with op.location, mlir.InsertionPoint(op):
         stride = emit.same_type("arith.muli", step, emit.index(length))
 
@@ -113,12 +148,12 @@ def _in_segments(sweep: Sweep, op: mlir.Operation, most: int) -> mlir.Operation:
                 return [environment.get(y, y) for y in block_ops(block)[-1].operands]
 
             found = emit.for_loop(start, end, step, round_, values)
-            found[0].owner.attributes[_ROUNDS] = emit.i64(length)
+            _bound(found[0].owner.operation, length, levels - 1)
             return found
 
         results = emit.for_loop(lower, upper, stride, segment, inits)
     new = results[0].owner.operation
-    new.attributes[_ROUNDS] = emit.i64(-(-most // length))
+    _bound(new, count, 1)
     moved = dict(zip(op.results, results))
     for old, result in moved.items():
         old.replace_all_uses_with(result)
@@ -129,6 +164,11 @@ def _in_segments(sweep: Sweep, op: mlir.Operation, most: int) -> mlir.Operation:
     sweep.active |= active_values([new], sweep.active)
     sweep.dead.append(op)
     return new
+
+
+def _bound(op: mlir.Operation, rounds: int, levels: int) -> None:
+    """Say how many rounds a loop has at most, and into how many it is to be cut."""
+    op.attributes[_ROUNDS], op.attributes[_LEVELS] = emit.i64(rounds), emit.i64(levels)
 
 
 class _Tape:
@@ -145,10 +185,10 @@ class _Tape:
         self._reads: list[mlir.Value] = []
 
     @property
-    def bytes(self) -> int:
-        """What it takes in memory."""
+    def row_bytes(self) -> int:
+        """What it takes in memory for a round."""
         width = getattr(self.element, "width", 64)
-        elements: int = math.prod(self.kind.shape)
+        elements: int = math.prod(self.shape)
         return elements * max(1, int(width) // 8)
 
     def read(self, number: mlir.Value) -> mlir.Value:
@@ -173,27 +213,18 @@ class _Tape:
         )
         return attributes | {"operandSegmentSizes": emit.segments(*groups, 1, 0, 0)}
 
-    def finish(self) -> bool:
-        """Whether anything of it is needed; if not, what stands in for it is dead code."""
-        return any(_is_needed(value, {}) for value in self._reads)
+    def is_read(self, live: set[mlir.Value]) -> bool:
+        """Whether anything of it is among live values; if not, what stands in for it is dead code."""
+        return any(value in live for value in self._reads)
 
-
-def _is_needed(value: mlir.Value, known: dict[mlir.Value, bool]) -> bool:
-    """Whether a value is read by more than dead code without effects."""
-    if value not in known:
-        known[value] = False  # a loop of uses is none
-        for use in value.uses:
-            user = use.owner.operation
-            ends = user.name.endswith((".yield", ".condition")) or not len(user.results)
-            inside = user.parent if ends else user
-            known[value] = (
-                (ends and inside.name.startswith("linalg.") and any(_is_needed(r, known) for r in inside.results))
-                or (ends and not inside.name.startswith("linalg."))
-                or any(_is_needed(r, known) for r in user.results)
-            )
-            if known[value]:
-                break
-    return known[value]
+    def drop(self) -> None:
+        """Let dead code read nothing of it."""
+        for value in self._reads:
+            with value.owner.location, mlir.InsertionPoint(value.owner):
+                other = emit.empty(value.type) if self._tensor else emit.number(value.type, 0)
+            value.replace_all_uses_with(other)
+            value.owner.erase()
+        self.stand_in.owner.erase()
 
 
 def _record(sweep: Sweep, op: mlir.Operation, tapes: Sequence[_Tape]) -> None:
