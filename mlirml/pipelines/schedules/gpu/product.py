@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.combiners import Combiner
-from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, maps_of, out_map, sizes_of, uses_dim
+from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, maps_of, out_map, sizes_of
 from mlirml.pipelines.schedules.gpu.index import Form
 
 
@@ -96,12 +97,12 @@ def match_product(op: mlir.Operation) -> Product:
     if {first.operand, second.operand} != {0, 1}:
         raise NoMatch("the factors are not the operands")
     maps = maps_of(op)
-    if any(not isinstance(e, mlir.AffineDimExpr) for map_ in maps for e in map_.results):
-        raise NoMatch("an operand is walked in another way")
+    if any(not isinstance(e, mlir.AffineDimExpr) for e in maps[2].results):
+        raise NoMatch("the result is walked in another way")
     kinds: dict[tuple[bool, bool, bool], list[int]] = {}
     left, right = maps[first.operand], maps[second.operand]
     for d, size in enumerate(sizes_of(op)):
-        used = (uses_dim(left, d), uses_dim(right, d), uses_dim(maps[2], d))
+        used = (mentions(left, d), mentions(right, d), mentions(maps[2], d))
         if size != 1 or used == (True, True, False):
             kinds.setdefault(used, []).append(d)
         else:
@@ -138,6 +139,11 @@ def side(combiner: Combiner, value: mlir.Value, arguments: list[mlir.Value]) -> 
         raise NoMatch("a factor is not made of one operand")
     ordered = [op for op in combiner.body.ops if op in needed]
     return Side(sources.pop(), tuple(ordered), value)
+
+
+def mentions(map_: mlir.AffineMap, loop: int) -> bool:
+    """Whether a map has a loop anywhere, as the window of a convolution has `row + offset`."""
+    return bool(re.search(rf"\bd{loop}\b", str(map_).partition("->")[2]))
 
 
 def fewest(product: Product) -> int:

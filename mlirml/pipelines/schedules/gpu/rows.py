@@ -217,7 +217,9 @@ class Layout:
 def choose_layout(problem: Problem, threads: int) -> Layout:
     """Enough threads for a row, rows to fill a block, and pieces to fill a device."""
     chunks = problem.length // problem.lanes
-    if problem.across:
+    if problem.length <= _HELD:
+        rows, group = min(threads, power_of_two(problem.count)), 1
+    elif problem.across:
         rows = min(32, power_of_two(problem.count))
         group = max(1, min(threads // rows, power_of_two(chunks) // 4))
     else:
