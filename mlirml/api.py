@@ -139,13 +139,20 @@ class Lowered:
         return to_text(self.module)
 
     def emit(self, form: str) -> str:
-        """The program in another form: "mlir", "llvm" (LLVM IR) or "asm" (assembly)."""
+        """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
+
+        Of `cuda` "ptx" for compute capability 8.0, or "ptx-sm_90" for another processor; no GPU is needed for it.
+        """
         if form == "mlir":
             return self.as_text()
         if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
             from mlirml.targets import llvm
 
             return (llvm.to_llvm_ir if form == "llvm" else llvm.to_assembly)(self.module.operation)
+        if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
+            from mlirml.targets import cuda
+
+            return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
         raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}")
 
 

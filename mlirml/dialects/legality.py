@@ -85,8 +85,8 @@ STAGES: Mapping[str, Contract] = {
         },
     ),
     "lower": Contract(
-        frozenset({"llvm"}),
-        ops=frozenset({"builtin.module", "gpu.binary"}),
+        frozenset({"llvm", "nvvm"}),
+        ops=frozenset({"builtin.module", "gpu.binary", "gpu.module"}),
         removed_by={
             "gpu": "mlirml-lower-launches",
             "math": "mlirml-expand-math",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
+from typing import Any
 
 from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
+from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
 
 OFFLOAD = "mlirml-form-dispatches,mlirml-outline"
@@ -22,6 +24,7 @@ TO_SPIRV = (
     "spirv.module(spirv-lower-abi-attrs,spirv-update-vce),mlirml-embed-spirv"
 )
 """From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
+SPIRV_PASSES = ("inline_library", "prepare_spirv", "sign_spirv", "embed_spirv")
 TO_NVVM = (
     "mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,"
     "gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
@@ -29,6 +32,7 @@ TO_NVVM = (
     "reconcile-unrealized-casts)"
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
+NVVM_PASSES = ("inline_library", "prepare_nvvm")
 
 _FILES = (
     ("raising", (*RAISING_PASSES, "promote_elements")),
@@ -56,3 +60,28 @@ def load_passes(pipelines: tuple[str, ...], without: Collection[str] = ()) -> No
         for name in names:
             if f"mlirml-{name.replace('_', '-')}" not in without:
                 importlib.import_module(f"mlirml.{package}.{name}")
+
+
+def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
+    """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
+    from mlirml.dialects.mlirml import HOST_INPUTS, KERNELS
+    from mlirml.ir import mlir
+    from mlirml.offload.lower_launches import RUNTIME
+    from mlirml.pipelines.emit_entry import ENTRY, entry_function
+    from mlirml.targets.llvm import CodegenOptions, compile_to_object
+
+    attributes = entry_function(operation).attributes
+    entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
+    return Artifact(
+        object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
+        entry=ENTRY,
+        inputs=tuple(map(cpu.buffer, attributes["mlirml.inputs"])),
+        outputs=tuple(map(cpu.buffer, attributes["mlirml.outputs"])),
+        workspace_bytes=attributes["mlirml.workspace"].value,
+        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
+        format=form,
+        kernels=kernels,
+        kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
+        host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
+        host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
+    )

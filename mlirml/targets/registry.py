@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TARGETS = {
     "cpu": ("mlirml.targets.cpu", "cpu_target"),
+    "cuda": ("mlirml.targets.cuda", "cuda_target"),
     "reference": ("mlirml.targets.reference_target", "reference_target"),
     "vulkan": ("mlirml.targets.vulkan", "vulkan_target"),
 }

@@ -64,34 +64,13 @@ def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
 
 def load_passes(without: Collection[str] = ()) -> None:
     """Import the passes of the pipeline, but for those of these flags."""
-    gpu.load_passes(("prepare_spirv", "embed_spirv"), without)
+    gpu.load_passes(gpu.SPIRV_PASSES, without)
 
 
 def codegen(module: Any) -> Artifact:
     """The object of the host code, and the kernels, of a module after stage `lower`."""
-    from mlirml.dialects.mlirml import HOST_INPUTS, KERNELS
-    from mlirml.ir import mlir
-    from mlirml.offload.lower_launches import RUNTIME
-    from mlirml.pipelines.emit_entry import ENTRY, entry_function
-    from mlirml.targets.llvm import CodegenOptions, compile_to_object
-
     operation = getattr(module, "operation", module)
-    binary = take_binary(operation)
-    attributes = entry_function(operation).attributes
-    entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
-    return Artifact(
-        object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
-        entry=ENTRY,
-        inputs=tuple(map(cpu.buffer, attributes["mlirml.inputs"])),
-        outputs=tuple(map(cpu.buffer, attributes["mlirml.outputs"])),
-        workspace_bytes=attributes["mlirml.workspace"].value,
-        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
-        format="vulkan",
-        kernels=binary,
-        kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
-        host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
-        host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
-    )
+    return gpu.artifact(operation, "vulkan", take_binary(operation))
 
 
 def take_binary(module: Any) -> bytes:

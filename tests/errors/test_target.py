@@ -18,7 +18,7 @@ def test_a_misspelt_name() -> None:
     check_error(
         lambda: ml.compile(identity, target="referense"),
         """
-        mlirml.TargetError: there is no target 'referense'; the targets are "cpu", "reference", "vulkan"
+        mlirml.TargetError: there is no target 'referense'; the targets are "cpu", "cuda", "reference", "vulkan"
            = help: did you mean target="reference"?
         """,
     )
@@ -28,7 +28,7 @@ def test_an_unknown_name() -> None:
     check_error(
         lambda: ml.compile(identity, target="fpga"),
         """
-        mlirml.TargetError: there is no target 'fpga'; the targets are "cpu", "reference", "vulkan"
+        mlirml.TargetError: there is no target 'fpga'; the targets are "cpu", "cuda", "reference", "vulkan"
         """,
     )
 

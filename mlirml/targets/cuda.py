@@ -1,0 +1,66 @@
+"""The target `cuda`: PTX kernels for NVIDIA's processors, and host code that launches them. Needs no GPU to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+from mlirml.config import config
+from mlirml.runtime.artifact import Artifact
+from mlirml.targets import cpu, gpu
+from mlirml.targets.target import Target
+
+FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true"
+ARCHITECTURE = "sm_80"
+"""What PTX is made for where nothing else is asked for: every later processor runs it too."""
+
+
+def cuda_target() -> Target:
+    """The target for NVIDIA's processors from compute capability 8.0 on."""
+    return target_for(config.checkpoint_bytes)
+
+
+@cache
+def target_for(checkpoint_bytes: int) -> Target:
+    """The target, and what loops may keep for gradients."""
+    return Target(
+        name="cuda",
+        stages=gpu.stages(FACTS, gpu.TO_NVVM, checkpoint_bytes),
+        load_passes=load_passes,
+        codegen=codegen,
+        depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),
+        device="cuda",
+    )
+
+
+def load_passes(without: Collection[str] = ()) -> None:
+    """Import the passes of the pipeline, but for those of these flags."""
+    gpu.load_passes(gpu.NVVM_PASSES, without)
+
+
+def kernels_of(module: Any) -> Any:
+    """The gpu.module of a module after stage `lower`; None where nothing runs on the device."""
+    from mlirml.ir import block_ops
+
+    operation = getattr(module, "operation", module)
+    return next((op for op in block_ops(operation.regions[0].blocks[0]) if op.name == "gpu.module"), None)
+
+
+def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
+    """The PTX of a module after stage `lower`; empty where nothing runs on the device."""
+    from mlirml.targets.llvm import to_llvm_ir
+    from mlirml.targets.ptx import to_ptx
+
+    kernels = kernels_of(module)
+    return "" if kernels is None else to_ptx(to_llvm_ir(kernels), architecture)
+
+
+def codegen(module: Any) -> Artifact:
+    """The object of the host code, and the kernels as PTX, of a module after stage `lower`."""
+    operation = getattr(module, "operation", module)
+    code = emit_ptx(operation).encode()
+    kernels = kernels_of(operation)
+    if kernels is not None:
+        kernels.erase()
+    return gpu.artifact(operation, "cuda", code)

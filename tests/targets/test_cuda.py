@@ -1,0 +1,127 @@
+"""Kernels for NVIDIA's processors: made without one, and taken by NVIDIA's assembler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.nn import functional as nn
+from mlirml.targets import ptx
+
+pytestmark = pytest.mark.skipif(ptx.assembler() is None, reason="no ptxas; `pip install nvidia-cuda-nvcc`")
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+def draw(*shape: int, dtype: str = "f4") -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    variance = np.mean(centred**2, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + np.float32(1e-5)) * gain + bias
+
+
+def chain(x: Any) -> Any:
+    return np.tanh(x * 2 + 1) * np.exp(-x * x) / (1 + np.abs(x)) - np.sqrt(x * x + 1)
+
+
+X, CUBE = draw(1024, 1024), draw(8, 96, 128)
+A, B, C = draw(512, 256), draw(256, 384), draw(384)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "add": (lambda x, y: x + y, (X, X)),
+    "chain": (chain, (X,)),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), (X,)),
+    "sin": (np.sin, (X,)),
+    "power": (lambda x: np.abs(x) ** 2.5, (X,)),
+    "where": (lambda x, y: np.where(x > y, x, y), (X, X)),
+    "broadcast": (lambda x, y: x * y, (X, draw(1024))),
+    "cast": (lambda x: x.astype(np.float16), (X,)),
+    "integer": (lambda x: (x // 7) % 5, (draw(64, 64, dtype="i4"),)),
+    "half_chain": (lambda x: np.tanh(x) + 1, (X.astype(np.float16),)),
+    "sum0": (lambda x: np.sum(x, axis=0), (CUBE,)),
+    "sum1": (lambda x: np.sum(x, axis=1), (CUBE,)),
+    "sum2": (lambda x: np.sum(x, axis=2), (CUBE,)),
+    "sum_all": (np.sum, (X,)),
+    "max1": (lambda x: np.max(x, axis=1), (X,)),
+    "mean0": (lambda x: np.mean(x, axis=0), (X,)),
+    "softmax": (softmax, (X,)),
+    "layer_norm": (layer_norm, (X, draw(1024), draw(1024))),
+    "log_softmax": (lambda x: x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True)), (X,)),
+    "argmax": (lambda x: np.argmax(x, axis=1), (X,)),
+    "argmin0": (lambda x: np.argmin(x, axis=0), (X,)),
+    "matmul": (lambda a, b: a @ b, (A, B)),
+    "matmul_bias_relu": (lambda a, b, c: np.maximum(a @ b + c, 0), (A, B, C)),
+    "matmul_bias_tanh": (lambda a, b, c: np.tanh(a @ b + c), (A, B, C)),
+    "matmul_nt": (lambda a, b: a @ b.T, (A, draw(384, 256))),
+    "matmul_tn": (lambda a, b: a.T @ b, (draw(256, 512), B)),
+    "matmul_f16": (lambda a, b: a @ b, (A.astype(np.float16), B.astype(np.float16))),
+    "matmul_f16_bias": (
+        lambda a, b, c: np.maximum(a @ b + c, 0), (A.astype(np.float16), B.astype(np.float16), C.astype(np.float16)),
+    ),
+    "matmul_bf16": (lambda a, b: a @ b, (A.astype(ml_dtypes.bfloat16), B.astype(ml_dtypes.bfloat16))),
+    "batched": (lambda a, b: a @ b, (draw(4, 64, 96), draw(4, 96, 80))),
+    "matvec": (lambda a, x: a @ x, (X, draw(1024))),
+    "vecmat": (lambda a, x: x @ a, (X, draw(1024))),
+    "conv": (lambda x, w: nn.conv2d(x, w, padding=1), (draw(2, 32, 28, 28), draw(64, 32, 3, 3))),
+    "depthwise": (lambda x, w: nn.conv2d(x, w, padding=1, groups=32), (draw(2, 32, 28, 28), draw(32, 1, 3, 3))),
+    "max_pool": (lambda x: nn.max_pool2d(x, 2), (draw(2, 32, 28, 28),)),
+    "transpose": (lambda x: x.T.copy(), (X,)),
+    "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
+}  # fmt: skip
+HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")
+STREAMING = ("add", "chain", "broadcast", "softmax", "layer_norm", "sum2", "matvec")
+
+
+@cache
+def lowered(name: str) -> Any:
+    function, arguments = PROGRAMS[name]
+    return ml.lower(function, *arguments, target="cuda")
+
+
+@cache
+def code(name: str, architecture: str) -> str:
+    return str(lowered(name).emit(f"ptx-{architecture}"))
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(PROGRAMS) >= 30
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_assembles(name: str) -> None:
+    for architecture in ARCHITECTURES:
+        text = code(name, architecture)
+        assert f".target {architecture}" in text
+        made = ptx.assemble(text, architecture)
+        assert made.cubin[:4] == b"\x7fELF"
+        if name in HOT:
+            assert not any(made.spills.values())
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_streams_16_bytes(name: str) -> None:
+    assert "ld.global.v4.b32" in code(name, "sm_80")
+    assert re.search(r"ld\.global\.v(2\.b64|4\.b32)", code(name, "sm_100"))
+
+
+def test_a_chain_is_one_kernel() -> None:
+    assert code("chain", "sm_80").count(".entry") == 1
+
+
+def test_unknown_architecture() -> None:
+    with pytest.raises(ml.TargetError, match="no code for the architecture 'sm_3'"):
+        lowered("add").emit("ptx-sm_3")
