@@ -6,7 +6,7 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add
 from mlirml.autodiff.reverse import Sweep, transpose
 from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import defining_op, mlir
 
 
 def _attributes(op: mlir.Operation, *names: str) -> dict[str, mlir.Attribute]:
@@ -45,7 +45,7 @@ def extract_slice(sweep: Sweep, op: mlir.Operation) -> None:
         return
     cotangent = sweep.cotangents[op.results[0]]
     known = sweep.cotangents.get(source)
-    if known is not None:
+    if known is not None and not _is_zero(known, op):
         cotangent = tensors.sum_of(_sliced(op, known, cotangent.type, places, _groups(op)), cotangent)
     into = tensors.zeros_like(source) if known is None else known
     sweep.cotangents[source] = _put(op, cotangent, into, places, _groups(op))
@@ -60,8 +60,57 @@ def insert_slice(sweep: Sweep, op: mlir.Operation) -> None:
     cotangent, masked = sweep.cotangents[op.results[0]], op.results[0] in sweep.masked
     if sweep.is_active(source):
         sweep.add(source, _sliced(op, cotangent, source.type, places, _groups(op)), masked)
+    # Parts that are put beside each other, as in a concatenation, are slices of one cotangent.
+    parts = [op]
+    while (part := _beside(into, parts)) is not None:
+        parts.append(part)
+        source, into, *places = part.operands
+        if sweep.is_active(source):
+            sweep.add(source, _sliced(part, cotangent, source.type, places, _groups(part)), masked)
     if sweep.is_active(into):
-        sweep.add(into, _put(op, tensors.zeros_like(source), cotangent, places, _groups(op)), masked)
+        for part in parts:
+            source, _, *places = part.operands
+            cotangent = _put(part, tensors.zeros_like(source), cotangent, places, _groups(part))
+        sweep.add(into, cotangent, masked)
+
+
+def _beside(value: mlir.Value, parts: list[mlir.Operation]) -> mlir.Operation | None:
+    """The operation that puts a slice into what only `parts` overwrite, at another place than they do."""
+    op = defining_op(value)
+    if op is None or op.name != "tensor.insert_slice" or len(list(value.uses)) > 1 or op.block != parts[0].block:
+        return None
+    return op if all(_apart(op, part) for part in parts) else None
+
+
+def _is_zero(value: mlir.Value, place: mlir.Operation) -> bool:
+    """Whether a tensor was filled with zeros and nothing has been put where the slice `place` is."""
+    op = defining_op(value)
+    while op is not None and op.name == "tensor.insert_slice" and _apart(op, place):
+        op = defining_op(op.operands[1])
+    if op is None or op.name != "linalg.fill":
+        return False
+    number = defining_op(op.operands[0])
+    return (
+        number is not None and number.name == "arith.constant" and not mlir.FloatAttr(number.attributes["value"]).value
+    )
+
+
+def _apart(a: mlir.Operation, b: mlir.Operation) -> bool:
+    """Whether two slices of one tensor have no element in common, going by what is static of them."""
+    return any(
+        ours is not None and theirs is not None and (ours[1] < theirs[0] or theirs[1] < ours[0])
+        for ours, theirs in zip(_ranges(a), _ranges(b))
+    )
+
+
+def _ranges(op: mlir.Operation) -> list[tuple[int, int] | None]:
+    """The first and last place of a slice in each dimension; None where it is known at run time."""
+    dynamic = (mlir.ShapedType.get_dynamic_size(), mlir.ShapedType.get_dynamic_stride_or_offset())
+    numbers = zip(*(list(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _SLICE))
+    return [
+        None if any(n in dynamic for n in (start, size, step)) else (start, start + (size - 1) * step)
+        for start, size, step in numbers
+    ]
 
 
 @transpose("tensor.extract")
