@@ -21,7 +21,7 @@ _SCALAR_VALUE = re.compile(
 _SCALAR_STORE = re.compile(r"store (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)")
 _GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
 _PIECE_LINES = 250
-_MOST_PIECES = 4
+_MOST_PIECES = 2  # each one costs 5 % more work
 
 
 @dataclass(frozen=True)
