@@ -40,6 +40,7 @@ class Batch:
         self.size = size
         self.values: dict[mlir.Value, mlir.Value] = {}
         self.dead: list[mlir.Operation] = [] if dead is None else dead
+        self.alive: mlir.Value | None = None  # whether the code being batched is for the example
 
     def __contains__(self, value: mlir.Value) -> bool:
         return value in self.values
@@ -48,6 +49,7 @@ class Batch:
         """For a region: what is batched outside is so inside."""
         batch = Batch(self.size, self.dead)
         batch.values.update(self.values)
+        batch.alive = self.alive
         return batch
 
     def kind(self, kind: mlir.Type) -> mlir.Type:

@@ -195,6 +195,19 @@ def _switch(a: Array, b: Array, draw: int) -> Array:
     return ml.switch(number, [np.sin, lambda t: t * t * 0.5, lambda t: t * 0 + 1], a)
 
 
+@step("own rounds")
+def _own_rounds(a: Array, b: Array, draw: int) -> Array:
+    rounds = np.floor(np.abs(np.sum(b)) * 3).astype(np.int64) % 4
+    return ml.fori_loop(0, rounds, lambda i, c: np.sin(c + 0.1 * i) * 1.1 + 0.2 * np.sum(c), a)
+
+
+@step("own place")
+def _own_place(a: Array, b: Array, draw: int) -> Array:
+    flat = np.ravel(a)
+    place = np.floor(np.abs(np.sum(b)) * 5).astype(np.int64) % flat.size
+    return ml.cond(place % 2 == 0, lambda: flat[place] * b, lambda: b * flat[flat.size - 1 - place] + np.sin(b))
+
+
 @step("stores")
 def _stores(a: Array, b: Array, draw: int) -> Array:
     if not a.ndim:

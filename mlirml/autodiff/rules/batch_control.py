@@ -7,24 +7,36 @@ are computed, and the right one chosen.
 
 from __future__ import annotations
 
+from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
+from mlirml.autodiff.guards import guard
 from mlirml.autodiff.rules.control import copied
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir, operations
 
 
 def _block(
-    batch: Batch, block: mlir.Block, environment: dict[mlir.Value, mlir.Value], batched: dict[mlir.Value, mlir.Value]
+    batch: Batch,
+    block: mlir.Block,
+    environment: dict[mlir.Value, mlir.Value],
+    batched: dict[mlir.Value, mlir.Value],
+    alive: mlir.Value | None = None,
 ) -> tuple[Batch, list[mlir.Value]]:
     """Build a block again for all examples; with what its terminator passes on.
 
-    `batched` are new values of the block with their batched forms.
+    `batched` are new values of the block with their batched forms. `alive` tells which examples it is for, where it is
+    not for all.
     """
-    ops = copied(block, environment)
     inner = batch.inner()
     inner.values.update(batched)
+    ops = copied(block, environment)
     # Stands in for the terminator: its operands follow when operations are replaced.
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
+    if alive is not None:
+        with mlir.InsertionPoint(ops[0] if ops else end):
+            inner.alive = emit.number(mlir.IntegerType.get_signless(1), 1)
+        inner.values[inner.alive] = alive
+        ops = guard(ops, inner.alive, checked=batch.alive is not None)
     inner.run(ops, [*ops[1:], end])
     passed = list(end.operands)
     end.erase()
@@ -86,11 +98,11 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
                 environment[argument], batched[one] = one, value
             else:
                 environment[argument] = value
-        inner, passed = _block(batch, block, environment, batched)
+        going = None if rounds is None else _compare("slt", i, rounds)
+        inner, passed = _block(batch, block, environment, batched, going)
         new = [inner.full(y) if m else y for y, m in zip(passed, many)]
-        if rounds is None:
+        if going is None:
             return new
-        going = _compare("slt", i, rounds)
         return [chosen(going, after, before) for after, before in zip(new, values)]
 
     bounds = (lower, upper, step) if rounds is None else (emit.index(0), _greatest(rounds), emit.index(1))
@@ -116,10 +128,12 @@ def _rounds(batch: Batch, lower: mlir.Value, upper: mlir.Value, step: mlir.Value
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", xs[1], xs[0]), emit.index(0))
-        return [emit.same_type("arith.ceildivsi", span, xs[2])]
+        rounds = emit.same_type("arith.ceildivsi", span, xs[2])
+        return [rounds if batch.alive is None else emit.same_type("arith.select", xs[3], rounds, emit.index(0))]
 
-    inputs = [batch.full(x) for x in (lower, upper, step)]
-    return emit.generic(inputs, [emit.empty(kind)], [identity] * 4, ["parallel"], body).results[0]
+    inputs = [batch.full(x) for x in (lower, upper, step, *([] if batch.alive is None else [batch.alive]))]
+    maps = [identity] * (len(inputs) + 1)
+    return emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"], body).results[0]
 
 
 def _place(batch: Batch, lower: mlir.Value, step: mlir.Value, number: mlir.Value) -> mlir.Value:
@@ -165,19 +179,35 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     if selector not in batch:
         _shared_branches(batch, op, blocks)
         return
-    found = []
-    for block in blocks:
-        inner, passed = _block(batch, block, {}, {})
-        found.append([inner.full(y) for y in passed])
     own = batch.values[selector]
     if op.name == "scf.if":
-        results = [chosen(own, a, b) for a, b in zip(*found)]
+        takes = [own, _neither([own])]
     else:  # the first region is the default
-        results = found[0]
-        for case, values in zip(mlir.DenseI64ArrayAttr(op.attributes["cases"]), found[1:]):
-            hit = _compare("eq", emit.index(case), own)
-            results = [chosen(hit, new, old) for new, old in zip(values, results)]
+        hits = [_compare("eq", emit.index(case), own) for case in mlir.DenseI64ArrayAttr(op.attributes["cases"])]
+        takes = [_neither(hits), *hits]
+    found = []
+    for block, taken in zip(blocks, takes):
+        inner, passed = _block(batch, block, {}, {}, taken)
+        found.append([inner.full(y) for y in passed])
+    results = found[0]
+    for values, taken in zip(found[1:], takes[1:]):
+        results = [chosen(taken, new, old) for new, old in zip(values, results)]
     batch.values.update(zip(op.results, results))
+
+
+def _neither(many: list[mlir.Value]) -> mlir.Value:
+    """For each example whether none holds."""
+    identity = mlir.AffineMap.get_identity(1)
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        one = emit.number(xs[0].type, 1)
+        total = xs[0]
+        for x in xs[1:-1]:
+            total = emit.same_type("arith.ori", total, x)
+        return [emit.same_type("arith.xori", total, one)]
+
+    kind = many[0].type
+    return emit.generic(many, [emit.empty(kind)], [identity] * (len(many) + 1), ["parallel"], body).results[0]
 
 
 def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block]) -> None:
@@ -205,7 +235,8 @@ def while_loop(batch: Batch, op: mlir.Operation) -> None:
     def going(arguments: list[mlir.Value]) -> mlir.Value:
         environment, batched = _entered(before, arguments)
         inner, (truth, *_) = _block(batch, before, environment, batched)
-        return inner.full(truth)
+        goes = inner.full(truth)
+        return goes if batch.alive is None else _both(goes, batch.values[batch.alive])
 
     with mlir.InsertionPoint(emit.block(new, kinds, 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
@@ -214,10 +245,15 @@ def while_loop(batch: Batch, op: mlir.Operation) -> None:
         arguments = list(new.regions[1].blocks[0].arguments)
         goes = going(arguments)  # again: bufferization wants nothing passed on but what is carried
         environment, batched = _entered(after, arguments)
-        inner, new_values = _block(batch, after, environment, batched)
+        inner, new_values = _block(batch, after, environment, batched, goes)
         ends = [inner.full(y) for y in new_values]
         emit.create("scf.yield", [chosen(goes, end, old) for end, old in zip(ends, arguments)])
     batch.values.update(zip(op.results, new.results))
+
+
+def _both(a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """For each example whether both hold."""
+    return tensors.elementwise([a, b], a.type, lambda xs: emit.same_type("arith.andi", *xs))
 
 
 def _entered(

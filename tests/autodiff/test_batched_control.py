@@ -1,0 +1,91 @@
+"""Batches of loops and branches that each example goes its own way through; what runs for others must do no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+X = np.arange(5.0)
+
+
+def read(i: Any) -> Any:
+    return np.asarray(X)[i]
+
+
+def backwards(n: Any) -> Any:
+    return ml.fori_loop(0, n, lambda i, c: c + read(n - 1 - i), 0.0)
+
+
+def guarded(i: Any) -> Any:
+    return ml.cond(i < 5, lambda: read(i), lambda: ml.fori_loop(0, i - 5, lambda j, c: c + read(i - 5), 1.0))
+
+
+def switched(i: Any) -> Any:
+    return ml.switch(i, [lambda: read(i + 4), lambda: read(i + 3) * 2, lambda: read(2 + i) * 3])
+
+
+def until(n: Any) -> Any:
+    return ml.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + read(c[0])), (0, 0.0))[1]
+
+
+def endless_elsewhere(n: Any) -> Any:
+    def loop() -> Any:
+        return ml.while_loop(lambda c: c[0] != n, lambda c: (c[0] + 1, c[1] + read(c[0])), (0, 0.0))[1]
+
+    return ml.cond(n > 0, loop, lambda: 3.0)
+
+
+def stored(n: Any) -> Any:
+    def put(i: Any, y: Any) -> Any:
+        y[n - 1 - i] = i + 1.0
+        return y
+
+    return np.sum(ml.fori_loop(0, n, put, np.zeros(5)) * X)
+
+
+def stored_parts(n: Any) -> Any:
+    def put(i: Any, y: Any) -> Any:
+        y[n - 1 - i] = y[n - i] * 0.5 + np.asarray(X)[:3]
+        return y
+
+    return np.sum(ml.fori_loop(0, n, put, np.ones((6, 3))) * X[:, None].repeat(3, 1)[[0, 1, 2, 3, 4, 0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (backwards, [2, 0, 5, 1]),
+        (guarded, [2, 7, 4, 9]),
+        (switched, [0, 2, 1, 1]),
+        (until, [2, 0, 5, 1]),
+        (endless_elsewhere, [2, -1, 5, -7]),
+        (stored, [2, 0, 5, 1]),
+        (stored_parts, [2, 0, 5, 1]),
+    ],
+)
+def test_each_example_goes_its_own_way(function: Callable[[Any], Any], numbers: list[int]) -> None:
+    one = ml.compile(function)
+    np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), [one(n) for n in numbers])
+
+
+def test_a_failing_check_is_reported_where_an_example_meets_it() -> None:
+    with pytest.raises(ml.IndexOutOfBoundsError):
+        ml.vmap(guarded)(np.array([2, -9]))
+
+
+def test_gradients_of_loops_of_different_lengths() -> None:
+    def walk(x: Any, n: Any) -> Any:
+        return np.sum(ml.fori_loop(0, n, lambda i, c: np.sin(c) * (i + 1) + x, x))
+
+    x = np.linspace(0, 1, 3)
+    gradient = ml.compile(ml.grad(walk))
+    many, rounds = np.stack([x, -x, 2 * x]), np.array([2, 0, 5])
+    singles = [gradient(y, n) for y, n in zip(many, rounds)]
+    np.testing.assert_allclose(ml.vmap(ml.grad(walk))(many, rounds), singles, rtol=1e-12)
+    outside = ml.grad(lambda many: np.sum(ml.vmap(walk)(many, rounds)))(many)
+    np.testing.assert_allclose(outside, singles, rtol=1e-12)
