@@ -46,7 +46,11 @@ class LowerConvPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         library = Library(module)
-        for op in [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]:
+        ops = [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]
+        gone: set[int] = set()
+        for number, op in enumerate(ops):
+            if number in gone:
+                continue
             try:
                 match_form(op)
                 check_place(op)
@@ -55,6 +59,8 @@ class LowerConvPass(Pass):
                 match = match_call(op, self.vector_bits)
             except NoMatch:
                 continue
+            erased = (op, match.start.op, *match.dead)
+            gone.update(i for i, other in enumerate(ops) if i not in gone and other in erased)
             with op.location:
                 build_call(op, match, library)
 

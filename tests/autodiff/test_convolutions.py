@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +15,9 @@ RNG = np.random.default_rng(0)
 CONVOLUTIONS: dict[int, Callable[..., Any]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 SIZES, KERNEL = (7, 6, 5), (3, 2, 2)
 GEOMETRIES = [
-    (rank, stride, padding, dilation, groups)
-    for rank, stride, padding, dilation, groups in itertools.product((1, 2, 3), (1, 2), (0, 2), (1, 2), (1, 2, 4))
-    if (stride, dilation) != (2, 2)
-]
+    (1, 1, 2, 1, 1), (1, 2, 0, 1, 2), (1, 1, 0, 2, 4), (2, 1, 0, 1, 1), (2, 1, 2, 2, 1), (2, 2, 2, 1, 1),
+    (2, 1, 2, 1, 2), (2, 2, 0, 1, 4), (3, 1, 2, 1, 1), (3, 2, 0, 1, 1), (3, 1, 0, 2, 2),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rank", "stride", "padding", "dilation", "groups"), GEOMETRIES)
