@@ -75,9 +75,9 @@ def insert_slice(sweep: Sweep, op: mlir.Operation) -> None:
 
 
 def _beside(value: mlir.Value, parts: list[mlir.Operation]) -> mlir.Operation | None:
-    """The operation that puts a slice into what only `parts` overwrite, at another place than they do."""
+    """The operation that puts a slice into what `parts` overwrite, at another place than they do."""
     op = defining_op(value)
-    if op is None or op.name != "tensor.insert_slice" or len(list(value.uses)) > 1 or op.block != parts[0].block:
+    if op is None or op.name != "tensor.insert_slice" or op.block != parts[0].block:
         return None
     return op if all(_apart(op, part) for part in parts) else None
 
