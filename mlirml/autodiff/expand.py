@@ -14,6 +14,7 @@ from __future__ import annotations
 from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, requests
 from mlirml.autodiff.reverse import used_by
 from mlirml.dataclass import dataclass
+from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -45,6 +46,8 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
             request = waiting[0]
             if request.kind not in kinds:
                 break
+            if request.kind != "mlirml.vmap":
+                function.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
             if request.kind == "mlirml.vjp":
                 expand_vjp(function, request, checkpoint_bytes)
             elif request.kind == "mlirml.jvp":

@@ -11,6 +11,8 @@ PARALLEL_FOR = "mlirml.parallel_for"
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
+FLUSH_DENORMALS = "mlirml.flush_denormals"
+"""Of @main: numbers below the smallest normal one count as zero."""
 DISPATCH = "mlirml.dispatch"
 """Of an `scf.execute_region`: "device" where its operations become one kernel, "host" where they stay in @main."""
 KERNEL = "mlirml.kernel"

@@ -44,7 +44,7 @@ PASSES = (
     "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies",
     "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract",
     "lower_conv", "lower_loops", "parallelize_loops", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry",
+    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _FILES = (
@@ -60,6 +60,7 @@ _NEEDS = (
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-stop-shifts", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
+    ("mlirml-flush-denormals", (_REQUESTS,)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
 )
 """Which operations the passes of stages `raise` and `transform` look for: many programs have none of them."""
@@ -89,7 +90,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
             ("optimize", f"{FUSE},{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
-            ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER}"),
+            ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
         ),
         load_passes=load_passes,
         codegen=codegen,
