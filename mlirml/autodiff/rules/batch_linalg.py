@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, index
-from mlirml.autodiff.structured import Structured
+from mlirml.autodiff.structured import Structured, dims_of
 from mlirml.dialects import emit
 from mlirml.ir import clone_with, defining_op, mlir, operations
 
@@ -149,7 +149,8 @@ def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:
     x, _, out = op.operands
     many = batch.values[x]
     joined = _joined(many)
-    init = _joined(_init(batch, out))
+    init = _repeated(out, joined.type.shape[0]) if out not in batch else None
+    init = _joined(_init(batch, out)) if init is None else init
     copy = clone_with(op, {})
     copy.operands[0], copy.operands[2] = joined, init
     kind = init.type
@@ -157,6 +158,31 @@ def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:
     copy.regions[0].blocks[0].append_to(result.regions[0])
     copy.erase()
     return _parted(result.results[0], batch.kind(out.type))
+
+
+def _repeated(init: mlir.Value, count: int) -> mlir.Value | None:
+    """A value that is the same for all images, such as a bias, for another number of images; None if it is none."""
+    op = defining_op(init)
+    if op is None or op.name != "linalg.generic":
+        return None
+    s = Structured.of(op)
+    alike = not any(0 in dims_of(read.map) for read in s.inputs)
+    if s.reduces or not alike or len(s.inits) > 1 or list(s.argument(len(s.inputs)).uses):
+        return None
+    if s.out_map != mlir.AffineMap.get_identity(len(s.sizes)):
+        return None
+    if any(op.name in ("linalg.index", "tensor.extract") or op.regions for op in s.body):
+        return None
+    kind = mlir.RankedTensorType.get([count, *init.type.shape[1:]], init.type.element_type)
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        environment = dict(zip(s.block.arguments, xs))
+        s.copy_body(environment)
+        return [environment.get(y, y) for y in s.yields]
+
+    maps = [read.map for read in (*s.inputs, *s.inits)]
+    new = emit.generic([read.tensor for read in s.inputs], [emit.empty(kind)], maps, ["parallel"] * len(s.sizes), body)
+    return new.results[0]
 
 
 def _groups(rank: int) -> mlir.ArrayAttr:

@@ -87,6 +87,8 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
     cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
     kind, term = combiner(s)
     if kind == "sum":
+        # As in a contraction, no zeros are looked for in front of the products of a convolution, which stays one so.
+        masked = masked and ".conv_" not in s.op.name and "_conv_" not in s.op.name
         return Adjoint(
             s, [Read(cotangent, s.out_map)], lambda pullback, _, extras: pullback.add(s.yields[0], extras[0], masked)
         )
