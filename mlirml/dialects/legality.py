@@ -73,7 +73,7 @@ STAGES: Mapping[str, Contract] = {
     "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(
         frozenset({"arith", "builtin", "cf", "func", "gpu", "math", "memref", "mlirml", "scf", "ub", "vector"}),
-        ops=frozenset({"llvm.call_intrinsic"}),
+        ops=frozenset({"llvm.call_intrinsic", "nvgpu.mma.sync"}),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
             **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),

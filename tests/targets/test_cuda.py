@@ -118,6 +118,14 @@ def test_streams_16_bytes(name: str) -> None:
     assert re.search(r"ld\.global\.v(2\.b64|4\.b32)", code(name, "sm_100"))
 
 
+@pytest.mark.parametrize("name", ["matmul_f16", "matmul_f16_bias", "matmul_bf16"])
+def test_half_precision_uses_tensor_cores(name: str) -> None:
+    text = code(name, "sm_80")
+    assert "mma.sync.aligned.m16n8k16.row.col.f32" in text
+    assert "ld.global.v4.b32" in text
+    assert not any(ptx.assemble(text, "sm_80").spills.values())
+
+
 def test_a_chain_is_one_kernel() -> None:
     assert code("chain", "sm_80").count(".entry") == 1
 

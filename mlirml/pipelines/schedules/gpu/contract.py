@@ -19,10 +19,11 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.elements import Elements, cut_up
-from mlirml.pipelines.schedules.gpu.index import Form, flat
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
 from mlirml.pipelines.schedules.gpu.product import Product, fewest, has_zero_init, match_product
 from mlirml.pipelines.schedules.gpu.trace import place_of, symbols
+from mlirml.pipelines.schedules.nest import element_bytes
 
 Store = tuple[mlir.Value, mlir.Value]
 VECTOR = 4
@@ -89,6 +90,8 @@ def lower_contract(host: Host, product: Product, stores: Sequence[Store]) -> Non
 class Contract:
     """The kernel: where its block and its thread stand, the shared tiles, the sums."""
 
+    vector = VECTOR
+
     def __init__(self, kernel: Kernel, product: Product, tile: Tile) -> None:
         self.kernel = kernel
         self.product = product
@@ -107,24 +110,42 @@ class Contract:
         across = tile.columns // tile.wide
         self.thread = kernel.thread()
         self.place = cut_up(self.thread, [tile.threads // across, across])
-        self.shared = [kernel.shared([tile.depth, extent + VECTOR], self.kind) for extent in (tile.rows, tile.columns)]
+        self.shared = self.share()
+
+    def share(self) -> list[mlir.Value]:
+        """The shared tiles; rows lie apart so that threads do not meet in a bank."""
+        tile = self.tile
+        return [self.kernel.shared([tile.depth, extent + VECTOR], self.kind) for extent in (tile.rows, tile.columns)]
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        return self.tile.threads
+
+    def zeros(self) -> list[mlir.Value]:
+        """The sums of a thread before the first step."""
+        return [self.kernel.constant(0, self.kind)] * (self.tile.high * self.tile.wide)
+
+    def steps(self) -> int:
+        """How far `multiply` goes along k."""
+        return 1
 
     def build(self, stores: Sequence[Store]) -> None:
         """The whole kernel."""
-        zero = self.kernel.constant(0, self.kind)
-        steps = -(-self.depth // self.tile.depth)
+        depth, by = self.tile.depth, self.steps()
+        rounds = -(-self.depth // depth)
 
         def step(k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-            self.kernel.lanes = VECTOR
+            self.kernel.lanes = self.vector
             for side in (0, 1):
-                self.fetch(side, k * self.tile.depth)
+                self.fetch(side, k * depth)
             self.kernel.lanes = 0
             self.kernel.barrier()
-            sums = self.kernel.loop((0, self.tile.depth, 1), self.multiply, sums)
+            sums = self.kernel.loop((0, depth // by, 1), lambda i, inner: self.multiply(i * by, inner), sums)
             self.kernel.barrier()
             return sums
 
-        sums = self.kernel.loop((0, steps, 1), step, [zero] * (self.tile.high * self.tile.wide))
+        sums = self.kernel.loop((0, rounds, 1), step, self.zeros())
         self.kernel.lanes = VECTOR
         self.finish(sums, stores)
 
@@ -134,22 +155,33 @@ class Contract:
         extent = (tile.rows, tile.columns)[side]
         along_depth = product.last_loop(side) in product.depth
         inner, outer = (tile.depth, extent) if along_depth else (extent, tile.depth)
-        chunks = inner * outer // VECTOR
-        for first in range(0, chunks, tile.threads):
+        lanes = self.vector
+        chunks = inner * outer // lanes
+        for first in range(0, chunks, self.threads):
             number = self.thread + first
-            o, i = cut_up(number, [outer, inner // VECTOR])
+            o, i = cut_up(number, [outer, inner // lanes])
             guard = kernel.below(number, chunks)
-            places = [(i * VECTOR + lane, o) if along_depth else (o, i * VECTOR + lane) for lane in range(VECTOR)]
+            places = [(i * lanes + lane, o) if along_depth else (o, i * lanes + lane) for lane in range(lanes)]
 
             def copy(places: list[tuple[Form, Form]] = places) -> None:
                 values = [self.element(side, start, k, x, along_depth, places) for k, x in places]
-                if along_depth:
-                    for (k, x), value in zip(places, values, strict=True):
-                        kernel.write(value, self.shared[side], k, x)
-                else:
-                    self.write_vector(values, self.shared[side], *places[0])
+                self.write(side, places, values, along_depth)
 
             kernel.guarded([guard], copy)
+
+    def factor(self, side: int, point: Sequence[Form]) -> mlir.Value:
+        """What is shared of an operand."""
+        return self.product.factor(self.elements, side, point)
+
+    def write(
+        self, side: int, places: Sequence[tuple[Form, Form]], values: Sequence[mlir.Value], along_depth: bool
+    ) -> None:
+        """Store neighbours, given by their places along k and across it, into a shared tile."""
+        if not along_depth:
+            self.write_vector(values, self.shared[side], *places[0])
+            return
+        for (k, x), value in zip(places, values, strict=True):
+            self.kernel.write(value, self.shared[side], k, x)
 
     def element(
         self, side: int, start: Form, k: Form, x: Form, along_depth: bool, places: list[tuple[Form, Form]]
@@ -164,7 +196,7 @@ class Contract:
             valid = kernel.below(depth, self.depth)
             depth = self.inside(depth, self.depth, lane if along_depth else None)
         row, column = (across, Form()) if side == 0 else (Form(), across)
-        value = self.product.factor(self.elements, side, self.product.point(self.batch, row, column, depth))
+        value = self.factor(side, self.product.point(self.batch, row, column, depth))
         if valid is None:
             return value
         return emit.same_type("arith.select", valid, value, kernel.constant(0, value.type))
@@ -174,28 +206,37 @@ class Contract:
         tile = (self.tile.depth, self.tile.rows, self.tile.columns)
         if all(size % extent == 0 for extent in tile):
             return index
-        if lane is None or size % VECTOR:
+        if lane is None or size % self.vector:
             return self.kernel.clamped(index, size)
-        chunk = index - lane
-        return self.kernel.clamped(Form(chunk.terms, chunk.constant), size - VECTOR + 1) + lane
+        last = size - self.vector
+        first = self.kernel.clamped(index - lane, last + 1)
+        return self.whole(first, last) + lane
+
+    def whole(self, index: Form, last: int) -> Form:
+        """An index that is known to be a multiple of the lanes, as a form that says so."""
+        if index.is_multiple_of(self.vector):
+            return index
+        lanes = self.kernel.constant(self.vector)
+        number = self.kernel.once(
+            ("lanes", index), lambda: emit.value("arith.divui", [self.kernel.at(index), lanes], self.kernel.index)
+        )
+        return form(Digit(Base(number, last // self.vector + 1))) * self.vector
 
     def write_vector(self, values: Sequence[mlir.Value], memory: mlir.Value, row: Form, column: Form) -> None:
         """Store neighbours into shared memory at once."""
         kernel = self.kernel
-        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([VECTOR], self.kind))
+        kind = memory.type.element_type
+        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([len(values)], kind))
         indices = [kernel.at(row), kernel.at(column)]
-        emit.create("vector.store", [vector, memory, *indices], (), {"alignment": self.alignment})
-
-    @property
-    def alignment(self) -> mlir.Attribute:
-        bits = mlir.IntegerType(self.kind).width if isinstance(self.kind, mlir.IntegerType) else self.kind.width
-        return emit.i64(min(16, VECTOR * bits // 8))
+        alignment = emit.i64(min(16, len(values) * element_bytes(kind)))
+        emit.create("vector.store", [vector, memory, *indices], (), {"alignment": alignment})
 
     def read_vector(self, memory: mlir.Value, row: Form, column: Form) -> list[mlir.Value]:
         """Neighbours in shared memory."""
         indices = [self.kernel.at(row), self.kernel.at(column)]
         kind = mlir.VectorType.get([VECTOR], self.kind)
-        vector = emit.value("vector.load", [memory, *indices], kind, alignment=self.alignment)
+        alignment = emit.i64(min(16, VECTOR * element_bytes(self.kind)))
+        vector = emit.value("vector.load", [memory, *indices], kind, alignment=alignment)
         return [extract(vector, lane) for lane in range(VECTOR)]
 
     def places(self, side: int) -> list[Form]:

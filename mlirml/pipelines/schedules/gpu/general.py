@@ -29,6 +29,7 @@ from mlirml.pipelines.schedules.gpu.outs import (
     returned,
 )  # fmt: skip
 from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
+from mlirml.pipelines.schedules.gpu.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.pipelines.schedules.nest import element_bytes
 
 Store = tuple[mlir.Value, mlir.Value]
@@ -69,7 +70,13 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
         return False
     if len(reductions) == 1:
         with contextlib.suppress(NoMatch):
-            lower_contract(host, match_contract(reductions[0], stores), stores)
+            product = match_contract(reductions[0], stores)
+            try:
+                check_tensor_cores(host, product)
+            except NoMatch:
+                lower_contract(host, product, stores)
+            else:
+                lower_tensor_contract(host, product, stores)
             return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))
