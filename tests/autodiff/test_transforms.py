@@ -237,6 +237,9 @@ def test_long_loops_keep_the_square_root_of_their_rounds() -> None:
     text = short.ir("transform", x)
     assert "tensor<1000x5xf64>" not in text and "tensor<32x5xf64>" in text
     np.testing.assert_allclose(short(x), plain(x), rtol=1e-12)
+    again = ml.compile(ml.grad(lambda x: ml.checkpoint(walk)(x)))
+    assert "tensor<1000x5xf64>" not in again.ir("transform", x)
+    np.testing.assert_allclose(again(x), plain(x), rtol=1e-12)
 
 
 def test_loops_without_a_known_bound() -> None:

@@ -110,6 +110,8 @@ def _levels_of(op: mlir.Operation, most: int, kept: Sequence[_Tape], checkpoint_
         return 1
     if most < _UNBOUNDED:
         return 2
+    if checkpoint_bytes == 0:  # as little as is reasonable
+        return _MOST_LEVELS
     for levels in range(2, _MOST_LEVELS + 1):
         if levels * _root(most, levels) * row <= checkpoint_bytes:
             return levels

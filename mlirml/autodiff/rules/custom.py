@@ -176,7 +176,11 @@ def again_output(sweep: Sweep, op: mlir.Operation) -> None:
         if cotangent is not None:
             value = environment.get(output.operands[0], output.operands[0])
             sweep.add(value, cotangent, output.results[0] in sweep.masked)
+    before = sweep.checkpoint_bytes
+    if not keeps:
+        sweep.checkpoint_bytes = 0  # loops keep the square root of their rounds
     sweep.run(copies)
+    sweep.checkpoint_bytes = before
     for x in inputs:
         new = environment[x.results[0]]
         if new in sweep.cotangents and sweep.is_active(x.operands[0]):
