@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 Views = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 
 # How often everything together may run: plain Python is slow, and the interpreter slower.
-_ROUNDS = 400
+_ROUNDS = 250
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,60 @@ class _Writer:
             line = self.line_of()
             # The sum of int32 is an int64, with which a branch would give two dtypes.
             total = f"np.sum({line})" if self.sums else f"np.max({line})"
-            return self.pick(f"abs({one})", f"-{one}", total, f"np.dot({line}, a)")
+            return self.pick(f"abs({one})", f"-{one}", total, f"np.dot({line}, a)", self.part_value(), self.part_value())
         operator = self.pick("+", "-", "*")
         return f"({one} {operator} {other})"
+
+    def bounds(self) -> tuple[str, int, int]:
+        """A slice whose length may differ from round to round, and between which numbers its length lies."""
+        n = self.n
+        some = self.integers()
+        varied = [one for one in some if one[0] in self.loops or "+" in one[0] or "-" in one[0][1:]]
+        text, low, high = self.pick(*(varied or some))
+        shape = self.pick("from", "to", "to", "both", "step", "back")
+        inside = low >= 0 and high < n
+        if shape == "from":
+            return f"{text}:", 1 if inside else 0, n
+        if shape == "to":
+            return f":{text}", 0, n
+        if shape == "back":
+            return f"{text}::-1", 1 if inside else 0, n
+        other = self.pick(*some)[0]
+        return (f"{text}:{other}" if shape == "both" else f"{text}:{other}:2"), 0, n
+
+    def part_value(self) -> str:
+        """A number computed from a slice."""
+        part, least, _ = self.bounds()
+        line = self.pick(f"a[{part}]", f"b[{part}]", f"p[{self.index()}, {part}]", f"q[{part}, {self.index()}]")
+        other = self.pick(f"a[{part}]", f"p[{part}, {self.index()}]")
+        found = [f"np.dot({line}, {other})", f"{line} @ {other}", f"len({line})"]
+        if self.sums:
+            found += [f"np.sum({line})", f"np.sum({line} * {other})", f"np.sum(p[{part}, {part}])"]
+        if least:
+            found += [f"np.max({line})", f"{line}.min()", f"{line}[0]", f"{line}[-1]"]
+        return self.pick(*found)
+
+    def parts(self) -> None:
+        """A statement on slices."""
+        part = self.bounds()[0]
+        row, value = self.index(), self.value(1)
+        operator = self.pick("=", "+=", "-=")
+        if self.chance(15):
+            self.line(f"part = a[{part}] {self.pick('+', '*')} {value}")
+            self.line(f"b[{part}] {operator} part")
+            return
+        self.line(self.pick(
+            f"{self.pick('a', 'b')}[{part}] {operator} {value}",
+            f"p[{row}, {part}] {operator} q[{self.index()}, {part}] * {value}",
+            f"p[{row}, {part}] -= p[{self.index()}, {part}] * {self.pick('2', 's', self.element())}",
+            f"q[{part}, {row}] {operator} a[{part}] + p[{part}, {self.index()}]",
+            f"a[{part}] {operator} {self.pick('a', 'b')}[{part}][::-1]",
+            f"p[{part}, {part}] {operator} q[{part}, {part}]",
+            f"q[{part}, {part}] {operator} np.outer(a[{part}], b[{part}])",
+            f"b[{part}] {operator} p[{part}, {part}] @ a[{part}]" if self.rounds < 20 else f"b[{part}] += 1",
+            f"p[{part}] {operator} {self.line_of()}",
+            f"a[{part}] {operator} np.where(a[{part}] > b[{part}], {self.pick('1', 's')}, b[{part}])",
+        ))  # fmt: skip
 
     def line_of(self) -> str:
         """An array of n elements."""
@@ -205,7 +256,10 @@ class _Writer:
         elif kind < 17:
             self.branch()
         elif kind < 18:
-            self.slices()
+            if self.loops and self.chance(60):
+                self.parts()
+            else:
+                self.slices()
         elif kind == 18 and self.in_loop:
             self.jump()
         elif kind == 19 and self.rounds * self.n <= _ROUNDS:
@@ -284,7 +338,7 @@ class _Writer:
     def while_loop(self) -> None:
         name = self.fresh()
         self.line(f"{name} = {self.pick('0', '1')}")
-        self.line(f"while {name} < n{self.pick('', ' and ' + self.condition())}:")
+        self.line(f"while {name} < n{self.pick('', f' and ({self.condition()})')}:")
         kept, self.in_loop = self.in_loop, 0  # `continue` would leave out the step
         self.loops[name] = 0, self.n - 1
         self.rounds *= self.n

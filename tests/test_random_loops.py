@@ -10,17 +10,19 @@ import warnings
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, note, settings
+import pytest
+from hypothesis import HealthCheck, given, note, seed, settings
 
 import mlirml as ml
 from tests.loop_generator import Program, programs
 
 COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
+PARTS = 4
+"""Tests that may run at the same time."""
 # Integers up to here are exact, and so are sums of products of two small ones.
 EXACT = {"float64": 2**50, "float32": 2**22}
 SETTINGS = settings(
-    max_examples=COUNT or 60,
-    derandomize=not COUNT,
+    max_examples=(COUNT or 240) // PARTS,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -53,9 +55,14 @@ def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
     return bool(small) and not differs(wide, expected)
 
 
-@SETTINGS
-@given(programs())
-def test_random_loops(program: Program) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_loops(part: int) -> None:
+    every = SETTINGS(given(programs())(leaves_the_same))
+    (every if COUNT else seed(part)(every))()
+
+
+def leaves_the_same(program: Program) -> None:
+    """Assert that a program leaves the same behind compiled."""
     note(f"{program.layout}, {program.dtype}, n = {program.memory[0]}, k = {program.numbers[0]}\n{program.source}")
     function = program.function()
     expected = run(program, function)
