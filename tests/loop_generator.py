@@ -164,7 +164,9 @@ class _Writer:
             line = self.line_of()
             # The sum of int32 is an int64, with which a branch would give two dtypes.
             total = f"np.sum({line})" if self.sums else f"np.max({line})"
-            return self.pick(f"abs({one})", f"-{one}", total, f"np.dot({line}, a)", self.part_value(), self.part_value())
+            return self.pick(
+                f"abs({one})", f"-{one}", total, f"np.dot({line}, a)", self.part_value(), self.part_value()
+            )
         operator = self.pick("+", "-", "*")
         return f"({one} {operator} {other})"
 

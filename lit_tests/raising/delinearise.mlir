@@ -123,3 +123,32 @@ func.func @main(%a: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<16xf32> {
   }
   return %r : tensor<16xf32>
 }
+
+// -----
+
+// A dimension of several is taken apart where a nest stores to such a place; the others stay.
+// CHECK-LABEL: func.func @groups
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1], [2]{{\]}} output_shape [2, 3, 5] : tensor<6x5xf32> into tensor<2x3x5xf32>
+// CHECK: tensor.insert %{{.*}} into %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : tensor<2x3x5xf32>
+// CHECK: tensor.collapse_shape
+func.func @groups(%x: tensor<5xf32>, %y: tensor<6x5xf32>) -> tensor<6x5xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c5 = arith.constant 5 : index
+  %r = scf.for %g = %c0 to %c2 step %c1 iter_args(%y0 = %y) -> (tensor<6x5xf32>) {
+    %s = scf.for %f = %c0 to %c3 step %c1 iter_args(%y1 = %y0) -> (tensor<6x5xf32>) {
+      %t = scf.for %i = %c0 to %c5 step %c1 iter_args(%y2 = %y1) -> (tensor<6x5xf32>) {
+        %p = arith.muli %g, %c3 : index
+        %q = arith.addi %p, %f : index
+        %v = tensor.extract %x[%i] : tensor<5xf32>
+        %y3 = tensor.insert %v into %y2[%q, %i] : tensor<6x5xf32>
+        scf.yield %y3 : tensor<6x5xf32>
+      }
+      scf.yield %t : tensor<6x5xf32>
+    }
+    scf.yield %s : tensor<6x5xf32>
+  }
+  return %r : tensor<6x5xf32>
+}

@@ -18,7 +18,8 @@ After:
     %r = tensor.collapse_shape %r2 [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
 
 An array has one shape in a whole nest, so all indices into it there must fit; an array with one that does not, or that
-operations on arrays use, stays as it is.
+operations on arrays use, stays as it is. A dimension of an array of several is taken apart in the same way in nests that
+store to such a place, as in `y[n, g * 8 + f, i, j] += ...` of grouped channels.
 """
 
 from __future__ import annotations
@@ -83,12 +84,19 @@ class _Uses:
 
     def __init__(self, nest: mlir.Operation) -> None:
         self.arrays: list[mlir.Value] = []
+        self.joined = False
+        """Whether the nest stores to an array of several dimensions at a place that two loops make one index of."""
         self.replaced: dict[mlir.Value, mlir.Value] = {}
         """The results of accesses, which stay to the end, with those of the new ones: indices may be made of them."""
         self._ranges: dict[mlir.Value, Ranges] = {}
         self._reader = Reader(lambda _: True)
         self._facts: dict[int, Facts] = {}
         self._walk(nest, Ranges())
+        self.arrays = [array for array in self.arrays if array.type.rank == 1 or self.joined]
+
+    def _is_joined(self, index: mlir.Value) -> bool:
+        found = self._reader.read(index)
+        return found is not None and len({abs(factor) for factor in found.factors.values()}) > 1
 
     def _walk(self, op: mlir.Operation, ranges: Ranges) -> None:
         for number, region in enumerate(op.regions):
@@ -98,15 +106,17 @@ class _Uses:
                     if inner.name in _ACCESSES:
                         array = inner.operands[_ACCESSES[inner.name]]
                         self._ranges[inner.results[0]] = inside
-                        if is_flat(array):
+                        if is_static(array):
                             self.arrays.append(array)
+                        if inner.name == "tensor.insert" and array.type.rank > 1:
+                            self.joined |= any(map(self._is_joined, list(inner.operands)[2:]))
                     else:
                         self._walk(inner, inside)
 
-    def flat(self, access: mlir.Operation) -> Flat:
-        """The index of an access to an array of one dimension."""
+    def flat(self, access: mlir.Operation, dim: int) -> Flat:
+        """The index of an access along a dimension."""
         ranges = self._ranges[access.results[0]]
-        index = self._reader.read(access.operands[_ACCESSES[access.name] + 1])
+        index = self._reader.read(access.operands[_ACCESSES[access.name] + 1 + dim])
         if index is None:
             raise NoMatch("an index is not linear")
         if id(ranges) not in self._facts:
@@ -118,9 +128,9 @@ _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 """Which operand is the array."""
 
 
-def is_flat(value: mlir.Value) -> bool:
-    """Whether a value is an array of one dimension and known size."""
-    return isinstance(value.type, mlir.RankedTensorType) and value.type.rank == 1 and value.type.has_static_shape
+def is_static(value: mlir.Value) -> bool:
+    """Whether a value is an array of known sizes."""
+    return isinstance(value.type, mlir.RankedTensorType) and value.type.rank > 0 and value.type.has_static_shape
 
 
 class _Web:
@@ -196,41 +206,70 @@ class _Web:
         raise NoMatch(f"`{op.name}` uses it as a whole")
 
 
-def match_web(web: _Web, uses: _Uses) -> tuple[int, ...] | None:
-    """The strides of the dimensions of an array by the accesses to it; None for one dimension."""
+Strides = tuple[tuple[int, ...], ...]
+"""For each dimension of an array the strides of those that it is taken apart into, without the last one."""
+
+
+def match_web(web: _Web, uses: _Uses) -> Strides | None:
+    """How the dimensions of an array are taken apart by the accesses to it; None if they all stay."""
     kinds = {str(value.type) for value in web.values}
     if len(kinds) != 1 or not web.accesses:
         return None
-    return strides_of([uses.flat(access) for access in web.accesses], web.order[0].type.shape[0])
+    shape = web.order[0].type.shape
+    found = tuple(
+        strides_of([uses.flat(access, dim) for access in web.accesses], size) or () if may_split(web, dim) else ()
+        for dim, size in enumerate(shape)
+    )
+    return found if any(found) else None
 
 
-def reshape(web: _Web, strides: Sequence[int], uses: _Uses) -> None:
+def may_split(web: _Web, dim: int) -> bool:
+    """Whether an index along a dimension is anything but a constant and one value."""
+    return any(defining_op(access.operands[_ACCESSES[access.name] + 1 + dim]) is not None for access in web.accesses)
+
+
+def reshape(web: _Web, strides: Strides, uses: _Uses) -> None:
     """Give the values of a web their dimensions, and the accesses their indices."""
     flat = web.order[0].type
-    sizes = (flat.shape[0], *strides, 1)
-    kind = mlir.RankedTensorType.get([a // b for a, b in itertools.pairwise(sizes)], flat.element_type, flat.encoding)
-    indices = [digits_of(uses.flat(access), strides) for access in web.accesses]
+    sizes = [(size, *inner, 1) for size, inner in zip(flat.shape, strides, strict=True)]
+    shape = [a // b for group in sizes for a, b in itertools.pairwise(group)]
+    kind = mlir.RankedTensorType.get(shape, flat.element_type, flat.encoding)
+    groups = _reassociation([len(group) - 1 for group in sizes])
+    indices = [_places(uses, access, strides) for access in web.accesses]
     for value in web.order:
         if web.comes_from_outside(value):
-            _enter(web, value, kind)
+            _enter(web, value, kind, groups)
     for value in web.order:
         if not web.comes_from_outside(value):
             value.set_type(kind)
     for result in web.nest.results:
         if result in web.values:
-            _leave(result, flat)
+            _leave(result, flat, groups)
     for access, places in zip(web.accesses, indices, strict=True):
-        assert places is not None
         _access(access, places, uses.replaced)
 
 
-def _reassociation(kind: mlir.Type) -> mlir.Attribute:
+def _places(uses: _Uses, access: mlir.Operation, strides: Strides) -> list[mlir.Value | Linear]:
+    """The indices of an access: as they are in dimensions that stay."""
+    found: list[mlir.Value | Linear] = []
+    for dim, inner in enumerate(strides):
+        if not inner:
+            found.append(access.operands[_ACCESSES[access.name] + 1 + dim])
+            continue
+        digits = digits_of(uses.flat(access, dim), inner)
+        assert digits is not None
+        found += digits
+    return found
+
+
+def _reassociation(counts: Sequence[int]) -> mlir.Attribute:
     i64 = mlir.IntegerType.get_signless(64)
-    dims = mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, n) for n in range(kind.rank)])
-    return mlir.ArrayAttr.get([dims])
+    numbers = iter(range(sum(counts)))
+    groups = [[mlir.IntegerAttr.get(i64, next(numbers)) for _ in range(count)] for count in counts]
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get(group) for group in groups])
 
 
-def _enter(web: _Web, value: mlir.Value, kind: mlir.Type) -> None:
+def _enter(web: _Web, value: mlir.Value, kind: mlir.Type, groups: mlir.Attribute) -> None:
     """Let the nest see an array from outside of the web in its new shape."""
     uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     uses = [(op, number) for op, number in uses if op == web.nest or web._holds(op)]
@@ -238,7 +277,7 @@ def _enter(web: _Web, value: mlir.Value, kind: mlir.Type) -> None:
     inside = owner is not None and web._holds(owner)
     with web.nest.location, behind(value) if inside else mlir.InsertionPoint(web.nest):
         attributes = {
-            "reassociation": _reassociation(kind),
+            "reassociation": groups,
             "static_output_shape": mlir.DenseI64ArrayAttr.get(kind.shape),
         }
         new = emit.create("tensor.expand_shape", [value], [kind], attributes).results[0]
@@ -246,21 +285,23 @@ def _enter(web: _Web, value: mlir.Value, kind: mlir.Type) -> None:
         op.operands[number] = new
 
 
-def _leave(result: mlir.Value, flat: mlir.Type) -> None:
+def _leave(result: mlir.Value, flat: mlir.Type, groups: mlir.Attribute) -> None:
     """Let the program behind the nest see a result as it was."""
     uses = [(use.owner, use.operand_number) for use in result.uses]
-    kind = result.type
     with behind(result), result.owner.location:
-        old = emit.value("tensor.collapse_shape", [result], flat, reassociation=_reassociation(kind))
+        old = emit.value("tensor.collapse_shape", [result], flat, reassociation=groups)
     for op, number in uses:
         op.operands[number] = old
 
 
-def _access(access: mlir.Operation, places: Sequence[Linear], replaced: dict[mlir.Value, mlir.Value]) -> None:
+def _access(
+    access: mlir.Operation, places: Sequence[mlir.Value | Linear], replaced: dict[mlir.Value, mlir.Value]
+) -> None:
     """Read or store the element at these places."""
     before = list(access.operands)[: _ACCESSES[access.name] + 1]
     with access.location, mlir.InsertionPoint(access):
-        operands = [*before, *(build_linear(place, replaced) for place in places)]
+        built = [build_linear(p, replaced) if isinstance(p, Linear) else replaced.get(p, p) for p in places]
+        operands = [*before, *built]
         new = emit.create(access.name, operands, [r.type for r in access.results]).results[0]
     access.results[0].replace_all_uses_with(new)
     replaced[access.results[0]] = new

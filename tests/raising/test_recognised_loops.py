@@ -118,6 +118,21 @@ def conv_xgather(dy, w, dx):
                                     dx[n, c, y, x] += dy[n, f, y - p, x - q] * w[f, c, p, q]
 
 
+def grouped(x, w, y):
+    F, C = w.shape[0] // 2, w.shape[1]
+    for n in range(x.shape[0]):
+        for g in range(2):
+            for f in range(F):
+                for i in range(y.shape[2]):
+                    for j in range(y.shape[3]):
+                        s = 0.0
+                        for c in range(C):
+                            for p in range(3):
+                                for q in range(3):
+                                    s += x[n, g * C + c, i + p, j + q] * w[g * F + f, c, p, q]
+                        y[n, g * F + f, i, j] = s
+
+
 def depthwise(x, w, y):
     N, C, _H, _W = x.shape
     _, KH, KW = w.shape
@@ -325,6 +340,11 @@ LOOPS: dict[str, tuple[Callable[..., None], list[Any], str]] = {
     "conv_wgrad": (conv_wgrad, [X, random(1, 4, 6, 6), zeros(4, 4, 3, 3)], "a convolution without a name of its own"),
     "conv_xgather": (conv_xgather, [random(1, 4, 6, 6), W, zeros(1, 4, 8, 8)], "linalg.conv_2d_nchw_fchw"),
     "depthwise": (depthwise, [X, random(4, 3, 3), zeros(1, 4, 6, 6)], "linalg.depthwise_conv_2d_nchw_chw"),
+    "grouped": (
+        grouped,
+        [X, random(6, 2, 3, 3), zeros(1, 6, 6, 6)],
+        "a convolution without a name of its own",
+    ),
     "maxpool": (maxpool, [X, zeros(1, 4, 4, 4)], "a maximum over windows"),
     "avgpool": (avgpool, [X, zeros(1, 4, 4, 4)], "a sum over padded windows"),
     "softmax": (softmax, [random(7, 9), zeros(7, 9)], "a maximum; softmax"),
