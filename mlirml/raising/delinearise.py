@@ -18,8 +18,8 @@ After:
     %r = tensor.collapse_shape %r2 [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
 
 An array has one shape in a whole nest, so all indices into it there must fit; an array with one that does not, or that
-operations on arrays use, stays as it is. A dimension of an array of several is taken apart in the same way in nests that
-store to such a place, as in `y[n, g * 8 + f, i, j] += ...` of grouped channels.
+operations on arrays use, stays as it is. A dimension of an array of several is taken apart in the same way in nests
+that store to such a place, as in `y[n, g * 8 + f, i, j] += ...` of grouped channels.
 """
 
 from __future__ import annotations

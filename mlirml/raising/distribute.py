@@ -22,6 +22,7 @@ from mlirml.raising.dependences import Dependence, Isl, dependences
 from mlirml.raising.generic import Layout, Raised, Spans, layout_of, match_raised, spans_of
 from mlirml.raising.model import COSTLY, Array, Nest, Statement, is_pure
 from mlirml.raising.privatise import privatised
+from mlirml.raising.skew import skewed
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,14 @@ class _Planner:
                 old = None
             if old is None or any(d.read != old for d in flows):
                 raise NoMatch("rounds that come later need what it stores")
-        return match_raised(statement, level, self.layouts, self.spans, self.everything)
+        try:
+            return match_raised(statement, level, self.layouts, self.spans, self.everything)
+        except NoMatch as reason:
+            try:
+                skew = skewed(statement, level)
+            except NoMatch:
+                raise reason from None
+            return match_raised(skew.statement, level, self.layouts, self.spans, self.everything, skew)
 
     def merged(
         self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
@@ -18,6 +19,7 @@ from mlirml.passes import NoMatch
 from mlirml.raising.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
 from mlirml.raising.combine import Combination, match_combination
 from mlirml.raising.model import Access, Array, Statement, is_pure
+from mlirml.raising.skew import Skewed
 
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
 Spans = Mapping[Variable, Span]
@@ -84,6 +86,8 @@ class Raised:
     iterators: tuple[str, ...]
     combination: Combination | None
     mask: tuple[Linear, ...]
+    gone: Mapping[Loop, Linear] = field(default_factory=dict)
+    """Loops of the nest that others stand for."""
 
     @property
     def is_empty(self) -> bool:
@@ -135,7 +139,12 @@ def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:
 
 
 def match_raised(
-    statement: Statement, level: int, layouts: Mapping[Array, Layout], spans: Spans, dynamic: bool
+    statement: Statement,
+    level: int,
+    layouts: Mapping[Array, Layout],
+    spans: Spans,
+    dynamic: bool,
+    skew: Skewed | None = None,
 ) -> Raised:
     """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic.
 
@@ -145,7 +154,7 @@ def match_raised(
     ends = hull(loops)
     if not dynamic and not all((last - first).is_constant for first, last in ends.values()):
         raise NoMatch("how many rounds it has differs from round to round of the loops around")
-    mask = conditions(loops, ends, spans)
+    mask = [*conditions(loops, ends, spans), *(skew.conditions if skew is not None else ())]
     check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
@@ -193,7 +202,17 @@ def match_raised(
     if not all(dims[number].size.is_constant for number in windows):
         raise NoMatch("no array tells how many rounds it has")
     return Raised(
-        statement, level, dims, tuple(inputs), tuple(gathers), windows, out, iterators, combination, tuple(mask)
+        statement,
+        level,
+        dims,
+        tuple(inputs),
+        tuple(gathers),
+        windows,
+        out,
+        iterators,
+        combination,
+        tuple(mask),
+        skew.gone if skew is not None else {},
     )
 
 

@@ -16,8 +16,8 @@ After:
     } -> tensor<8xf32>
 
 `model.py` reads a nest, `dependences.py` finds what must come before what, `distribute.py` plans which loops stay,
-`generic.py` decides how a statement becomes one operation, `structured.py` and `rebuild.py` build. A nest of which
-nothing can be raised is left as it is, and a remark says why.
+`generic.py` decides how a statement becomes one operation (`skew.py`: what it scatters), `structured.py` and
+`rebuild.py` build. A nest of which nothing can be raised is left as it is, and a remark says why.
 """
 
 from __future__ import annotations

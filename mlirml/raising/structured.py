@@ -35,7 +35,7 @@ def build_raised(state: State, raised: Raised) -> None:
 class _Builder:
     def __init__(self, state: State, raised: Raised) -> None:
         self.state, self.raised, self.statement = state, raised, raised.statement
-        self.loops = {dim.loop for dim in raised.dims}
+        self.loops = {dim.loop for dim in raised.dims} | set(raised.gone)
         self.given: dict[mlir.Value, mlir.Value] = {}
         self.varying: dict[mlir.Value, bool] = {}
 
@@ -281,9 +281,13 @@ class _Variables(dict[Loop, mlir.Value]):
         self._dims = {dim.loop: number for number, dim in enumerate(builder.raised.dims)}
 
     def __contains__(self, loop: object) -> bool:
-        return loop in self._dims
+        return loop in self._dims or loop in self._builder.raised.gone
 
     def __missing__(self, loop: Loop) -> mlir.Value:
+        gone = self._builder.raised.gone
+        if loop in gone:
+            self[loop] = self._builder.state.number(gone[loop], self)
+            return self[loop]
         number = self._dims[loop]
         dim = self._builder.raised.dims[number]
         kind = mlir.IndexType.get()

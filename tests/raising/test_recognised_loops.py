@@ -118,6 +118,19 @@ def conv_xgather(dy, w, dx):
                                     dx[n, c, y, x] += dy[n, f, y - p, x - q] * w[f, c, p, q]
 
 
+def conv_xscatter(dy, w, dx):
+    N, F, H, W = dy.shape
+    _, C, KH, KW = w.shape
+    for n in range(N):
+        for f in range(F):
+            for i in range(H):
+                for j in range(W):
+                    for c in range(C):
+                        for p in range(KH):
+                            for q in range(KW):
+                                dx[n, c, i + p, j + q] += dy[n, f, i, j] * w[f, c, p, q]
+
+
 def grouped(x, w, y):
     F, C = w.shape[0] // 2, w.shape[1]
     for n in range(x.shape[0]):
@@ -339,6 +352,7 @@ LOOPS: dict[str, tuple[Callable[..., None], list[Any], str]] = {
     ),
     "conv_wgrad": (conv_wgrad, [X, random(1, 4, 6, 6), zeros(4, 4, 3, 3)], "a convolution without a name of its own"),
     "conv_xgather": (conv_xgather, [random(1, 4, 6, 6), W, zeros(1, 4, 8, 8)], "linalg.conv_2d_nchw_fchw"),
+    "conv_xscatter": (conv_xscatter, [random(1, 4, 6, 6), W, zeros(1, 4, 8, 8) + 1], "linalg.conv_2d_nchw_fchw"),
     "depthwise": (depthwise, [X, random(4, 3, 3), zeros(1, 4, 6, 6)], "linalg.depthwise_conv_2d_nchw_chw"),
     "grouped": (
         grouped,
