@@ -151,3 +151,25 @@ def test_results_that_differ() -> None:
            = help: convert one of them, so that shape and dtype are the same
         """,
     )
+
+
+def turned(a: Any, b: Any) -> Any:
+    for i in range(3):
+        while a[i] > 0.5:
+            b[i] = a[i] * 0.5
+            a, b = b, a
+    return a
+
+
+def test_arrays_exchanged_in_a_loop_of_a_loop() -> None:
+    check_error(
+        lambda: ml.compile(turned)(V.copy(), V.copy()),
+        """
+        mlirml.CaptureError: arrays are exchanged in a way that differs from round to round, as far as is known
+          --> test_loops_variables.py:158:15 (turned)
+             |
+         158 |         while a[i] > 0.5:
+             |               ^^^^^^^^^^
+           = help: exchange them once in each round of one loop without `break`, or copy: `a[:] = b`
+        """,
+    )

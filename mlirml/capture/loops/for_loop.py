@@ -10,7 +10,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.loops.affine import Linear
 from mlirml.capture.loops.ranges import Parallel, TracedRange
-from mlirml.capture.loops.references import exchanged, order, place_of, turned, watch
+from mlirml.capture.loops.references import exchanged, order, turned
 from mlirml.capture.loops.rounds import Loop
 from mlirml.capture.loops.variables import UNBOUND, Stored
 from mlirml.capture.trace import value_of
@@ -54,32 +54,17 @@ class ForLoop(Loop):
         attributes = "{mlirml.parallel}" if self.parallel else ""
         results, arrays = self.split(loop.end(ends, attributes), stored)
         if self.turns and self.count is None:
-            self._end_of_unknown_turns(before, stored, arrays)
+            hooks, rounds = self.trace.hooks, self._rounds()
+            odd = hooks.and_(rounds > 0, lambda: rounds % 2 == 1)
+            self.end_of_unknown_turns(before, stored, arrays, odd)
             self.end(before, results)
-            self._set_either(before, stored, arrays)
+            self.set_either(before, stored, arrays)
         else:
             stored.end(exchanged(stored, before, self.turns, arrays, self.count or 0))
             self.end(before, results)
             for name in self.turns:
                 self.variables.set(name, before[turned(self.turns, name, self.count or 0)])
         self._set_target(before)
-
-    def _end_of_unknown_turns(self, before: dict[str, Any], stored: Stored, arrays: list[Value]) -> None:
-        """Two arrays were exchanged an even or an odd number of times."""
-        hooks, rounds = self.trace.hooks, self._rounds()
-        odd = hooks.truth(hooks.and_(rounds > 0, lambda: rounds % 2 == 1))
-        turned_once = exchanged(stored, before, self.turns, arrays, 1)
-        b = self.trace.builder
-        ends = control.conditional(b, control.to_scalar(b, odd), lambda: turned_once, lambda: arrays, self.owner)
-        stored.end(ends)
-
-    def _set_either(self, before: dict[str, Any], stored: Stored, arrays: list[Value]) -> None:
-        """What variables refer to then: one array or the other, of which only the contents are known."""
-        for name in self.turns:
-            result = Traced(self.trace, Cell(arrays[place_of(stored, before[name])], owned=True))
-            result._cell.frozen = f"a store into `{name}`, which is one array or another behind the loop"
-            watch(result, [before[other] for other in self.turns])
-            self.variables.set(name, result)
 
     def roots(self) -> frozenset[Any]:
         """The loops in whose rounds the bounds differ."""

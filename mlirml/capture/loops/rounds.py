@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.array import Traced
+from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.construct import Again, Construct
-from mlirml.capture.loops.references import check_alone, ended, find_turns, watch
+from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.variables import (
     UNBOUND,
     Slot,
@@ -24,6 +24,7 @@ from mlirml.capture.loops.variables import (
     same,
 )
 from mlirml.dataclass import dataclass
+from mlirml.dialects import control
 from mlirml.dialects.build import Value
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.tree import TreeDef
@@ -150,10 +151,11 @@ class Loop(Construct):
         held = stored.values()
         turns = find_turns(before, {name: self.variables.get(name) for name in self.passed})
         if turns != self.turns:
-            if self.turns or not self.counts_turns(turns):
+            frozen = any(before[name]._cell.frozen is not None for name in turns)
+            if self.turns or frozen or not self.counts_turns(turns):
                 raise CaptureError(
                     "arrays are exchanged in a way that differs from round to round, as far as is known",
-                    help="exchange them once in each round of a `for` loop without `break`, or copy: `a[:] = b`",
+                    help="exchange them once in each round of one loop without `break`, or copy: `a[:] = b`",
                 )
             self.rounds.turns = turns
             raise Again(self)
@@ -292,6 +294,21 @@ class Loop(Construct):
             known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]
             watch(result, [leaf for leaf in known if is_array(leaf) and leaf._cell.region is result._cell.region])
         return result
+
+    def end_of_unknown_turns(self, before: dict[str, Any], stored: Stored, arrays: list[Value], odd: Any) -> None:
+        """Two arrays were exchanged an even or an odd number of times."""
+        b, hooks = self.trace.builder, self.trace.hooks
+        turned_once = exchanged(stored, before, self.turns, arrays, 1)
+        condition = control.to_scalar(b, hooks.truth(odd))
+        stored.end(control.conditional(b, condition, lambda: turned_once, lambda: arrays, self.owner))
+
+    def set_either(self, before: dict[str, Any], stored: Stored, arrays: list[Value]) -> None:
+        """What variables refer to then: one array or the other, of which only the contents are known."""
+        for name in self.turns:
+            result = Traced(self.trace, Cell(arrays[place_of(stored, before[name])], owned=True))
+            result._cell.frozen = f"a store into `{name}`, which is one array or another behind the loop"
+            watch(result, [before[other] for other in self.turns])
+            self.variables.set(name, result)
 
     def outside(self) -> list[Value]:
         """The values that the loop starts with."""

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.capture.array import Cell, Traced
 from mlirml.capture.loops.affine import Linear
+from mlirml.capture.loops.references import order
 from mlirml.capture.loops.rounds import Loop
 from mlirml.capture.loops.variables import Stored
+from mlirml.capture.trace import value_of
 from mlirml.dialects import control
 from mlirml.dialects.build import Value
 
@@ -27,13 +30,15 @@ class WhileLoop(Loop):
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         b, trace = self.trace.builder, self.trace
-        starts = [*self.outside(), *stored.starts]
+        # Whether arrays that the rounds exchange have been exchanged an odd number of times.
+        parity = [b.filled((), _BOOL, False)] if self.turns else []
+        starts = [*parity, *self.outside(), *stored.starts]
         known: list[Linear] = []
         self.symbols.clear()
 
         def proceeds(arguments: list[Value]) -> Value:
             self.enter()
-            values, held = self.split(arguments, stored)
+            values, held = self.split(arguments[len(parity) :], stored)
             self.begin(before, values)
             stored.enter(held)
             found = self.test()
@@ -45,14 +50,27 @@ class WhileLoop(Loop):
 
         def again(arguments: list[Value]) -> list[Value]:
             self.enter()
-            values, held = self.split(arguments, stored)
+            values, held = self.split(arguments[len(parity) :], stored)
             self.begin(before, values)
             stored.enter(held)
             with trace.integers.given(known):
                 self.body()
-            return self.carried_on(before, stored)
+            ends = self.carried_on(before, stored)
+            turned = [value_of(trace, trace.hooks.not_(self._flag(one)), "a flag") for one in arguments[: len(parity)]]
+            return [*turned, *ends]
 
         results = control.while_loop(b, starts, proceeds, again, (self.owner, self.owner))
-        values, arrays = self.split(results, stored)
-        stored.end(arrays)
+        values, arrays = self.split(results[len(parity) :], stored)
+        if not self.turns:
+            stored.end(arrays)
+            self.end(before, values)
+            return
+        self.end_of_unknown_turns(before, stored, arrays, self._flag(results[0]))
         self.end(before, values)
+        self.set_either(before, stored, arrays)
+
+    def _flag(self, value: Value) -> Traced:
+        return Traced(self.trace, Cell(value), scalar=True)
+
+    def counts_turns(self, turns: dict[str, str]) -> bool:
+        return order(turns) == 2

@@ -38,6 +38,30 @@ def test_arrays_exchanged_as_often_as_told_at_run_time(rounds: int) -> None:
     check(sweep, V, np.zeros(9), rounds)
 
 
+@pytest.mark.parametrize("rounds", [0, 3, 4])
+def test_arrays_exchanged_in_a_while(rounds: int) -> None:
+    def count(a, b, n):
+        while n > 0 and a[2] < 100:
+            b[1:-1] = a[:-2] + a[2:]
+            b[0] = n
+            a, b = b, a
+            n -= 1
+        return a + 2 * b
+
+    def until(a, b, tolerance):
+        error = 1.0
+        while error > tolerance:
+            error = 0.0
+            for i in range(1, 8):
+                b[i] = 0.5 * (a[i - 1] + a[i + 1])
+                error = max(error, abs(b[i] - a[i]))
+            a, b = b, a
+        return a[3]
+
+    check(count, V, np.zeros(9), rounds)
+    check(until, V, V.copy(), 0.2 / (rounds + 1))
+
+
 def test_arrays_exchanged_in_a_branch() -> None:
     def sweep(a, b, c):
         if c > 0:
