@@ -1,35 +1,57 @@
-"""NVIDIA devices, through the driver's library."""
+"""NVIDIA devices, through the library of NVIDIA's driver, which is opened when it is needed first."""
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
-from mlirml.errors import TargetError
+from mlirml.runtime import _native
 
-_LIBRARY = "libcuda.so.1"
+LIBRARY = "libcuda.so.1"
+_ATTRIBUTES = {
+    "workgroup_threads": 1,
+    "workgroup_bytes": 97,
+    "subgroup": 10,
+    "multiprocessors": 16,
+}
+"""Facts that code depends on, by the numbers of the driver's `CUdevice_attribute`."""
+
+
+class CudaDriver:
+    """An open CUDA device: what `Driver` asks for, and `load` and `run` for compiled programs."""
+
+    def __init__(self, native: Any) -> None:
+        self.native = native
+        self.name: str = native.name
+        self.memory: int = native.memory
+        major, minor = native.attribute(75), native.attribute(76)
+        self.capabilities = {
+            "architecture": f"sm_{major}{minor}",
+            **{name: native.attribute(number) for name, number in _ATTRIBUTES.items()},
+        }
+        self.alloc = native.alloc
+        self.free = native.free
+        self.copy_in = native.copy_in
+        self.copy_out = native.copy_out
+        self.copy = native.copy
+        self.mark = native.mark
+        self.wait = native.wait
+        self.load = native.load
+        self.run = native.run
+
+
+def count() -> int:
+    """The number of CUDA devices; raises `TargetError` that says what is missing."""
+    return int(library().count)
 
 
 @cache
-def count() -> int:
-    """The number of NVIDIA devices; raises `TargetError` that says what is missing."""
-    try:
-        library: Any = ctypes.CDLL(_LIBRARY)
-    except OSError:
-        raise TargetError(
-            f"there is no NVIDIA driver here: {_LIBRARY} is not found",
-            help='install the driver; kernels can be made without it: `ml.lower(..., target="cuda").emit("ptx")`',
-        ) from None
-    number = ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(number)):
-        return 0
-    return number.value
+def open_device(index: int) -> CudaDriver:
+    """A device by its number; raises `TargetError` that says what is missing."""
+    return CudaDriver(_native.CudaDevice(library(), index))
 
 
-def open_device(index: int) -> NoReturn:
-    """A device by its number; programs are only compiled for these devices so far, and run elsewhere."""
-    raise TargetError(
-        "programs are compiled for NVIDIA devices, but not loaded by this version",
-        help='load what `ml.lower(..., target="cuda").emit("ptx")` gives, or use target="vulkan"',
-    )
+@cache
+def library() -> _native.CudaLibrary:
+    """The driver's library."""
+    return _native.CudaLibrary(LIBRARY)

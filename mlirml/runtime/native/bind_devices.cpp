@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "checks.h"
+#include "cuda_device.h"
 #include "numpy_api.h"
 #include "wgpu_device.h"
 
@@ -48,7 +49,8 @@ nb::dict limits_of(const WgpuDevice &device) {
   return found;
 }
 
-void run(WgpuDevice &device, uintptr_t entry, const std::vector<uint64_t> &pointers, WgpuModule *module) {
+template <typename Held, typename Module>
+void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module) {
   std::vector<void *> values;
   for (uint64_t pointer : pointers) values.push_back(reinterpret_cast<void *>(pointer));
   std::vector<Kernel *> kernels;
@@ -59,6 +61,58 @@ void run(WgpuDevice &device, uintptr_t entry, const std::vector<uint64_t> &point
     device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels);
   }
   if (raise_failed_check()) throw nb::python_error();
+}
+
+// What all devices have.
+template <typename Held, typename Module, typename Library, typename Index>
+nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *module_name, const char *about) {
+  const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+  nb::class_<Module>(m, module_name, "Kernels that are loaded on a device.");
+  return nb::class_<Held>(m, name, about)
+      .def(nb::init<std::shared_ptr<Library>, Index>(), "library"_a, "index"_a, unlocked)
+      .def_ro("name", &Held::name)
+      .def_ro("launches", &Held::launches)
+      .def_ro("bytes_in", &Held::bytes_in)
+      .def_ro("bytes_out", &Held::bytes_out)
+      .def("alloc", &Held::alloc, "nbytes"_a, unlocked)
+      .def("free", &Held::free, "address"_a, unlocked)
+      .def("copy", &Held::copy, "target"_a, "source"_a, "nbytes"_a, unlocked)
+      .def("mark", &Held::mark)
+      .def(
+          "copy_in",
+          [](Held &device, uint64_t address, ReadOnlyBytes source) {
+            nb::gil_scoped_release release;
+            device.copy_in(address, source.data(), source.size());
+          },
+          "address"_a, "source"_a)
+      .def(
+          "copy_out",
+          [](Held &device, Bytes target, uint64_t address) {
+            nb::gil_scoped_release release;
+            device.copy_out(target.data(), address, target.size());
+          },
+          "target"_a, "address"_a)
+      .def(
+          "wait",
+          [](Held &device, uint64_t mark, nb::object timeout) {
+            const double seconds = timeout.is_none() ? -1.0 : std::max(0.0, nb::cast<double>(timeout));
+            nb::gil_scoped_release release;
+            return device.wait(mark, seconds);
+          },
+          "mark"_a, "timeout"_a = nb::none())
+      .def(
+          "load",
+          [](std::shared_ptr<Held> device, nb::bytes code, nb::list entries) {
+            const std::vector<KernelEntry> found = entries_of(entries);
+            auto module = std::make_unique<Module>();
+            module->device = device;
+            nb::gil_scoped_release release;
+            device->load({code.c_str(), code.size()}, found, *module);
+            return module.release();
+          },
+          "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
+      .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(),
+           "Run host code at an address, with its pointers.");
 }
 
 }  // namespace
@@ -77,57 +131,19 @@ void bind_devices(nb::module_ &m) {
   nb::class_<WgpuLibrary>(m, "WgpuLibrary", "wgpu-native, opened by its path; TargetError where it cannot be.")
       .def(nb::init<const std::string &>(), "path"_a, unlocked)
       .def_prop_ro("count", &WgpuLibrary::count, "The number of Vulkan devices.");
-  nb::class_<WgpuModule>(m, "WgpuModule", "Kernels that are loaded on a device.");
-  nb::class_<WgpuDevice>(m, "WgpuDevice", "An open Vulkan device.")
-      .def(nb::init<std::shared_ptr<WgpuLibrary>, size_t>(), "library"_a, "index"_a, unlocked)
-      .def_ro("name", &WgpuDevice::name)
+  bind_device<WgpuDevice, WgpuModule, WgpuLibrary, size_t>(m, "WgpuDevice", "WgpuModule", "An open Vulkan device.")
       .def_ro("driver", &WgpuDevice::driver)
       .def_ro("features", &WgpuDevice::features)
       .def_prop_ro("emulated", [](const WgpuDevice &device) { return device.kind == 3; })
       .def_prop_ro("limits", &limits_of)
-      .def_ro("launches", &WgpuDevice::launches)
       .def_ro("submissions", &WgpuDevice::submissions)
-      .def_ro("bytes_in", &WgpuDevice::bytes_in)
-      .def_ro("bytes_out", &WgpuDevice::bytes_out)
-      .def("alloc", &WgpuDevice::alloc, "nbytes"_a, unlocked)
-      .def("free", &WgpuDevice::free, "address"_a, unlocked)
-      .def("copy", &WgpuDevice::copy, "target"_a, "source"_a, "nbytes"_a, unlocked)
-      .def("mark", &WgpuDevice::mark)
-      .def("lose", &WgpuDevice::lose, unlocked)
-      .def(
-          "copy_in",
-          [](WgpuDevice &device, uint64_t address, ReadOnlyBytes source) {
-            nb::gil_scoped_release release;
-            device.copy_in(address, source.data(), source.size());
-          },
-          "address"_a, "source"_a)
-      .def(
-          "copy_out",
-          [](WgpuDevice &device, Bytes target, uint64_t address) {
-            nb::gil_scoped_release release;
-            device.copy_out(target.data(), address, target.size());
-          },
-          "target"_a, "address"_a)
-      .def(
-          "wait",
-          [](WgpuDevice &device, uint64_t mark, nb::object timeout) {
-            const double seconds = timeout.is_none() ? -1.0 : std::max(0.0, nb::cast<double>(timeout));
-            nb::gil_scoped_release release;
-            return device.wait(mark, seconds);
-          },
-          "mark"_a, "timeout"_a = nb::none())
-      .def(
-          "load",
-          [](std::shared_ptr<WgpuDevice> device, nb::bytes code, nb::list entries) {
-            const std::vector<KernelEntry> found = entries_of(entries);
-            auto module = std::make_unique<WgpuModule>();
-            module->device = device;
-            nb::gil_scoped_release release;
-            device->load({code.c_str(), code.size()}, found, *module);
-            return module.release();
-          },
-          "code"_a, "entries"_a, "Load SPIR-V with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
-      .def("run", &run, "entry"_a, "pointers"_a, "module"_a.none(), "Run host code at an address, with its pointers.");
+      .def("lose", &WgpuDevice::lose, unlocked);
+  nb::class_<CudaLibrary>(m, "CudaLibrary", "NVIDIA's driver, opened by the name of its library; TargetError where it cannot be.")
+      .def(nb::init<const std::string &>(), "path"_a, unlocked)
+      .def_prop_ro("count", &CudaLibrary::count, "The number of CUDA devices.");
+  bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.")
+      .def_ro("memory", &CudaDevice::memory)
+      .def("attribute", &CudaDevice::attribute, "number"_a, "A `CUdevice_attribute` by its number.");
 }
 
 }  // namespace mlirml

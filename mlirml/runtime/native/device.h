@@ -29,17 +29,25 @@ struct Kernel {
   virtual ~Kernel() = default;
 };
 
-// All work is done in the order of the calls. Addresses have the top bits 01, so that they are none of the host's, and
-// nobody can follow them by mistake.
+// What host code asks of a kernel.
+struct Launch {
+  uint32_t grid[3], block[3], shared_bytes;
+};
+
+// A kernel as it is loaded: its name, and the bytes of its arguments, 0 for buffers.
+struct KernelEntry {
+  std::string name;
+  std::vector<uint32_t> scalar_bytes;
+};
+
+// All work is done in the order of the calls.
 class Device {
  public:
   virtual ~Device() = default;
 
   // Called by host code that runs between `begin` and `end`; failures are kept for `end`.
-  virtual void launch(Kernel *kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count) noexcept = 0;
+  virtual void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept = 0;
   virtual void copy_any(uint64_t target, uint64_t source, size_t size) noexcept = 0;
-
-  static bool is_address(uint64_t address) { return address >> 62 == 1; }
 };
 
 }  // namespace mlirml

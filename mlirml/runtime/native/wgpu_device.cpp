@@ -396,10 +396,10 @@ void WgpuDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcep
   }
 }
 
-void WgpuDevice::launch(Kernel *kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count) noexcept {
+void WgpuDevice::launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept {
   if (lost_ || !error_.empty()) return;
   try {
-    launch_checked(static_cast<WgpuKernel &>(*kernel), grid, arguments, count);
+    launch_checked(static_cast<WgpuKernel &>(*kernel), launch.grid, arguments, count);
   } catch (const std::exception &error) {
     fail(error.what());
   }
@@ -535,14 +535,3 @@ void WgpuDevice::lose() {
 }
 
 }  // namespace mlirml
-
-void mgpuLaunchKernel(void *kernel, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z, intptr_t, intptr_t, intptr_t,
-                      int32_t, void *stream, void **arguments, void **, size_t count) {
-  const uint32_t grid[3] = {static_cast<uint32_t>(grid_x), static_cast<uint32_t>(grid_y), static_cast<uint32_t>(grid_z)};
-  static_cast<mlirml::Device *>(stream)->launch(static_cast<mlirml::Kernel *>(kernel), grid, arguments, count);
-}
-
-void mgpuMemcpy(void *target, void *source, size_t size, void *stream) {
-  static_cast<mlirml::Device *>(stream)->copy_any(reinterpret_cast<uint64_t>(target), reinterpret_cast<uint64_t>(source),
-                                                  size);
-}

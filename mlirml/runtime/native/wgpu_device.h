@@ -46,11 +46,6 @@ struct WgpuModule {
   ~WgpuModule();
 };
 
-struct KernelEntry {
-  std::string name;
-  std::vector<uint32_t> scalar_bytes;
-};
-
 class WgpuDevice : public Device {
  public:
   WgpuDevice(std::shared_ptr<WgpuLibrary> library, size_t index);  // throws NoDevice
@@ -69,8 +64,11 @@ class WgpuDevice : public Device {
   void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels);
   void lose();  // for tests: as if the device had been lost
 
-  void launch(Kernel *kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count) noexcept override;
+  void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
   void copy_any(uint64_t target, uint64_t source, size_t size) noexcept override;
+
+  // Addresses have the top bits 01, so that they are none of the host's, and nobody can follow them by mistake.
+  static bool is_address(uint64_t address) { return address >> 62 == 1; }
 
   std::string name, driver;
   uint32_t kind = 0, subgroup_min = 0, subgroup_max = 0;

@@ -1,0 +1,326 @@
+// One stream per device: work is done in the order of the calls. Copies between the host and the device go through two
+// pinned buffers in turn, so that one is filled while the other is on its way.
+#include "cuda_device.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+namespace mlirml {
+namespace {
+
+constexpr size_t kStageBytes = size_t{4} << 20;
+constexpr size_t kLogBytes = 4096;
+constexpr int kOldestDriver = 12000;
+
+const char *const kInstall = "install NVIDIA's driver, version 525 or newer, and run `nvidia-smi` to see whether it works";
+
+}  // namespace
+
+CudaLibrary::CudaLibrary(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: the driver keeps threads
+  if (!library) throw NoDevice(std::string("NVIDIA's driver is not installed: ") + dlerror(), kInstall);
+  const char *missing = nullptr;
+#define MLIRML_LOAD(name, symbol, arguments)                                           \
+  functions_.name = reinterpret_cast<decltype(functions_.name)>(dlsym(library, #symbol)); \
+  if (!functions_.name) missing = #symbol;
+  MLIRML_CUDA_FUNCTIONS(MLIRML_LOAD)
+#undef MLIRML_LOAD
+  if (missing) throw NoDevice(std::string("NVIDIA's driver has no function `") + missing + "`: it is too old", kInstall);
+  const cuda::Result started = functions_.Init(0);
+  if (started == cuda::kNoDevice) return;
+  if (started != cuda::kSuccess) throw NoDevice("NVIDIA's driver does not start: " + words(started), kInstall);
+  int version = 0;
+  functions_.DriverGetVersion(&version);
+  if (version < kOldestDriver)
+    throw NoDevice("NVIDIA's driver is for CUDA " + std::to_string(version / 1000) + ", and mlirml needs CUDA 12", kInstall);
+  functions_.DeviceGetCount(&count_);
+}
+
+std::string CudaLibrary::words(cuda::Result result) const {
+  const char *name = nullptr, *text = nullptr;
+  functions_.GetErrorName(result, &name);
+  functions_.GetErrorString(result, &text);
+  return std::string(name ? name : "CUDA error " + std::to_string(result)) + (text ? std::string(", ") + text : "");
+}
+
+struct CudaDevice::Active {
+  explicit Active(CudaDevice &device) : device(device) {
+    const cuda::Result result = device.f_.CtxPushCurrent(device.context_);
+    pushed = result == cuda::kSuccess;
+  }
+  ~Active() {
+    cuda::Handle old = nullptr;
+    if (pushed) device.f_.CtxPopCurrent(&old);
+  }
+  CudaDevice &device;
+  bool pushed;
+};
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
+    : library_(std::move(library)), f_(library_->functions()) {
+  auto needed = [&](cuda::Result result) {
+    if (result != cuda::kSuccess)
+      throw NoDevice("the device cuda:" + std::to_string(index) + " cannot be opened: " + library_->words(result), kInstall);
+  };
+  if (index < 0 || index >= library_->count())
+    throw NoDevice("there are " + std::to_string(library_->count()) + " CUDA devices", kInstall);
+  needed(f_.DeviceGet(&device_, index));
+  char text[256] = {};
+  needed(f_.DeviceGetName(text, sizeof(text) - 1, device_));
+  name = text;
+  needed(f_.DeviceTotalMem(&memory, device_));
+  needed(f_.DevicePrimaryCtxRetain(&context_, device_));
+  Active active(*this);
+  needed(f_.StreamCreate(&stream_, cuda::kNonBlocking));
+  for (Stage &stage : stages_) {
+    needed(f_.MemHostAlloc(&stage.memory, kStageBytes, 0));
+    needed(f_.EventCreate(&stage.event, cuda::kDisableTiming));
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context_) return;
+  {
+    Active active(*this);
+    if (stream_) f_.StreamSynchronize(stream_);
+    for (const Event &event : events_) f_.EventDestroy(event.event);
+    for (cuda::Handle event : unused_events_) f_.EventDestroy(event);
+    for (Stage &stage : stages_) {
+      if (stage.event) f_.EventDestroy(stage.event);
+      if (stage.memory) f_.MemFreeHost(stage.memory);
+    }
+    for (const auto &[address, size] : blocks_) f_.MemFree(address);
+    if (stream_) f_.StreamDestroy(stream_);
+  }
+  f_.DevicePrimaryCtxRelease(device_);
+}
+
+int CudaDevice::attribute(int number) const {
+  int value = 0;
+  f_.DeviceGetAttribute(&value, number, device_);
+  return value;
+}
+
+// After an error of a kernel the context gives the same error to every call: the device is lost to this process.
+void CudaDevice::need(cuda::Result result, const char *doing) {
+  if (result == cuda::kSuccess) return;
+  if (result == cuda::kOutOfMemory) throw std::bad_alloc();
+  const std::string words = library_->words(result);
+  if (result != cuda::kInvalidValue) lost_ = true;
+  throw DeviceError("the device " + name + " failed while " + doing + ": " + words);
+}
+
+bool CudaDevice::owns(uint64_t address) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return false;
+  --next;
+  return address - next->first < std::max<uint64_t>(next->second, 1);
+}
+
+uint64_t CudaDevice::alloc(uint64_t size) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  cuda::Address address = 0;
+  need(f_.MemAlloc(&address, std::max<uint64_t>(size, 1)), "allocating memory");
+  blocks_[address] = size;
+  return address;
+}
+
+void CudaDevice::free(uint64_t address) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  const auto known = blocks_.find(address);
+  if (known == blocks_.end()) return;
+  blocks_.erase(known);
+  f_.MemFree(address);  // waits for the work that uses it
+}
+
+uint64_t CudaDevice::mark() {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!pending_) return marks_;
+  Active active(*this);
+  forget_done();
+  cuda::Handle event = nullptr;
+  if (unused_events_.empty()) {
+    need(f_.EventCreate(&event, cuda::kDisableTiming), "making an event");
+  } else {
+    event = unused_events_.back();
+    unused_events_.pop_back();
+  }
+  need(f_.EventRecord(event, stream_), "recording an event");
+  events_.push_back({++marks_, event});
+  pending_ = false;
+  return marks_;
+}
+
+void CudaDevice::forget_done() {
+  while (!events_.empty() && f_.EventQuery(events_.front().event) == cuda::kSuccess) {
+    done_ = events_.front().number;
+    unused_events_.push_back(events_.front().event);
+    events_.pop_front();
+  }
+}
+
+bool CudaDevice::wait(uint64_t mark, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(std::max(seconds, 0.0));
+  while (true) {
+    {
+      std::lock_guard<std::recursive_mutex> lock(mutex_);
+      Active active(*this);
+      forget_done();
+      if (done_ >= mark || events_.empty()) return true;
+      const cuda::Result state = f_.EventQuery(events_.front().event);
+      if (state != cuda::kSuccess && state != cuda::kNotReady) need(state, "working");
+    }
+    if (seconds >= 0 && Clock::now() >= end) return false;
+    usleep(seconds < 0 ? 20 : 50);
+  }
+}
+
+void CudaDevice::await(Stage &stage) {
+  if (stage.used) need(f_.EventSynchronize(stage.event), "copying");
+  stage.used = false;
+}
+
+void CudaDevice::write(uint64_t address, const void *source, size_t size) {
+  const auto *bytes = static_cast<const unsigned char *>(source);
+  size_t turn = 0;
+  for (size_t at = 0; at < size; at += kStageBytes) {
+    Stage &stage = stages_[turn ^= 1];
+    const size_t part = std::min(kStageBytes, size - at);
+    await(stage);
+    std::memcpy(stage.memory, bytes + at, part);
+    need(f_.MemcpyHtoDAsync(address + at, stage.memory, part, stream_), "copying to it");
+    need(f_.EventRecord(stage.event, stream_), "copying to it");
+    stage.used = true;
+  }
+  bytes_in += size;
+  pending_ = pending_ || size;
+}
+
+void CudaDevice::read(void *target, uint64_t address, size_t size) {
+  auto *bytes = static_cast<unsigned char *>(target);
+  const size_t parts = (size + kStageBytes - 1) / kStageBytes;
+  // Part `i` is copied out of its buffer when part `i + 1` is on its way.
+  for (size_t i = 0; i <= parts; i++) {
+    if (i < parts) {
+      Stage &stage = stages_[i % 2];
+      await(stage);
+      const size_t at = i * kStageBytes, part = std::min(kStageBytes, size - at);
+      need(f_.MemcpyDtoHAsync(stage.memory, address + at, part, stream_), "copying from it");
+      need(f_.EventRecord(stage.event, stream_), "copying from it");
+      stage.used = true;
+    }
+    if (i > 0) {
+      Stage &stage = stages_[(i - 1) % 2];
+      await(stage);
+      const size_t at = (i - 1) * kStageBytes;
+      std::memcpy(bytes + at, stage.memory, std::min(kStageBytes, size - at));
+    }
+  }
+  bytes_out += size;
+}
+
+void CudaDevice::copy_in(uint64_t address, const void *source, size_t size) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  write(address, source, size);
+}
+
+void CudaDevice::copy_out(void *target, uint64_t address, size_t size) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  read(target, address, size);
+}
+
+void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  if (!size || target == source) return;
+  need(f_.MemcpyDtoDAsync(target, source, size, stream_), "copying");
+  pending_ = true;
+}
+
+void CudaDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcept {
+  try {
+    if (!error_.empty()) throw DeviceError(error_);
+    if (owns(target) && owns(source)) copy(target, source, size);
+    else if (owns(target)) write(target, reinterpret_cast<const void *>(source), size);
+    else if (owns(source)) read(reinterpret_cast<void *>(target), source, size);
+    else std::memmove(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), size);
+  } catch (const std::exception &error) {
+    if (error_.empty()) error_ = error.what();
+    if (!owns(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
+  }
+}
+
+void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t) noexcept {
+  const auto &[grid, block, shared_bytes] = launch;
+  if (!error_.empty() || !grid[0] || !grid[1] || !grid[2]) return;
+  const auto &known = static_cast<CudaKernel &>(*kernel);
+  try {
+    need(f_.LaunchKernel(known.function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream_,
+                         const_cast<void **>(arguments), nullptr),
+         ("launching " + known.name).c_str());
+    launches++;
+    pending_ = true;
+  } catch (const std::exception &error) {
+    error_ = error.what();
+  }
+}
+
+void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  const std::string image(code);  // with a zero at its end, as PTX needs
+  std::vector<char> log(kLogBytes);
+  int options[] = {cuda::kErrorLog, cuda::kErrorLogBytes};
+  void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
+  const cuda::Result loaded = f_.ModuleLoadDataEx(&module.module, image.c_str(), 2, options, values);
+  if (loaded != cuda::kSuccess) {
+    module.module = nullptr;
+    log.back() = 0;
+    throw DeviceError("the device " + name + " does not take the kernels: " + library_->words(loaded) +
+                      (log[0] ? "\n" + std::string(log.data()) : ""));
+  }
+  const int most = attribute(cuda::kSharedOptIn);
+  for (const KernelEntry &entry : entries) {
+    const std::string &each = entry.name;
+    auto kernel = std::make_unique<CudaKernel>();
+    kernel->device = this;
+    kernel->name = each;
+    need(f_.ModuleGetFunction(&kernel->function, module.module, each.c_str()), ("loading the kernel " + each).c_str());
+    if (most > attribute(cuda::kSharedPerBlock)) f_.FuncSetAttribute(kernel->function, cuda::kMaxDynamicShared, most);
+    module.kernels.push_back(std::move(kernel));
+  }
+}
+
+CudaModule::~CudaModule() {
+  if (!device || !module) return;
+  std::lock_guard<std::recursive_mutex> lock(device->mutex_);
+  CudaDevice::Active active(*device);
+  device->f_.StreamSynchronize(device->stream_);
+  device->f_.ModuleUnload(module);
+}
+
+void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (lost_) throw DeviceError("the device " + name + " was lost");
+  Active active(*this);
+  std::vector<void *> table = {static_cast<Device *>(this)};
+  table.insert(table.end(), kernels.begin(), kernels.end());
+  pointers.push_back(table.data());
+  entry(pointers.data());
+  if (error_.empty()) return;
+  std::string message;
+  message.swap(error_);
+  throw DeviceError(message);
+}
+
+}  // namespace mlirml

@@ -1,0 +1,106 @@
+// An NVIDIA GPU through libcuda.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "cuda_abi.h"
+#include "device.h"
+
+namespace mlirml {
+
+// The driver's library, opened once by its name.
+class CudaLibrary {
+ public:
+  explicit CudaLibrary(const std::string &path);  // throws NoDevice
+  int count() const { return count_; }
+  const cuda::Functions &functions() const { return functions_; }
+  std::string words(cuda::Result result) const;
+
+ private:
+  cuda::Functions functions_;
+  int count_ = 0;
+};
+
+class CudaDevice;
+
+struct CudaKernel : Kernel {
+  std::string name;
+  cuda::Handle function = nullptr;
+};
+
+// Code that is loaded; its kernels live as long as this.
+struct CudaModule {
+  CudaModule() = default;
+  CudaModule(const CudaModule &) = delete;
+  CudaModule &operator=(const CudaModule &) = delete;
+  std::shared_ptr<CudaDevice> device;
+  cuda::Handle module = nullptr;
+  std::vector<std::unique_ptr<CudaKernel>> kernels;
+  ~CudaModule();
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(std::shared_ptr<CudaLibrary> library, int index);  // throws NoDevice
+  ~CudaDevice() override;
+
+  uint64_t alloc(uint64_t size);  // throws std::bad_alloc, DeviceError
+  void free(uint64_t address);
+  void copy_in(uint64_t address, const void *source, size_t size);
+  void copy_out(void *target, uint64_t address, size_t size);
+  void copy(uint64_t target, uint64_t source, size_t size);
+  uint64_t mark();
+  bool wait(uint64_t mark, double seconds);  // without end where negative
+  void load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module);
+  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels);
+
+  void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
+  void copy_any(uint64_t target, uint64_t source, size_t size) noexcept override;
+
+  int attribute(int number) const;
+
+  std::string name;
+  size_t memory = 0;
+  uint64_t launches = 0, bytes_in = 0, bytes_out = 0;
+
+ private:
+  struct Active;  // makes the context the thread's own while it lives
+  struct Event {
+    uint64_t number;
+    cuda::Handle event;
+  };
+  struct Stage {
+    void *memory = nullptr;
+    cuda::Handle event = nullptr;  // recorded behind the last copy that uses the memory
+    bool used = false;
+  };
+
+  void need(cuda::Result result, const char *doing);
+  void write(uint64_t address, const void *source, size_t size);
+  void read(void *target, uint64_t address, size_t size);
+  void await(Stage &stage);
+  void forget_done();
+  bool owns(uint64_t address) const;
+
+  friend struct CudaModule;
+
+  std::shared_ptr<CudaLibrary> library_;
+  const cuda::Functions &f_;
+  int device_ = 0;
+  cuda::Handle context_ = nullptr, stream_ = nullptr;
+  std::array<Stage, 2> stages_;
+  std::deque<Event> events_;  // of marks that may not be reached yet
+  std::vector<cuda::Handle> unused_events_;
+  std::map<uint64_t, uint64_t> blocks_;  // sizes by address
+  uint64_t marks_ = 0, done_ = 0;
+  bool pending_ = false;  // work behind the last mark
+  bool lost_ = false;
+  std::string error_;  // of work by host code, which cannot raise
+  std::recursive_mutex mutex_;
+};
+
+}  // namespace mlirml

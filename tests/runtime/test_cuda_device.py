@@ -1,0 +1,202 @@
+"""The runtime of CUDA devices, against a library that behaves as libcuda does and fails when it is told to."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.runtime import _native, cuda, load_object
+from mlirml.runtime import device as device_module
+from tests.runtime.conftest import emit_object
+
+COMPILER = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+SOURCE = Path(__file__).parent / "fake_cuda.cpp"
+ILLEGAL_ADDRESS = 700
+
+# main(x, y, table): y = 2.5 * x by a kernel of 2 blocks of 4 threads.
+HOST = """
+declare void @mgpuLaunchKernel(ptr, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr, i64)
+define void @main(ptr %arguments) {
+  %factor = alloca float
+  store float 2.5, ptr %factor
+  %parameters = alloca [3 x ptr]
+  store ptr %arguments, ptr %parameters
+  %second = getelementptr ptr, ptr %arguments, i64 1
+  %p1 = getelementptr ptr, ptr %parameters, i64 1
+  store ptr %second, ptr %p1
+  %p2 = getelementptr ptr, ptr %parameters, i64 2
+  store ptr %factor, ptr %p2
+  %third = getelementptr ptr, ptr %arguments, i64 2
+  %table = load ptr, ptr %third
+  %stream = load ptr, ptr %table
+  %slot = getelementptr ptr, ptr %table, i64 1
+  %kernel = load ptr, ptr %slot
+  call void @mgpuLaunchKernel(ptr %kernel, i64 2, i64 1, i64 1, i64 4, i64 1, i64 1, i32 96, ptr %stream,
+                              ptr %parameters, ptr null, i64 3)
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if COMPILER is None:
+        pytest.skip("no C++ compiler to build the library with")
+    out = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"
+    subprocess.run([COMPILER, "-std=c++17", "-shared", "-fPIC", "-O1", "-o", out, SOURCE], check=True)
+    return str(out)
+
+
+@pytest.fixture
+def fake(path: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The library, through which tests control it; `mlirml.device("cuda:0")` is its first device."""
+    library = ctypes.CDLL(path)
+    library.fake_in_use.restype = ctypes.c_size_t
+    library.fake_fail(0)
+    library.fake_hold(0)
+    library.fake_devices(2, 12040)
+    monkeypatch.setattr(cuda, "LIBRARY", path)
+    monkeypatch.setattr(device_module, "_KNOWN", {})
+    cuda.library.cache_clear()
+    cuda.open_device.cache_clear()
+    yield library
+    library.fake_fail(0)
+    library.fake_hold(0)
+    cuda.library.cache_clear()
+    cuda.open_device.cache_clear()
+
+
+def test_devices(fake: Any) -> None:
+    assert [d.id for d in ml.devices() if d.kind == "cuda"] == ["cuda:0", "cuda:1"]
+    second = ml.device("cuda:1")
+    assert (second.name, second.memory, second.capabilities["architecture"]) == ("Second GPU", 1 << 20, "sm_90")
+    assert fake.fake_contexts() == 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1 << 16])
+def test_there_and_back(fake: Any, count: int) -> None:
+    x = np.random.default_rng(0).standard_normal(count).astype(np.float32)
+    np.testing.assert_array_equal(ml.put(x, "cuda").to("cuda:1").numpy(), x)
+    assert fake.fake_contexts() == 0
+
+
+def test_copies_larger_than_the_pinned_memory(fake: Any) -> None:
+    library = _native.CudaLibrary(cuda.LIBRARY)
+    device = _native.CudaDevice(library, 0)
+    host = np.random.default_rng(0).integers(0, 256, (9 << 20) + 5, np.uint8)
+    there = np.zeros_like(host)  # the fake device's memory is the host's
+    device.copy_in(there.ctypes.data, host)
+    np.testing.assert_array_equal(there, host)
+    back = np.zeros_like(host)
+    device.copy_out(back, there.ctypes.data)
+    np.testing.assert_array_equal(back, host)
+    assert (device.bytes_in, device.bytes_out) == (host.nbytes, host.nbytes)
+
+
+def test_memory_is_given_back(fake: Any) -> None:
+    where = ml.device("cuda")
+    x = ml.put(np.zeros(1000), where)
+    assert fake.fake_in_use() == 8192
+    del x
+    where.reset()
+    assert fake.fake_in_use() == 0
+
+
+def test_no_memory_left(fake: Any) -> None:
+    held = ml.put(np.ones(100_000), "cuda")
+    with pytest.raises(
+        ml.LaunchError, match="cuda:0: out of memory: 1 MiB were asked for and the device has no memory"
+    ):
+        ml.put(np.ones(1 << 17), "cuda")
+    np.testing.assert_array_equal(held.numpy(), 1)
+
+
+def test_work_is_waited_for(fake: Any) -> None:
+    x = ml.put(np.ones(3), "cuda")
+    fake.fake_hold(1)
+    assert not x.is_ready()
+    with pytest.raises(TimeoutError):
+        x.block(0.01)
+    fake.fake_hold(0)
+    assert x.block() is x
+
+
+def launch(fake: Any) -> tuple[Any, Callable[[], np.ndarray]]:
+    driver = ml.device("cuda").driver
+    module = driver.load(b"an image", [("scale", [0, 0, 4])])
+    code = load_object(emit_object(HOST))
+    x = ml.put(np.arange(8, dtype=np.float32), "cuda")
+    y = ml.put(np.zeros(8, np.float32), "cuda")
+
+    def run() -> np.ndarray:
+        driver.run(code.address("main"), [x.address, y.address], module)
+        return y.numpy()
+
+    return driver, run
+
+
+def test_host_code_launches_kernels(fake: Any) -> None:
+    driver, run = launch(fake)
+    np.testing.assert_array_equal(run(), 2.5 * np.arange(8))
+    last = (ctypes.c_uint * 7)()
+    fake.fake_last(last)
+    assert list(last) == [2, 1, 1, 4, 1, 1, 96]
+    assert driver.native.launches == 1
+
+
+def test_a_kernel_that_fails_loses_the_device(fake: Any) -> None:
+    _, run = launch(fake)
+    fake.fake_fail(ILLEGAL_ADDRESS)
+    with pytest.raises(ml.LaunchError) as error:
+        run()
+    assert str(error.value) == (
+        "the device First GPU failed while launching scale: CUDA_ERROR_ILLEGAL_ADDRESS, as the test wanted"
+    )
+    with pytest.raises(ml.LaunchError, match="was lost"):
+        run()
+    np.testing.assert_array_equal(ml.put(np.ones(3), "cpu").numpy(), 1)
+    assert fake.fake_contexts() == 0
+
+
+def test_an_error_of_work_that_nobody_waited_for(fake: Any) -> None:
+    x = ml.put(np.ones(3), "cuda")
+    fake.fake_fail(ILLEGAL_ADDRESS)
+    for use in (x.block, x.numpy, ml.device("cuda").synchronize):
+        with pytest.raises(ml.LaunchError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+            use()
+
+
+def test_kernels_that_the_device_does_not_take(fake: Any) -> None:
+    driver = ml.device("cuda").driver
+    with pytest.raises(ml.LaunchError, match=r"does not take the kernels: CUDA_ERROR_INVALID_IMAGE.*\nline 1: bad"):
+        driver.load(b"bad", [])
+    with pytest.raises(ml.LaunchError, match="loading the kernel other"):
+        driver.load(b"an image", [("other", [])])
+
+
+def test_what_is_missing_is_said(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ml.TargetError, match="of kind 'cuda' there are 2"):
+        ml.device("cuda:2")
+    fake.fake_devices(0, 12040)
+    cuda.library.cache_clear()
+    with pytest.raises(ml.TargetError, match="of kind 'cuda' there is none"):
+        ml.device("cuda")
+    fake.fake_devices(1, 11080)
+    cuda.library.cache_clear()
+    with pytest.raises(ml.TargetError, match="is for CUDA 11, and mlirml needs CUDA 12"):
+        ml.device("cuda")
+    monkeypatch.setattr(cuda, "LIBRARY", "libnothing.so.1")
+    cuda.library.cache_clear()
+    with pytest.raises(ml.TargetError) as error:
+        ml.device("cuda")
+    assert "NVIDIA's driver is not installed: libnothing.so.1: cannot open shared object" in str(error.value)
+    assert "= help: install NVIDIA's driver, version 525 or newer" in str(error.value)
+    assert [d.id for d in ml.devices() if d.kind == "cuda"] == []
