@@ -20,6 +20,11 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ b
 
 
+def scaled_matmul(x: np.ndarray, scale: np.ndarray, bias: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """A product whose first operand is computed."""
+    return np.maximum(x * scale + bias, 0) @ w
+
+
 def matmul_tn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A matrix product whose first operand is transposed."""
     return a.T @ b
@@ -224,6 +229,14 @@ _ALL = (
     Workload("matvec4096", matmul, lambda n: _normal((n, n), (n,)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
     Workload(
         "matvec_rows4096", matmul, lambda n: _normal((n,), (n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n
+    ),
+    Workload(
+        "scaled_matvec4096", scaled_matmul, lambda n: _normal((n, n), (n,), (n,), (n,)), (4096,), (65,), "byte",
+        lambda n: 4.0 * n * n,
+    ),
+    Workload(
+        "scaled_matmul4096x4096x64", scaled_matmul, lambda m, k, n: _normal((m, k), (k,), (k,), (k, n)),
+        (4096, 4096, 64), (7, 5, 9), "flop", _matmul_flops,
     ),
     _matmul(8, 4096, 4096),
     _matmul(4096, 4096, 8),

@@ -227,3 +227,112 @@ func.func @main(%a: memref<64x64xbf16>, %b: memref<64x128xbf16>, %c: memref<64x1
     ins(%a, %b : memref<64x64xbf16>, memref<64x128xbf16>) outs(%c : memref<64x128xf32>)
   return
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The rows of a product with a vector are computed as they are read; the buffer for them is gone.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[^:]*]]: memref<100x40xf32>, %[[S:[^:]*]]: memref<40xf32>, %[[W:[^:]*]]: memref<40xf32>
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: linalg
+// CHECK: call @contract_dot_f32_1x100x40({{.*}}%[[X]]{{.*}}%[[S]])
+// CHECK: func.func private @contract_dot_f32_1x100x40(
+// CHECK: scf.for
+// CHECK: %[[A:.*]] = vector.load {{.*}} : memref<4000xf32>, vector<16xf32>
+// CHECK: %[[B:.*]] = vector.load {{.*}} : memref<40xf32>, vector<16xf32>
+// CHECK: %[[P:.*]] = arith.mulf %[[A]], %[[B]]
+// CHECK: vector.fma %[[P]]
+func.func @main(%x: memref<100x40xf32>, %s: memref<40xf32>, %w: memref<40xf32>, %c: memref<100xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #column, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<100x40xf32>, memref<40xf32>) outs(%a : memref<100x40xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.mulf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%c : memref<100xf32>)
+  linalg.matvec ins(%a, %w : memref<100x40xf32>, memref<40xf32>) outs(%c : memref<100xf32>)
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// An operand that is packed is computed as it is packed.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: linalg
+// CHECK: call @contract_packed_f32_100x64x40(
+// CHECK: func.func private @contract_packed_f32_100x64x40_pack_a({{.*}}memref<f32>, {{.*}}memref<f32>, {{.*}}memref<f32>, {{[^:]*}}: index)
+// CHECK: %[[A:.*]] = vector.maskedload
+// CHECK: %[[B:.*]] = memref.load
+// CHECK: %[[C:.*]] = vector.broadcast %[[B]]
+// CHECK: arith.subf %[[A]], %[[C]] : vector<16xf32>
+func.func @main(%x: memref<100x40xf32>, %s: memref<100xf32>, %w: memref<40x64xf32>, %c: memref<100x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #row, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<100x40xf32>, memref<100xf32>) outs(%a : memref<100x40xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.subf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%c : memref<100x64xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "packed", pack = "ab", lanes = 16, mr = 8, nr = 48, kc = 40, mc = 104, nc = 96}}
+    ins(%a, %w : memref<100x40xf32>, memref<40x64xf32>) outs(%c : memref<100x64xf32>)
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+
+// Not an operand that is read again.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.generic
+// CHECK: call @contract_dot_f32_1x100x40(
+func.func @main(%x: memref<100x40xf32>, %w: memref<40xf32>, %c: memref<100xf32>) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %a = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<100x40xf32>) outs(%a : memref<100x40xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.negf %p : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%c : memref<100xf32>)
+  linalg.matvec ins(%a, %w : memref<100x40xf32>, memref<40xf32>) outs(%c : memref<100xf32>)
+  %r = memref.load %a[%c0, %c0] : memref<100x40xf32>
+  return %r : f32
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+
+// Nor one that is computed from what is overwritten in between.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.generic
+// CHECK: linalg.fill
+// CHECK: call @contract_dot_f32_1x100x40(
+func.func @main(%x: memref<100x40xf32>, %w: memref<40xf32>, %c: memref<100xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<100x40xf32>) outs(%a : memref<100x40xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.negf %p : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%x : memref<100x40xf32>)
+  linalg.fill ins(%zero : f32) outs(%c : memref<100xf32>)
+  linalg.matvec ins(%a, %w : memref<100x40xf32>, memref<40xf32>) outs(%c : memref<100xf32>)
+  return
+}

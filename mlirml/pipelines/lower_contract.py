@@ -12,7 +12,8 @@ After:
     }
 
 A fill with zero right before is dropped: the kernel overwrites instead. The elementwise consumer of a product runs on
-the register tile (`schedules/contract_consumer.py`), and its outs are written in place of the product. Contractions of
+the register tile (`schedules/contract_consumer.py`), and its outs are written in place of the product. The elementwise
+producer of an operand that a kernel reads once runs as it is read (`schedules/contract_producer.py`). Contractions of
 equal shapes, layouts, schedules and consumers share a kernel, and others parts (`schedules/contract_shared.py`).
 Packing buffers are allocated at the top level of the calling function, for mlirml-plan-buffers. A contraction with the
 schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
@@ -21,7 +22,8 @@ schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TypeVar
 
@@ -38,11 +40,12 @@ from mlirml.pipelines.schedules.contract import (
     match_contraction,
 )
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields
-from mlirml.pipelines.schedules.contract_consumer import match_consumer
+from mlirml.pipelines.schedules.contract_consumer import Consumer, match_consumer
 from mlirml.pipelines.schedules.contract_dot import DotKernel
-from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job
+from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job, Prologue
 from mlirml.pipelines.schedules.contract_panels import PanelKernel
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
+from mlirml.pipelines.schedules.contract_producer import Producer, check_prologues, erase_buffer, match_producer
 from mlirml.pipelines.schedules.contract_stream import StreamKernel
 from mlirml.pipelines.schedules.contract_tile import TileKernel
 from mlirml.pipelines.schedules.contract_write import fits
@@ -114,8 +117,8 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
     given = read_fields(op)
     if given.get("kernel") == "loops":
         raise NoMatch("its schedule says so")
-    layouts = [_layout(value.type) for value in op.operands]
-    contraction = match_contraction(op)
+    form = Form(op, match_contraction(op), tuple(op.operands), tuple(_layout(value.type) for value in op.operands))
+    contraction, layouts = form.contraction, form.layouts
     problem = build_problem(contraction, [strides for strides, _ in layouts])
     schedule = Schedule(**given) if "kernel" in given else plan(problem, machine)
     try:
@@ -125,20 +128,23 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
         schedule = plan(problem, machine)
     if schedule.kernel == "loops":
         raise NoMatch("no kernel fits")
-    arguments: list[Argument | None] = [
-        _argument(value.type, *layout) for value, layout in zip(op.operands, layouts, strict=True)
-    ]
-    fill = _zero_fill(op)
-    try:
-        match = _with_consumer(op, contraction, schedule, layouts, arguments, fill)
-        if match.at in taken:
-            raise NoMatch("the consumer is computed by another kernel")
-        taken.append(match.at)
-        return match
-    except NoMatch:
-        job = Job(problem, schedule, _ordered(problem, arguments), fill is None)
-        gone = (fill,) if fill is not None else ()
-        return CallMatch(job, _ordered(problem, op.operands), op, gone)
+    consumer: Consumer | None = None
+    with suppress(NoMatch):
+        consumer = _consumer(form, schedule, taken)
+    match = _call(form, schedule, consumer, {})
+    producers: dict[int, Producer] = {}
+    for number in (0, 1):
+        try:
+            producer = match_producer(op, number, match.at)
+            if producer.op in taken:
+                raise NoMatch("another kernel computes the operand")
+            match = _call(form, match.job.schedule, consumer, {**producers, number: producer})
+            producers[number] = producer
+        except NoMatch:
+            continue
+    taken += [producer.op for producer in producers.values()]
+    taken += [consumer.op] if consumer is not None else []
+    return match
 
 
 def _ordered(problem: Problem, operands: Sequence[T]) -> tuple[T, ...]:
@@ -147,42 +153,84 @@ def _ordered(problem: Problem, operands: Sequence[T]) -> tuple[T, ...]:
     return (second, first, *others) if problem.swapped else (first, second, *others)
 
 
-def _with_consumer(
-    op: mlir.Operation,
-    contraction: Contraction,
-    schedule: Schedule,
-    layouts: Sequence[tuple[list[int], int | None]],
-    arguments: Sequence[Argument | None],
-    fill: mlir.Operation | None,
-) -> CallMatch:
-    """The kernel that does what the elementwise consumer of the product does, too; raises `NoMatch`."""
+@dataclass(frozen=True)
+class Form:
+    """A contraction, its operands and their layouts: strides, and the offset or None when it is dynamic."""
+
+    op: mlir.Operation
+    contraction: Contraction
+    operands: tuple[mlir.Value, ...]
+    layouts: tuple[tuple[list[int], int | None], ...]
+
+
+def _consumer(form: Form, schedule: Schedule, taken: Sequence[mlir.Operation]) -> Consumer:
+    """The elementwise consumer that runs on the register tiles of a contraction; raises `NoMatch`."""
     if schedule.kernel not in ("packed", "direct"):
         raise NoMatch("only register tiles take an epilogue")
-    consumer = match_consumer(op)
-    places = [_layout(value.type) for value in consumer.operands]
-    more = []
-    for dims, (strides, _) in zip(consumer.dims, places, strict=True):
-        steps: dict[int, int] = {}
-        for dim, stride in zip(dims, strides, strict=True):
-            if dim is not None:
-                loop = contraction.maps[2][dim]
-                steps[loop] = steps.get(loop, 0) + stride
-        more.append(steps)
-    problem = build_problem(contraction, [strides for strides, _ in layouts], more)
-    inputs = len(consumer.epilogue.inputs)
-    for number, stride in enumerate(problem.n.more):
-        if not fits(stride, problem.n.size, is_out=number >= inputs):
-            raise NoMatch("the consumer walks across memory")
-    if problem.k_size > schedule.kc and len(problem.k) == 1:
-        schedule = replace(schedule, kc=problem.k_size)
-    check(problem, schedule)
-    extra = [_argument(value.type, *place) for value, place in zip(consumer.operands, places, strict=True)]
-    kept = consumer.keep or fill is None
-    all_arguments = [*arguments[:2], arguments[2] if kept else None, *extra]
-    job = Job(problem, schedule, _ordered(problem, all_arguments), fill is None, consumer.epilogue)
-    operands = _ordered(problem, [*op.operands, *consumer.operands])
-    gone = (*([fill] if fill is not None else []), consumer.op)
-    return CallMatch(job, operands, consumer.op, gone)
+    consumer = match_consumer(form.op)
+    if consumer.op in taken:
+        raise NoMatch("the consumer is computed by another kernel")
+    _call(form, schedule, consumer, {})
+    return consumer
+
+
+def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: Mapping[int, Producer]) -> CallMatch:
+    """The kernel that does what these consumers and producers of a contraction do, too; raises `NoMatch`."""
+    contraction, fill = form.contraction, _zero_fill(form.op)
+    operands, layouts = list(form.operands), list(form.layouts)
+    extra: list[mlir.Value] = []
+    steps: list[dict[int, int]] = []
+    if consumer is not None:
+        extra += consumer.operands
+        steps += [
+            _steps(v, dims, contraction.maps[2]) for v, dims in zip(consumer.operands, consumer.dims, strict=True)
+        ]
+    firsts = {}
+    for number, producer in producers.items():
+        strides, offset = _layout(producer.main.type)
+        operands[number] = producer.main
+        layouts[number] = [strides[producer.order.index(d)] for d in range(len(strides))], offset
+        firsts[number] = len(extra)
+        extra += producer.operands
+        loops = contraction.maps[number]
+        steps += [_steps(v, dims, loops) for v, dims in zip(producer.operands, producer.dims, strict=True)]
+    problem = build_problem(contraction, [strides for strides, _ in layouts], steps)
+    if consumer is not None:
+        inputs = len(consumer.epilogue.inputs)
+        for number, stride in enumerate(problem.n.more[: len(consumer.operands)]):
+            if not fits(stride, problem.n.size, is_out=number >= inputs):
+                raise NoMatch("the consumer walks across memory")
+        if problem.k_size > schedule.kc and len(problem.k) == 1:
+            schedule = replace(schedule, kc=problem.k_size)
+        check(problem, schedule)
+    prologues = []
+    for number, producer in producers.items():
+        letter = "a" if (number == 0) != problem.swapped else "b"
+        element = str(mlir.MemRefType(form.operands[number].type).element_type)
+        prologues.append(Prologue(letter, firsts[number], element, producer.body))
+    kept = consumer is None or consumer.keep or fill is None
+    arguments: list[Argument | None] = [_argument(value.type, *_layout(value.type)) for value in (*operands, *extra)]
+    if not kept:
+        arguments[2] = None
+    epilogue = consumer.epilogue if consumer is not None else None
+    job = Job(problem, schedule, _ordered(problem, arguments), fill is None, epilogue, tuple(prologues))
+    if prologues:
+        check(problem, schedule)
+        check_prologues(job)
+    gone = [op for op in (fill, consumer.op if consumer else None) if op is not None]
+    gone += [producer.op for producer in producers.values()]
+    at = consumer.op if consumer is not None else form.op
+    return CallMatch(job, _ordered(problem, [*operands, *extra]), at, tuple(gone))
+
+
+def _steps(value: mlir.Value, dims: Sequence[int | None], loops: Sequence[int]) -> dict[int, int]:
+    """How far each loop of a contraction moves in an operand of its consumer or producer."""
+    strides, _ = _layout(value.type)
+    steps: dict[int, int] = {}
+    for dim, stride in zip(dims, strides, strict=True):
+        if dim is not None:
+            steps[loops[dim]] = steps.get(loops[dim], 0) + stride
+    return steps
 
 
 def _layout(kind: mlir.MemRefType) -> tuple[list[int], int | None]:
@@ -261,6 +309,7 @@ def told(job: Job, name: str) -> str:
     if chosen.kernel == "packed":
         text += f", packs {' and '.join(chosen.pack)} in blocks of {chosen.kc} along k"
     text += f", splits its {chosen.parallel} among threads" if chosen.parallel != "none" else ""
+    text += ", computes an operand as it reads it" if job.prologues else ""
     return text + (", and its elementwise consumer runs on the tile" if job.epilogue else "")
 
 
@@ -273,8 +322,11 @@ def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
         bases, offsets = _pass_operands(pairs)
         scratch = _allocate(match.at, buffers)
         emit.create("func.call", [*bases, *offsets, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
+    unread = [operand for operand in op.operands[:2] if operand not in match.operands]
     for other in (*match.gone, op):
         other.erase()
+    for buffer in unread:
+        erase_buffer(buffer)
 
 
 def _pass_operands(pairs: Sequence[tuple[mlir.Value, Argument]]) -> tuple[list[mlir.Value], list[mlir.Value]]:

@@ -8,23 +8,28 @@ After:
 Fields that are there already stay as they are, and the others are chosen to go with them: `{kernel = "packed"}` on an
 operation is how to ask for another kernel. The pass options `kernel`, `mr`, `nr`, `kc`, `mc` and `nc` do the same for
 every contraction that has such a kernel and does not say otherwise itself. What the fields mean is told in
-`schedules/contract_plan.py`.
+`schedules/contract_plan.py`. An operand that an elementwise operation computes is packed even where another would
+not be: it can then be computed as it is packed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import LoweringError
-from mlirml.ir import mlir, operations
+from mlirml.ir import defining_op, mlir, operations
 from mlirml.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields, to_attribute
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan, round_up
+
+FEWEST_TO_PACK = 48
+"""With fewer rows or columns, packing takes longer than writing an operand to memory and reading it again."""
 
 
 @register
@@ -71,7 +76,10 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
     except NoMatch:
         return Schedule(**{"kernel": "loops"} | given)
     try:
-        chosen = complete(problem, machine, {**wanted, **given})
+        known = {**wanted, **given}
+        chosen = complete(problem, machine, known)
+        if chosen.kernel == "direct" and "kernel" not in known and is_worth_packing(op, problem, machine):
+            chosen = complete(problem, machine, {"kernel": "packed", **known})
         check(problem, chosen)
         return chosen
     except NoMatch:
@@ -83,6 +91,25 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
             f"{NAME} of {op.name}: there is no {given['kernel']} kernel for it: {reason}",
             location=source_location(op.location),
         ) from reason
+
+
+def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Machine) -> bool:
+    """Whether an operand is better computed as it is packed than written to memory, which it does not leave again."""
+    enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
+    return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
+
+
+def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
+    """Whether a tensor too big for the cache is the result of an elementwise operation that nothing else reads."""
+    owner, kind = defining_op(value), mlir.ShapedType(value.type)
+    if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or sum(1 for _ in value.uses) != 1:
+        return False
+    if any("parallel" not in str(iterator) for iterator in owner.attributes["iterator_types"]):
+        return False
+    element = kind.element_type
+    if not isinstance(element, mlir.FloatType | mlir.IntegerType) or not kind.has_static_shape:
+        return False
+    return bool(math.prod(kind.shape) * element.width // 8 > cache_bytes)
 
 
 def complete(problem: Problem, machine: Machine, given: Mapping[str, Any]) -> Schedule:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Operand, Problem
 from mlirml.pipelines.schedules.contract_kernel import (
+    Epilogue,
     Frame,
     Job,
     Kernel,
     Place,
     add,
     convert,
+    evaluate,
     fused_multiply_add,
     narrow,
     widen,
@@ -49,6 +52,14 @@ def sides(problem: Problem) -> tuple[Side, Side]:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """A prologue of rows, and for each of its inputs a view, the place of the first row, the steps along rows and k."""
+
+    body: Epilogue
+    inputs: tuple[tuple[View, Index, int, int], ...]
+
+
+@dataclass(frozen=True)
 class Rows:
     """Rows along k in memory: element [i][k] at `base + i * stride + k`."""
 
@@ -56,6 +67,7 @@ class Rows:
     base: Index
     stride: int
     operand: Operand
+    computed: Computed | None = None
 
 
 class DotKernel:
@@ -104,13 +116,25 @@ class DotKernel:
 
     def _block(self, place: Place, slot: Index, row: Index, rows: int) -> None:
         """`rows` of the many rows from `row` on, with all the few."""
-        many = self._source(self.many, place, row)
+        many = replace(self._source(self.many, place, row), computed=self._computed(place, row))
         few = self._source(self.few, place, Index())
         if self.room:
             few = Rows(self.room, slot * self.size, self.k_size, Operand(self.problem.compute))
         totals = self._totals(many, few, rows)
         place = place.step(self.many.axis, row)
         self._write(self._order(totals, rows), place, rows)
+
+    def _computed(self, place: Place, row: Index) -> Computed | None:
+        """The prologue of the many rows from `row` on."""
+        prologue = self.frame.job.prologue(self.many.letter)
+        if prologue is None:
+            return None
+        axis, k = self.many.axis, self.problem.k[-1]
+        inputs = [
+            (self.frame.views[f"x{n}"], place.more[n] + row * axis.more[n], axis.more[n], k.more[n])
+            for n, _ in prologue.inputs
+        ]
+        return Computed(prologue.body, tuple(inputs))
 
     def _totals(self, many: Rows, few: Rows, rows: int) -> list[str]:
         """Accumulators [rows][few], one vector each."""
@@ -141,8 +165,25 @@ class DotKernel:
 
     def _load(self, rows: Rows, row: int, k: Index, valid: int | None) -> str:
         lanes = self.schedule.lanes
-        value = self.e.load(rows.view, rows.base + row * rows.stride + k, lanes, valid)
-        return convert(self.e, value, rows.operand.casts, lanes)
+        e = self.e
+        value = e.load(rows.view, rows.base + row * rows.stride + k, lanes, valid)
+        if rows.computed is None:
+            return convert(e, value, rows.operand.casts, lanes)
+        inputs = []
+        for view, base, row_step, k_step in rows.computed.inputs:
+            at, kind = base + row * row_step + k * k_step, vector(lanes, view.element)
+            if k_step:
+                inputs.append(e.load(view, at, lanes, valid))
+            else:
+                inputs.append(e.let(f"vector.broadcast {e.load_scalar(view, at)} : {view.element} to {kind}"))
+        (value,) = evaluate(e, rows.computed.body, value, inputs, lanes)
+        value = convert(e, value, rows.operand.casts, lanes)
+        if valid is None:
+            return value
+        # Of the zeros behind the end the prologue may make anything.
+        kind = vector(lanes, self.problem.compute)
+        mask, zeros = e.mask(lanes, valid), e.zeros(lanes, self.problem.compute)
+        return e.let(f"arith.select {mask}, {value}, {zeros} : vector<{lanes}xi1>, {kind}")
 
     @property
     def _runs_along_many(self) -> bool:

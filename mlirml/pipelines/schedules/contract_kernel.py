@@ -84,11 +84,29 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
+class Prologue:
+    """What the elementwise producer of operand `letter` does with an element of memory, `%product`, and its inputs.
+
+    Its inputs are the operands `x{first}` and following. It yields an element of type `element`.
+    """
+
+    letter: str
+    first: int
+    element: str
+    body: Epilogue
+
+    @property
+    def inputs(self) -> tuple[tuple[int, str], ...]:
+        """The number and the element type of each input."""
+        return tuple((self.first + number, element) for number, element in enumerate(self.body.inputs))
+
+
+@dataclass(frozen=True)
 class Job:
     """All that a kernel depends on.
 
     `arguments` are a, b and out (None where the sums themselves are not kept), then the inputs and outs of the
-    epilogue. `accumulate`: out holds numbers to add to.
+    epilogue, then the inputs of prologues. `accumulate`: out holds numbers to add to.
     """
 
     problem: Problem
@@ -96,6 +114,11 @@ class Job:
     arguments: tuple[Argument | None, ...]
     accumulate: bool
     epilogue: Epilogue | None = None
+    prologues: tuple[Prologue, ...] = ()
+
+    def prologue(self, letter: str) -> Prologue | None:
+        """What is computed of the elements of operand a or b as they are read, if anything is."""
+        return next((prologue for prologue in self.prologues if prologue.letter == letter), None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,6 +201,8 @@ class Frame:
     def _flat_views(self) -> dict[str, View]:
         """One-dimensional views of the operands that the kernel itself reads or writes."""
         used = {"a", "b"} if self.job.writes_tiles else {"a", "b", "c"}
+        if not self.job.panels:
+            used |= {f"x{number}" for prologue in self.job.prologues for number, _ in prologue.inputs}
         return {name: flat_view(self.e, name, argument) for name, argument in self.named.items() if name in used}
 
     @contextmanager
@@ -270,6 +295,17 @@ def convert(e: Emitter, value: str, casts: tuple[Cast, ...], lanes: int | None) 
         source, target = (vector(lanes, t) if lanes else t for t in (cast.source, cast.target))
         value = e.let(f"{cast.op} {value} : {source} to {target}")
     return value
+
+
+def evaluate(e: Emitter, body: Epilogue, product: str, inputs: Sequence[str], lanes: int) -> list[str]:
+    """The values that a body yields, for vectors of its inputs."""
+    values = {"%product": product} | {f"%in{number}": value for number, value in enumerate(inputs)}
+    for line in body.lines:
+        result, _, text = line.partition(" = ")
+        for name in sorted(values, key=len, reverse=True):
+            text = text.replace(f"{name},", f"{values[name]},").replace(f"{name})", f"{values[name]})")
+        values[result] = e.let(text.replace("LANES", str(lanes)))
+    return [values[name] for name in body.yields]
 
 
 def fused_multiply_add(e: Emitter, a: str, b: str, total: str, kind: str) -> str:

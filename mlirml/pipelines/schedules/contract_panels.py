@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlirml.pipelines.schedules.contract import Cast
+from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import Job, Kernel, bare
 from mlirml.pipelines.schedules.contract_plan import K_BLOCK
-from mlirml.pipelines.schedules.contract_shared import pack_function, product_function
+from mlirml.pipelines.schedules.contract_shared import Computed, pack_function, product_function
 from mlirml.pipelines.schedules.contract_tile import PACK_BYTES, Grid, TileKernel, Work
 from mlirml.pipelines.schedules.emitter import Index, Value, View
 
@@ -30,7 +30,7 @@ class PanelKernel(TileKernel):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self.multiply = ""
+        self.multiply = self.name = ""
         self.by_columns = self.schedule.parallel in ("none", "columns") and self.blocks == 1
         self.by_columns &= not self.problem.outer_m and self.block_columns == self.columns.count
         if self.by_columns:
@@ -41,6 +41,7 @@ class PanelKernel(TileKernel):
 
     def build(self, name: str) -> Kernel:
         """The whole function."""
+        self.name = name
         schedule, compute = self.schedule, self.problem.compute
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
         tile = compute, schedule.mr, schedule.nr, schedule.lanes, stride
@@ -123,14 +124,32 @@ class PanelKernel(TileKernel):
             way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
         element = self.frame.named[letter].element
         shape = grid.width, stride, self.schedule.lanes
-        function = pack_function(way, element, casts, *shape, whole, ahead, self.schedule.pairs)
+        computed, more = self._computed(letter, work, axis, tile * grid.width)
+        function = pack_function(way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
         operand, start = self.frame.base(letter)
         place = (work.place.a if letter == "a" else work.place.b) + start + tile * (grid.width * row_step)
         rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
         numbers: list[Value] = [place, row_step, k_step, rows, work.k_size]
         names = [operand, *map(e.at, numbers), bare(e, view.name, view.type, view.element), e.at(at)]
         types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
+        for memory, kind, first in more:
+            names += [memory, e.at(first)]
+            types += [f"memref<{kind}>", "index"]
         self.frame.call(self._share(function), names, types)
+
+    def _computed(
+        self, letter: str, work: Work, axis: Axis, row: Index
+    ) -> tuple[Computed | None, list[tuple[str, str, Index]]]:
+        """What is packed in place of an operand, and its inputs: memory, element type, and where row `row` starts."""
+        prologue = self.frame.job.prologue(letter)
+        if prologue is None:
+            return None, []
+        k, steps, more = self.problem.k[0], [], []
+        for number, element in prologue.inputs:
+            memory, start = self.frame.base(f"x{number}")
+            steps.append((element, axis.more[number], k.more[number]))
+            more.append((memory, element, work.place.more[number] + start + row * axis.more[number]))
+        return Computed(f"{self.name}_pack_{letter}", prologue.body, tuple(steps)), more
 
     def _steps(self, size: Value) -> Value:
         """Rounds of the innermost loop for `size` elements along k."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Cast
-from mlirml.pipelines.schedules.contract_kernel import add, convert, fused_multiply_add
+from mlirml.pipelines.schedules.contract_kernel import Epilogue, add, convert, evaluate, fused_multiply_add
 from mlirml.pipelines.schedules.contract_pack import exchange, transpose
 from mlirml.pipelines.schedules.contract_plan import Piece, pieces
-from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector
+from mlirml.pipelines.schedules.emitter import Emitter, Index, Value, View, vector
 
 _ANY = 1 << 40
 """The nominal size of a view of memory whose size the function does not know."""
@@ -102,29 +103,68 @@ def _pair_product(
     return after
 
 
+@dataclass(frozen=True)
+class Computed:
+    """Elements that a prologue computes as they are packed: `name` is that of the function.
+
+    `inputs` has, for each input of the prologue, the element type and the steps from row to row and from k to k.
+    """
+
+    name: str
+    body: Epilogue
+    inputs: tuple[tuple[str, int, int], ...]
+
+
+class _Reader:
+    """Loads elements of an operand: converts them, and does before what their producer does."""
+
+    def __init__(self, e: Emitter, source: str, casts: tuple[Cast, ...], computed: Computed | None) -> None:
+        self.e, self.casts, self.computed = e, casts, computed
+        self.here = _view(e, "%a", source)
+        inputs = computed.inputs if computed else ()
+        self.more = [(_view(e, f"%x{n}", element), steps) for n, (element, *steps) in enumerate(inputs)]
+
+    def load(self, at: Index, row: Value, k: Value, lanes: int, valid: int | Index | None, *, along_k: bool) -> str:
+        """The elements from (`row`, k) on, which is `at` in the operand."""
+        e = self.e
+        value = e.load(self.here, at, lanes, valid)
+        if self.computed is not None:
+            inputs = []
+            for number, (view, steps) in enumerate(self.more):
+                place = _symbol(f"%x{number}_at") + Index.of(row) * steps[0] + Index.of(k) * steps[1]
+                if steps[along_k]:
+                    inputs.append(e.load(view, place, lanes, valid))
+                else:
+                    scalar = e.load_scalar(view, place)
+                    inputs.append(e.let(f"vector.broadcast {scalar} : {view.element} to {vector(lanes, view.element)}"))
+            (value,) = evaluate(e, self.computed.body, value, inputs, lanes)
+        return convert(e, value, self.casts, lanes)
+
+
 @lru_cache(maxsize=64)
 def pack_function(
     way: str, source: str, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool, prefetch: int = 0,
-    pairs: int = 1,
+    pairs: int = 1, computed: Computed | None = None,
 ) -> tuple[str, str]:  # fmt: skip
     """room[k][0..width] = rows of an operand: name and text.
 
     `way`: "rows" where the rows' elements of one k are neighbours, "squares" where those of one row are, or "scalars".
     It takes the operand, where it starts, the steps from row to row and from k to k, how many rows there are (others
     are copies of the last, or zeros), how many k, the room, where it starts. `room` is the step from k to k there.
-    `whole`: no vector is cut short.
+    `whole`: no vector is cut short. `computed`: what is packed in place of the elements themselves; the function takes
+    its inputs, and where they start, too.
     """
     e = Emitter()
-    target = "i32" if pairs == 2 else casts[-1].target if casts else source
-    here, there = _view(e, "%a", source), _view(e, "%room", target)
-    if pairs == 2:
-        casts = ()
+    element = computed.body.outs[0] if computed else source
+    target = "i32" if pairs == 2 else casts[-1].target if casts else element
+    reader = _Reader(e, source, () if pairs == 2 else casts, computed)
+    here, there = reader.here, _view(e, "%room", target)
     if way == "rows" and pairs == 2:
         _pack_pairs(e, here, there, width, room, lanes, whole)
     elif way == "rows":
-        _pack_rows(e, here, there, casts, width, room, lanes, whole, prefetch)
+        _pack_rows(reader, there, width, room, lanes, whole, prefetch)
     elif way == "squares":
-        _pack_squares(e, here, there, casts, width, room, lanes, whole)
+        _pack_squares(reader, there, width, room, lanes, whole)
     else:
         with e.loop(0, _symbol("%size"), 1, "k") as k, e.loop(0, _symbol("%rows"), 1, "row") as row:
             at = _symbol("%a_at") + e.product(k, _symbol("%k_step")) + e.product(row, _symbol("%row_step"))
@@ -134,25 +174,25 @@ def pack_function(
     name = f"contract_pack_{way}_{source}{kinds}_{width}_{room}_{lanes}" + ("_whole" if whole else "")
     name += f"_ahead{prefetch}" if prefetch and way == "rows" else ""
     steps = ["%a_at: index", "%row_step: index", "%k_step: index", "%rows: index", "%size: index"]
-    return _finish(e, name, [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"])
+    more = []
+    for number, (kind, _, _) in enumerate(computed.inputs if computed else ()):
+        more += [f"%x{number}: memref<{kind}>", f"%x{number}_at: index"]
+    name = computed.name if computed else name
+    parameters = [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"]
+    return _finish(e, name, [*parameters, *more])
 
 
-def _pack_rows(
-    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool,
-    prefetch: int,
-) -> None:  # fmt: skip
-    parts = pieces(width, lanes)
+def _pack_rows(reader: _Reader, there: View, width: int, room: int, lanes: int, whole: bool, prefetch: int) -> None:
+    e, parts = reader.e, pieces(width, lanes)
     with e.loop(0, _symbol("%size"), 1, "k") as k:
         at = _symbol("%a_at") + e.product(k, _symbol("%k_step"))
         ahead = _symbol("%a_at") + e.product(k + prefetch, _symbol("%k_step"))
         for part in parts:
             if prefetch:
-                e.prefetch(here, ahead + part.offset)
+                e.prefetch(reader.here, ahead + part.offset)
             valid = part.valid if whole else e.minimum(_symbol("%rows"), width) - part.offset
-            value = e.load(here, at + part.offset, part.lanes, valid)
-            e.store(
-                convert(e, value, casts, part.lanes), there, _symbol("%room_at") + k * room + part.offset, part.lanes
-            )
+            value = reader.load(at + part.offset, part.offset, k, part.lanes, valid, along_k=False)
+            e.store(value, there, _symbol("%room_at") + k * room + part.offset, part.lanes)
 
 
 def _pack_pairs(e: Emitter, here: View, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
@@ -173,39 +213,43 @@ def _pack_pairs(e: Emitter, here: View, there: View, width: int, room: int, lane
             e.store(words, there, _symbol("%room_at") + half * room + part.offset, part.lanes)
 
 
-def _pack_squares(
-    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], width: int, room: int, lanes: int, whole: bool
-) -> None:
+def _pack_squares(reader: _Reader, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
     """Load vectors along k, transpose squares, store vectors along the rows. Rows that are missing repeat the last."""
+    e = reader.e
     whole_squares = width // lanes * lanes
     last = _symbol("%rows") - 1
     if whole_squares:
         with e.loop(0, whole_squares, lanes, "square") as first:
-            _pack_square(e, here, there, casts, (first, lanes, last), room, lanes, whole)
+            _pack_square(reader, there, (first, lanes, last), room, lanes, whole)
     if width > whole_squares:
-        _pack_square(e, here, there, casts, (Index.of(whole_squares), width - whole_squares, last), room, lanes, whole)
+        _pack_square(reader, there, (Index.of(whole_squares), width - whole_squares, last), room, lanes, whole)
 
 
 def _pack_square(
-    e: Emitter, here: View, there: View, casts: tuple[Cast, ...], rows: tuple[Index, int, Index], room: int, lanes: int,
-    whole: bool,
-) -> None:  # fmt: skip
+    reader: _Reader, there: View, rows: tuple[Index, int, Index], room: int, lanes: int, whole: bool
+) -> None:
     """`rows`: the first, how many, and the last that there is."""
+    e, here = reader.e, reader.here
     first, count, last = rows
-    places = [_symbol("%a_at") + e.product(e.minimum(first + row, last), _symbol("%row_step")) for row in range(count)]
+    numbers = [e.minimum(first + row, last) for row in range(count)]
+    places = [(row, _symbol("%a_at") + e.product(row, _symbol("%row_step"))) for row in numbers]
     (part,) = pieces(count, lanes)
-    strip = 0 if casts else _STRIPS.get(there.element if there.element == here.element else "", 0)
+    plain = not reader.casts and reader.computed is None and there.element == here.element
+    strip = _STRIPS.get(there.element, 0) if plain else 0
     if 1 < strip <= part.lanes:
-        _pack_strips(e, here, there, (places, first, part.lanes), room, strip, whole)
+        _pack_strips(e, here, there, ([place for _, place in places], first, part.lanes), room, strip, whole)
         return
     pairs = 2 if there.element == "i32" and here.element == "bf16" else 1
     with e.loop(0, _symbol("%size"), lanes * pairs, "k") as k:
         square = []
-        for place in places:
-            value = e.load(here, place + k, lanes * pairs, None if whole else _symbol("%size") - k)
+        valid = None if whole else _symbol("%size") - k
+        for row, place in places:
             if pairs == 2:
+                value = e.load(here, place + k, lanes * pairs, valid)
                 value = e.let(f"vector.bitcast {value} : {vector(2 * lanes, 'bf16')} to {vector(lanes, 'i32')}")
-            square.append(convert(e, value, casts, lanes))
+            else:
+                value = reader.load(place + k, row, k, lanes, valid, along_k=True)
+            square.append(value)
         number = k if pairs == 1 else Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
         for step, value in enumerate(transpose(e, square, part.lanes, lanes, there.element)):
             e.store(value, there, _symbol("%room_at") + (number + step) * room + first, part.lanes)

@@ -7,7 +7,17 @@ whole tiles and those at the edges, whose rows and columns are given.
 
 from __future__ import annotations
 
-from mlirml.pipelines.schedules.contract_kernel import Frame, Place, add, declared, flat_view, narrow, passed, widen
+from mlirml.pipelines.schedules.contract_kernel import (
+    Frame,
+    Place,
+    add,
+    declared,
+    evaluate,
+    flat_view,
+    narrow,
+    passed,
+    widen,
+)
 from mlirml.pipelines.schedules.contract_plan import power_of_two, round_up
 from mlirml.pipelines.schedules.emitter import Emitter, Index, Value, View, vector
 
@@ -26,7 +36,8 @@ class TileWriter:
         self.stride = round_up(schedule.nr, self.lanes)
         self.size = schedule.mr * self.stride
         self.tile = f"memref<{self.size}x{self.job.problem.compute}>"
-        self.named = {name: argument for name, argument in frame.named.items() if name not in "ab"}
+        count = 3 + (len(self.job.epilogue.inputs + self.job.epilogue.outs) if self.job.epilogue else 0)
+        self.named = {name: frame.named[name] for name in self.job.names[2:count] if name in frame.named}
         frame.functions[self.name] = self._function()
 
     def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
@@ -90,17 +101,13 @@ class TileWriter:
     ) -> None:
         epilogue = self.job.epilogue
         assert epilogue is not None
-        values = {"%product": product}
-        for number, element in enumerate(epilogue.inputs):
-            values[f"%in{number}"] = self._load(e, f"x{number}", views[f"x{number}"], element, i, j, valid)
-        for line in epilogue.lines:
-            result, _, text = line.partition(" = ")
-            for name in sorted(values, key=len, reverse=True):
-                text = text.replace(f"{name},", f"{values[name]},").replace(f"{name})", f"{values[name]})")
-            values[result] = e.let(text.replace("LANES", str(self.lanes)))
-        for number, name in enumerate(epilogue.yields):
+        inputs = [
+            self._load(e, f"x{number}", views[f"x{number}"], element, i, j, valid)
+            for number, element in enumerate(epilogue.inputs)
+        ]
+        for number, value in enumerate(evaluate(e, epilogue, product, inputs, self.lanes)):
             out = f"x{len(epilogue.inputs) + number}"
-            e.store(values[name], views[out], self._at(out, i, j), self.lanes, valid)
+            e.store(value, views[out], self._at(out, i, j), self.lanes, valid)
 
     def _load(self, e: Emitter, name: str, view: View, element: str, i: Index, j: Index, valid: Index | None) -> str:
         """A vector of an input, or one element of it in all lanes."""
