@@ -34,7 +34,7 @@ from mlirml.pipelines.fuse import tensor_blocks
 class BlockExamplesPass(Pass):
     """Cut dimensions along which programs with contractions keep more than the caches hold, twice `l2_bytes`.
 
-    A block keeps about a quarter of `l2_bytes`, and has whole vectors of `vector_bits`.
+    A block keeps about an eighth of `l2_bytes`, and has whole vectors of `vector_bits`.
     """
 
     name = "mlirml-block-examples"
@@ -71,7 +71,7 @@ class BlockExamplesPass(Pass):
             raise NoMatch("little is kept")
         lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
         each = kept // cluster.size
-        length = max(2 * lanes, self.l2_bytes // 4 // each // lanes * lanes, cluster.size * still // (2 * kept))
+        length = max(2 * lanes, self.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept))
         if length * 2 > cluster.size or length * each > self.l2_bytes:
             raise NoMatch("too few blocks, or too much is read in each")
         return _even(cluster.size, length, lanes)
@@ -100,5 +100,5 @@ def _count(value: mlir.Value) -> int:
 def _even(size: int, length: int, lanes: int) -> int:
     """A length not much longer than the one that is wanted, of whole vectors, that divides the size if one does."""
     length = -(-length // lanes) * lanes
-    even = [n for n in range(length, 3 * length, lanes) if size % n == 0]
+    even = [n for n in range(length, 3 * length // 2 + 1, lanes) if size % n == 0]
     return min(even, default=length)

@@ -11,6 +11,7 @@ import pytest
 
 import mlirml as ml
 from benchmarks.gradients.functions import gmm
+from benchmarks.workloads import WORKLOADS
 from mlirml.passes import NoMatch
 from mlirml.pipelines.block_examples import BlockExamplesPass
 from mlirml.pipelines.blocking.cluster import Cluster
@@ -90,6 +91,21 @@ def test_blocks_give_the_numbers_of_the_reference(name: str, length: int, monkey
     cpu.target_with.cache_clear()
     for ours, theirs in zip(leaves(found), leaves(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9 if name != "mixed" else 1e-4, atol=1e-9)
+
+
+def test_the_gradient_of_a_mixture_needs_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "l2_bytes", lambda: 2 << 20)
+    cpu.target_with.cache_clear()
+    workload = WORKLOADS["gradients_gmm10x25"]
+    arguments = workload.arguments(quick=False)
+    text = ml.compile(ml.grad(gmm, workload.wrt)).ir("schedule", *arguments)
+    cpu.target_with.cache_clear()
+    found = re.search(r"mlirml.workspace = (\d+)", text)
+    assert found is not None
+    results = sum(arguments[place].nbytes for place in workload.wrt)
+    whole = sum(x.nbytes for x in arguments) + results
+    of_examples_and_clusters = 8 * len(arguments[0]) * len(arguments[3])
+    assert whole + int(found[1]) < 2 * whole + of_examples_and_clusters
 
 
 def leaves(tree: Any) -> list[Any]:
