@@ -22,7 +22,8 @@ def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) 
 
     Parameters:
         fn: a function of arrays, and pytrees of them. With `has_aux` it returns a pair: the float, and anything else.
-        argnums: the positions of the arguments to differentiate by, which hold floats; one number, or several.
+        argnums: the positions of the arguments to differentiate by, which hold floats; one number, or several. By a
+            complex number x + iy the gradient is df/dx - i df/dy, as in JAX.
 
     Returns a function of the same arguments: the gradient, shaped like the argument (a tuple of them for several), or
     with `has_aux` a pair of it and the rest of the result.
@@ -55,7 +56,8 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
     def both(*args: Any, **kwargs: Any) -> Any:
         from mlirml.capture import derivatives as d
-        from mlirml.capture.trace import value_of
+        from mlirml.capture.frames import at_user_line
+        from mlirml.capture.trace import at_function, value_of
         from mlirml.tree import flatten
 
         trace = current_trace()
@@ -65,7 +67,8 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
         first = pulled.result
         if has_aux:
             if not isinstance(pulled.result, tuple) or len(pulled.result) != 2:
-                raise ArgumentError("grad: with `has_aux` the function must return a pair, the float and the rest")
+                with at_user_line(), at_function(fn):
+                    raise ArgumentError("grad: with `has_aux` the function must return a pair, the float and the rest")
             first = pulled.result[0]
         leaves = [value_of(trace, leaf, "result") for leaf in flatten(first)[0]]
         output = d.scalar_output(pulled, fn, leaves)
@@ -378,7 +381,10 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
     array([0., 0.])
     """
     if policy not in ("nothing", "contractions"):
-        raise ArgumentError(f"checkpoint: policy {policy!r} is neither 'nothing' nor 'contractions'")
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(f"checkpoint: policy {policy!r} is neither 'nothing' nor 'contractions'")
 
     @functools.wraps(fn, updated=())
     def again(*args: Any) -> Any:
@@ -402,7 +408,11 @@ def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, .
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for place in places:
         if not -count <= place < count:
-            raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional arguments")
+            from mlirml.capture.frames import at_user_line
+
+            with at_user_line():
+                plural = "" if count == 1 else "s"
+                raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional argument{plural}")
     return tuple(place % count for place in places)
 
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mlirml.capture.derivatives import wrapped
+from mlirml.capture.derivatives import conjugate, has_derivatives, mark, wrapped
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.namespace import retarget
 from mlirml.capture.trace import Trace, at_function, value_of
 from mlirml.dialects.build import Value
-from mlirml.dialects.dtypes import is_float
+from mlirml.dialects.complex import parts_of
 from mlirml.errors import ArgumentError, CaptureError, ShapeError
 from mlirml.tree import TreeDef, flatten
-
-
-def mark(trace: Trace, name: str, value: Value, tags: str) -> Value:
-    """An operation of our dialect that gives what it takes."""
-    text = f'"mlirml.{name}"({value.name}) {{{tags}}} : ({value.type}) -> {value.type}'
-    return replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak)
 
 
 def marked(
@@ -32,11 +25,11 @@ def marked(
     values: list[Value | None] = []
     for leaf, path in zip(leaves, paths):
         value = value_of(trace, leaf, path)
-        if not is_float(value.dtype):
+        if not has_derivatives(value):
             found.append(leaf)
             values.append(None)
             continue
-        new = mark(trace, name, value, tags)
+        new = mark(trace, name, tags, value)
         found.append(wrapped(trace, new, leaf))
         values.append(new)
     return found, values
@@ -74,11 +67,16 @@ def _call_with_vjp(
             raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
         results, out_tree = flatten(pair[0])
         outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
-        seeds = [None if v is None else wrapped(trace, mark(trace, "custom_cotangent", v, tags)) for v in closed]
+        seeds = [None if v is None else _cotangent(trace, v, tags) for v in closed]
     found = retarget(backward, trace)(pair[1], out_tree.unflatten(seeds))
     with at_user_line(), at_function(backward):
         _give(trace, name, found, tree, opened, tags)
     return out_tree.unflatten(outputs)
+
+
+def _cotangent(trace: Trace, output: Value, tags: str) -> Any:
+    """What stands for the cotangent of an output."""
+    return wrapped(trace, conjugate(trace, mark(trace, "custom_cotangent", tags, output)))
 
 
 def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[Value | None], tags: str) -> None:
@@ -103,7 +101,8 @@ def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[V
         new = b.cast(value_of(trace, gradient, path), value.dtype)
         if new.shape != value.shape:
             raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
-        b.line(f'"mlirml.custom_gradient"({value.name}, {new.name}) {{{tags}}} : ({value.type}, {value.type}) -> ()')
+        for part, move in zip(parts_of(value), parts_of(conjugate(trace, new))):
+            b.line(f'"mlirml.custom_gradient"({part.name}, {move.name}) {{{tags}}} : ({part.type}, {part.type}) -> ()')
 
 
 def call_with_jvp(
@@ -129,7 +128,7 @@ def call_with_jvp(
         moves = [
             trace.known(np.zeros(np.shape(leaf)))
             if value is None
-            else wrapped(trace, mark(trace, "custom_tangent", value, tags), leaf)
+            else wrapped(trace, mark(trace, "custom_tangent", tags, value), leaf)
             for leaf, value in zip(leaves, opened)
         ]
         first = [args[place] for place in fixed]
@@ -155,16 +154,13 @@ def call_with_jvp(
 def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: str) -> Any:
     """A result with its tangent; anything but floats as it is."""
     value = value_of(trace, leaf, path)
-    if not is_float(value.dtype):
+    if not has_derivatives(value):
         return leaf
     change = value_of(trace, tangent, f"the tangent of {path}")
     if change.shape != value.shape:
         raise ShapeError(f"custom_jvp: the tangent of {path} of `{name}` is {change}, the result {value}")
     change = trace.builder.cast(change, value.dtype)
-    text = (
-        f'"mlirml.custom_result"({value.name}, {change.name}) {{{tags}}} : ({value.type}, {value.type}) -> {value.type}'
-    )
-    return wrapped(trace, replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak), leaf)
+    return wrapped(trace, mark(trace, "custom_result", tags, value, change), leaf)
 
 
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:

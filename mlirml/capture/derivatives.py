@@ -14,7 +14,9 @@ from mlirml.capture.namespace import retarget
 from mlirml.capture.trace import Trace, at_function, value_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Value
+from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.dtypes import describe, is_float
+from mlirml.dialects.ops import OPS
 from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from mlirml.tree import TreeDef, flatten
 
@@ -37,16 +39,39 @@ class Pulled:
         """The gradients, in the structure of the arguments, for the cotangents of the outputs."""
         b, call = self.trace.builder, self.calls
         self.calls += 1
-        tags = f"{{group = {self.group} : i64, call = {call} : i64}}"
+        tags = f"group = {self.group} : i64, call = {call} : i64"
         for value, cotangent in zip(self.outputs, cotangents):
             if cotangent is not None:
-                b.line(
-                    f'"mlirml.cotangent"({value.name}, {cotangent.name}) {tags} : ({value.type}, {value.type}) -> ()'
-                )
-        gradients = [
-            b.op(f'"mlirml.vjp"({x.name}) {tags} : ({x.type}) -> {x.type}', x.shape, x.dtype) for x in self.independents
-        ]
+                for part, move in zip(parts_of(value), parts_of(conjugate(self.trace, cotangent))):
+                    b.line(
+                        f'"mlirml.cotangent"({part.name}, {move.name}) {{{tags}}} : ({part.type}, {part.type}) -> ()'
+                    )
+        gradients = [conjugate(self.trace, mark(self.trace, "vjp", tags, x)) for x in self.independents]
         return self.in_tree.unflatten([wrapped(self.trace, g) for g in gradients])
+
+
+def mark(trace: Trace, name: str, tags: str, *values: Value) -> Value:
+    """An operation of our dialect on values of one type, which gives another one; for complex ones on both parts."""
+
+    def build(parts: Sequence[Value]) -> Value:
+        first, types = parts[0], ", ".join(x.type for x in parts)
+        text = f'"mlirml.{name}"({", ".join(x.name for x in parts)}) {{{tags}}} : ({types}) -> {first.type}'
+        return trace.builder.op(text, first.shape, first.dtype)
+
+    built = [build(parts) for parts in zip(*(parts_of(value) for value in values))]
+    whole = built[0] if len(built) == 1 else ComplexValue.of(*built)
+    return replace(whole, weak=values[0].weak)
+
+
+def conjugate(trace: Trace, value: Value) -> Value:
+    """A cotangent as the pair of those of its parts, and back: its product with a change is real(cotangent * change).
+
+    So the gradient of a real function of x + iy is df/dx - i df/dy, as in JAX.
+    """
+    if not isinstance(value, ComplexValue):
+        return value
+    found: Value = OPS["conjugate"].build(trace.builder, value)
+    return found
 
 
 def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -56,11 +81,8 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
         wanted = tuple(args[i] for i in argnums)
         leaves, tree = flatten(wanted)
         values = _floats(trace, name, leaves, tree.paths("argument"))
-        group, b = trace.new_request(), trace.builder
-        opened = [
-            b.op(f'"mlirml.independent"({v.name}) {{group = {group} : i64}} : ({v.type}) -> {v.type}', v.shape, v.dtype)
-            for v in values
-        ]
+        group = trace.new_request()
+        opened = [mark(trace, "independent", f"group = {group} : i64", v) for v in values]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
         called = list(args)
         for i, value in zip(argnums, tree.unflatten(inner)):
@@ -82,15 +104,8 @@ def trace_jvp(
         leaves, tree = flatten(primals)
         values = _floats(trace, "jvp", leaves, tree.paths("primals"))
         moves = _matching(trace, "jvp", "tangents", tangents, tree, values)
-        group, b = trace.new_request(), trace.builder
-        opened = [
-            b.op(
-                f'"mlirml.dual"({v.name}, {t.name}) {{group = {group} : i64}} : ({v.type}, {v.type}) -> {v.type}',
-                v.shape,
-                v.dtype,
-            )
-            for v, t in zip(values, moves)
-        ]
+        tags, b = f"group = {trace.new_request()} : i64", trace.builder
+        opened = [mark(trace, "dual", tags, v, t) for v, t in zip(values, moves)]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
     with trace.differentiated():
         result = retarget(function, trace)(*tree.unflatten(inner))
@@ -100,9 +115,8 @@ def trace_jvp(
         outputs = [value_of(trace, leaf, path) for leaf, path in zip(results, out_tree.paths("result"))]
         found = []
         for value in outputs:
-            if is_float(value.dtype):
-                text = f'"mlirml.jvp"({value.name}) {{group = {group} : i64}} : ({value.type}) -> {value.type}'
-                found.append(wrapped(trace, b.op(text, value.shape, value.dtype)))
+            if has_derivatives(value):
+                found.append(wrapped(trace, mark(trace, "jvp", tags, replace(value, weak=False))))
             else:
                 found.append(wrapped(trace, b.filled(value.shape, np.dtype(np.float64), 0)))
     return result, out_tree.unflatten(found)
@@ -123,7 +137,7 @@ def scalar_output(pulled: Pulled, function: Callable[..., Any], leaves: Sequence
 
 def cotangents_of(pulled: Pulled, given: Any) -> list[Value | None]:
     """What the user passes to a pullback, checked."""
-    floats = [v for v in pulled.outputs if is_float(v.dtype)]
+    floats = [v for v in pulled.outputs if has_derivatives(v)]
     if len(floats) == len(pulled.outputs):
         return list(_matching(pulled.trace, "vjp", "cotangents", given, pulled.out_tree, pulled.outputs))
     leaves, _ = flatten(given)
@@ -147,14 +161,18 @@ def wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
     return Traced(trace, Cell(value, owned=True), scalar=scalar)
 
 
+def has_derivatives(value: Value) -> bool:
+    """Whether a value is a float, real or complex."""
+    return is_float(value.dtype) or value.dtype.kind == "c"
+
+
 def _floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:
     """Arguments to differentiate by, as values; Python's ints are no floats either."""
     values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, paths)]
     for value, path in zip(values, paths):
-        if not is_float(value.dtype):
-            real = "" if value.dtype.kind != "c" else "real "
+        if not has_derivatives(value):
             raise DTypeError(
-                f"{name}: {path} is {describe(value.shape, value.dtype)}, and derivatives are by {real}floats",
+                f"{name}: {path} is {describe(value.shape, value.dtype)}, and derivatives are by floats",
                 help="convert it with `.astype(float)`, or leave it out by `argnums`",
             )
     return values
@@ -201,20 +219,14 @@ def trace_vmap(
         paths = tree.paths("argument")
         axes = spread_axes("in_axes", in_axes, tree, tuple)
         size = _batch_size(leaves, paths, axes, axis_size)
-        group, b = trace.new_request(), trace.builder
+        group = trace.new_request()
         inner: list[Any] = []
         for leaf, axis, path in zip(leaves, axes, paths):
             if axis is None:
                 inner.append(leaf)
                 continue
             value = value_of(trace, _front(leaf, axis), path)
-            shape = value.shape[1:]
-            one = b.op(
-                f'"mlirml.unbatch"({value.name}) {{group = {group} : i64}} : '
-                f"({value.type}) -> {replace(value, shape=shape).type}",
-                shape,
-                value.dtype,
-            )
+            one = _batched(trace, "unbatch", f"group = {group} : i64", value, value.shape[1:])
             inner.append(wrapped(trace, one))
     result = retarget(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
@@ -229,15 +241,23 @@ def trace_vmap(
             if place is None:
                 raise ArgumentError("vmap: out_axes is None, and results of a batch have a dimension for it")
             shape = (size, *value.shape)
-            text = (
-                f'"mlirml.vmap"({value.name}) {{group = {group} : i64, size = {size} : i64}} : '
-                f"({value.type}) -> {replace(value, shape=shape).type}"
-            )
-            many = Traced(trace, Cell(b.op(text, shape, value.dtype), owned=True))
+            tags = f"group = {group} : i64, size = {size} : i64"
+            many = Traced(trace, Cell(_batched(trace, "vmap", tags, value, shape), owned=True))
             if not -len(shape) <= place < len(shape):
                 raise ShapeError(f"vmap: out_axes={place} of a result with {len(shape)} dimensions")
             found.append(many if place in (0, -len(shape)) else _moved(many, 0, place).copy())
     return out_tree.unflatten(found)
+
+
+def _batched(trace: Trace, name: str, tags: str, value: Value, shape: tuple[int, ...]) -> Value:
+    """The beginning or the end of a request for a batch; for complex values of both parts."""
+
+    def build(part: Value) -> Value:
+        kind = replace(part, shape=shape).type
+        return trace.builder.op(f'"mlirml.{name}"({part.name}) {{{tags}}} : ({part.type}) -> {kind}', shape, part.dtype)
+
+    built = [build(part) for part in parts_of(value)]
+    return built[0] if len(built) == 1 else ComplexValue.of(*built)
 
 
 def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[int | None]:
@@ -287,11 +307,10 @@ def trace_stop_gradient(trace: Trace, tree: Any) -> Any:
         found = []
         for leaf, path in zip(leaves, structure.paths("argument")):
             value = value_of(trace, leaf, path)
-            if not is_float(value.dtype):
+            if not has_derivatives(value):
                 found.append(leaf)
                 continue
-            text = f'"mlirml.stop_gradient"({value.name}) : ({value.type}) -> {value.type}'
-            constant = replace(trace.builder.op(text, value.shape, value.dtype), weak=value.weak)
+            constant = mark(trace, "stop_gradient", "", value)
             found.append(wrapped(trace, constant, leaf))
         return structure.unflatten(found)
 

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture import derivatives
+from mlirml.capture.frames import at_user_line
 from mlirml.capture.trace import current_trace, value_of
+from mlirml.dialects.build import Value
+from mlirml.errors import DTypeError
 from mlirml.tree import flatten
 
 
@@ -20,6 +23,7 @@ def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], single
     pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, tuple(range(len(wanted))))
     b = trace.builder
     rows = []
+    refuse_complex("jacrev", (*pulled.independents, *pulled.outputs))
     for number, output in enumerate(pulled.outputs):
 
         def pull(unit: Any, number: int = number) -> Any:
@@ -40,6 +44,7 @@ def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], single
     trace = current_trace()
     assert trace is not None
     leaves, tree = flatten(tuple(wanted))
+    refuse_complex("jacfwd", [value_of(trace, leaf, "argument") for leaf in leaves])
     columns: list[list[Any]] = []
     out_tree: Any = None
     for number, leaf in enumerate(leaves):
@@ -59,3 +64,13 @@ def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], single
         inputs = tree.unflatten(list(column))
         results.append(inputs[0] if single else inputs)
     return out_tree.unflatten(results)
+
+
+def refuse_complex(name: str, values: Sequence[Value]) -> None:
+    """Raise for complex numbers, for which a matrix is no derivative in general."""
+    with at_user_line():
+        if any(value.dtype.kind == "c" for value in values):
+            raise DTypeError(
+                f"{name}: Jacobians are of real floats",
+                help="take real and imaginary parts apart; of a function of reals `ml.jacfwd` gives complex results",
+            )

@@ -139,3 +139,165 @@ def test_tangents_of_another_shape() -> None:
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
+
+
+def test_an_argument_that_is_not_there() -> None:
+    check_error(
+        lambda: ml.grad(doubled, argnums=2)(X),
+        """
+        mlirml.ArgumentError: grad: argnums=2 of a call with 1 positional argument
+          --> test_derivatives.py:146:17 (<lambda>)
+             |
+         146 |         lambda: ml.grad(doubled, argnums=2)(X),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    )
+
+
+def test_a_jacobian_of_complex_numbers() -> None:
+    check_error(
+        lambda: ml.jacrev(lambda z: z * z)(X + 1j),
+        """
+        mlirml.DTypeError: jacrev: Jacobians are of real floats
+          --> test_derivatives.py:159:17 (<lambda>)
+             |
+         159 |         lambda: ml.jacrev(lambda z: z * z)(X + 1j),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: take real and imaginary parts apart; of a function of reals `ml.jacfwd` gives complex results
+        """,
+    )
+
+
+def test_a_result_that_is_no_pair() -> None:
+    check_error(
+        lambda: ml.grad(lambda x: np.sum(x), has_aux=True)(X),
+        """
+        mlirml.ArgumentError: grad: with `has_aux` the function must return a pair, the float and the rest
+          --> test_derivatives.py:173:35 (<lambda>)
+             |
+         173 |         lambda: ml.grad(lambda x: np.sum(x), has_aux=True)(X),
+             |                                   ^^^^^^^^^
+        """,
+    )
+
+
+def test_tangents_of_another_structure() -> None:
+    check_error(
+        lambda: ml.jvp(lambda p: np.sum(p["a"]), ({"a": X},), ([X],)),
+        """
+        mlirml.ArgumentError: jvp: the tangents have another structure than what they belong to
+          --> test_derivatives.py:186:17 (<lambda>)
+             |
+         186 |         lambda: ml.jvp(lambda p: np.sum(p["a"]), ({"a": X},), ([X],)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = note: expected ["tangents[0]['a']"]
+           = note: got ['tangents[0][0]']
+        """,
+    )
+
+
+def test_tangents_that_are_too_few() -> None:
+    check_error(
+        lambda: ml.jvp(np.add, (X, X), (X,)),
+        """
+        mlirml.ArgumentError: jvp: the tangents have another structure than what they belong to
+          --> test_derivatives.py:201:17 (<lambda>)
+             |
+         201 |         lambda: ml.jvp(np.add, (X, X), (X,)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = note: expected ['tangents[0]', 'tangents[1]']
+           = note: got ['tangents[0]']
+        """,
+    )
+
+
+def test_cotangents_of_another_shape() -> None:
+    check_error(
+        lambda: ml.vjp(doubled, X)[1](np.ones(4)),
+        """
+        mlirml.ShapeError: vjp: cotangents is f64[4], and what it belongs to f64[3]
+          --> test_derivatives.py:216:17 (<lambda>)
+             |
+         216 |         lambda: ml.vjp(doubled, X)[1](np.ones(4)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    )
+
+
+def test_results_without_cotangents() -> None:
+    check_error(
+        lambda: ml.vjp(lambda x: (x, x > 0), X)[1]((X, X)),
+        """
+        mlirml.DTypeError: vjp: 1 of the results are no floats, which have no cotangents
+          --> test_derivatives.py:229:17 (<lambda>)
+             |
+         229 |         lambda: ml.vjp(lambda x: (x, x > 0), X)[1]((X, X)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = note: 2 cotangents were passed
+           = help: differentiate a function that returns the floats only
+        """,
+    )
+
+
+def test_in_axes_of_another_structure() -> None:
+    check_error(
+        lambda: ml.vmap(doubled, in_axes=(0, 0))(X),
+        """
+        mlirml.ArgumentError: vmap: in_axes (0, 0) does not fit: 1 values are to be mapped
+          --> test_derivatives.py:244:17 (<lambda>)
+             |
+         244 |         lambda: ml.vmap(doubled, in_axes=(0, 0))(X),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: `in_axes` is one number, or has the structure of what it is for
+        """,
+    )
+
+
+def test_batches_without_an_axis() -> None:
+    check_error(
+        lambda: ml.vmap(doubled, in_axes=None)(X),
+        """
+        mlirml.ArgumentError: vmap: no argument has a dimension of examples
+          --> test_derivatives.py:258:17 (<lambda>)
+             |
+         258 |         lambda: ml.vmap(doubled, in_axes=None)(X),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: give an axis in `in_axes`, or `axis_size=`
+        """,
+    )
+
+
+def test_axes_of_results() -> None:
+    check_error(
+        lambda: ml.vmap(doubled, out_axes=2)(X),
+        """
+        mlirml.ShapeError: vmap: out_axes=2 of a result with 1 dimensions
+          --> test_derivatives.py:16:12 (doubled)
+            |
+         16 |     return x * 2
+            |            ^^^^^
+        """,
+    )
+    check_error(
+        lambda: ml.vmap(doubled, out_axes=None)(X),
+        """
+        mlirml.ArgumentError: vmap: out_axes is None, and results of a batch have a dimension for it
+          --> test_derivatives.py:16:12 (doubled)
+            |
+         16 |     return x * 2
+            |            ^^^^^
+        """,
+    )
+
+
+def test_a_checkpoint_of_an_unknown_policy() -> None:
+    check_error(
+        lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
+        """
+        mlirml.ArgumentError: checkpoint: policy 'all' is neither 'nothing' nor 'contractions'
+          --> test_derivatives.py:295:25 (<lambda>)
+             |
+         295 |         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
+             |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    )

@@ -212,9 +212,9 @@ def same(batch: Batch, op: mlir.Operation) -> None:
     batch.values[op.results[0]] = emit.create(op.name, [many], [many.type], attributes).results[0]
 
 
-@batching("mlirml.custom_result")
+@batching("mlirml.custom_result", "mlirml.dual")
 def custom_result(batch: Batch, op: mlir.Operation) -> None:
-    """The results of all examples, and their tangents."""
+    """The values of all examples, and their tangents."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     operands = [batch.full(x) for x in op.operands]
     batch.values[op.results[0]] = emit.create(op.name, operands, [operands[0].type], attributes).results[0]
