@@ -28,6 +28,8 @@ constexpr uint32_t kSuccess = 1;
 constexpr uint32_t kOutOfMemory = 3;
 constexpr Flags kMapRead = 1, kCopySource = 4, kCopyTarget = 8, kStorage = 0x80;
 constexpr Flags kMapForReading = 1;
+constexpr Flags kComputeStage = 4;
+constexpr uint32_t kStorageBinding = 3;
 constexpr Flags kVulkan = 1;
 
 enum Feature : uint32_t {
@@ -140,12 +142,57 @@ struct ComputePassDescriptor : Described {
 };
 
 struct ComputePipelineDescriptor : Described {
-  Handle layout = nullptr;  // made from the shader
+  Handle layout = nullptr;
   const Chained *stage_next = nullptr;
   Handle shader = nullptr;
   StringView entry;
   size_t constant_count = 0;
   const void *constants = nullptr;
+};
+
+struct BufferLayout {
+  Chained *next = nullptr;
+  uint32_t type = 0;
+  Bool dynamic_offset = 0;
+  uint64_t least_size = 0;
+};
+
+struct SamplerLayout {
+  Chained *next = nullptr;
+  uint32_t type = 0;
+};
+
+struct TextureLayout {
+  Chained *next = nullptr;
+  uint32_t sample_type = 0, dimension = 0;
+  Bool multisampled = 0;
+};
+
+struct StorageTextureLayout {
+  Chained *next = nullptr;
+  uint32_t access = 0, format = 0, dimension = 0;
+};
+
+struct BindGroupLayoutEntry {
+  Chained *next = nullptr;
+  uint32_t binding = 0;
+  Flags visibility = 0;
+  uint32_t array_size = 0;
+  BufferLayout buffer;
+  SamplerLayout sampler;
+  TextureLayout texture;
+  StorageTextureLayout storage_texture;
+};
+
+struct BindGroupLayoutDescriptor : Described {
+  size_t count = 0;
+  const BindGroupLayoutEntry *entries = nullptr;
+};
+
+struct PipelineLayoutDescriptor : Described {
+  size_t count = 0;
+  const Handle *groups = nullptr;
+  uint32_t immediate_bytes = 0;
 };
 
 struct BindGroupEntry {
@@ -204,7 +251,9 @@ struct Future {
   X(void, ComputePassEncoderDispatchWorkgroups, (Handle, uint32_t, uint32_t, uint32_t))         \
   X(void, ComputePassEncoderEnd, (Handle))                                                      \
   X(void, ComputePassEncoderRelease, (Handle))                                                  \
-  X(Handle, ComputePipelineGetBindGroupLayout, (Handle, uint32_t))                              \
+  X(Handle, DeviceCreateBindGroupLayout, (Handle, const BindGroupLayoutDescriptor *))           \
+  X(Handle, DeviceCreatePipelineLayout, (Handle, const PipelineLayoutDescriptor *))             \
+  X(void, PipelineLayoutRelease, (Handle))                                                      \
   X(void, ComputePipelineRelease, (Handle))                                                     \
   X(void, BindGroupLayoutRelease, (Handle))                                                     \
   X(void, BindGroupRelease, (Handle))                                                           \

@@ -491,16 +491,39 @@ void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     if (entry.scalar_bytes.size() > limits.storage_buffers)
       throw DeviceError("kernel " + entry.name + " needs " + std::to_string(entry.scalar_bytes.size()) +
                         " buffers, and the device " + name + " binds " + std::to_string(limits.storage_buffers));
-    wgpu::ComputePipelineDescriptor descriptor;
-    descriptor.shader = shader;
-    descriptor.entry = view(kernel->name);
-    kernel->pipeline = f_.DeviceCreateComputePipeline(device_, &descriptor);
-    if (error_.empty() && kernel->pipeline) kernel->layout = f_.ComputePipelineGetBindGroupLayout(kernel->pipeline, 0);
+    make_pipeline(*kernel, shader);
     module.kernels.push_back(std::move(kernel));
     if (!error_.empty()) break;
   }
   f_.ShaderModuleRelease(shader);
   check();
+}
+
+// The layout is not taken from the shader, which has no place for arguments that the kernel does not use.
+void WgpuDevice::make_pipeline(WgpuKernel &kernel, wgpu::Handle shader) {
+  std::vector<wgpu::BindGroupLayoutEntry> entries(kernel.scalar_bytes.size());
+  for (size_t i = 0; i < entries.size(); i++) {
+    entries[i].binding = static_cast<uint32_t>(i);
+    entries[i].visibility = wgpu::kComputeStage;
+    entries[i].buffer.type = wgpu::kStorageBinding;
+  }
+  wgpu::BindGroupLayoutDescriptor group;
+  group.count = entries.size();
+  group.entries = entries.data();
+  kernel.layout = f_.DeviceCreateBindGroupLayout(device_, &group);
+  if (!error_.empty()) return;
+  wgpu::PipelineLayoutDescriptor whole;
+  whole.count = 1;
+  whole.groups = &kernel.layout;
+  wgpu::Handle layout = f_.DeviceCreatePipelineLayout(device_, &whole);
+  if (error_.empty()) {
+    wgpu::ComputePipelineDescriptor descriptor;
+    descriptor.layout = layout;
+    descriptor.shader = shader;
+    descriptor.entry = view(kernel.name);
+    kernel.pipeline = f_.DeviceCreateComputePipeline(device_, &descriptor);
+  }
+  if (layout) f_.PipelineLayoutRelease(layout);
 }
 
 WgpuModule::~WgpuModule() {

@@ -106,6 +106,7 @@ class WgpuDevice : public Device {
   void read(void *target, uint64_t address, size_t size);
   void copy_on_device(uint64_t target, uint64_t source, size_t size);
   void launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count);
+  void make_pipeline(WgpuKernel &kernel, wgpu::Handle shader);
   uint64_t put_scalar(const void *value, size_t size);
   wgpu::Handle group(const WgpuKernel &kernel, const std::vector<uint64_t> &addresses);
   void forget_groups();
