@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from mlirml.config import config
 from mlirml.dataclass import dataclass
-from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError
+from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, TargetError
 from mlirml.ir import mlir, passmanager, to_text
 from mlirml.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
@@ -135,7 +135,7 @@ def _failure(
     instrumentation: Instrumentation,
 ) -> MlirmlError:
     if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
-        return _annotated(cause, stage, step)
+        return cause if isinstance(cause, TargetError) else _annotated(cause, stage, step)
     from pathlib import Path
 
     error = _annotated(_as_error(cause, step), stage, step)
