@@ -44,3 +44,91 @@ func.func @main(%n: index) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// What is elementwise over a product is part of its kernel.
+// CHECK-LABEL: func.func @main
+// CHECK:       %[[R:.*]] = scf.execute_region -> tensor<4x3xf32> no_inline {
+// CHECK:         %[[M:.*]] = linalg.matmul
+// CHECK:         linalg.generic {{.*}} ins(%[[M]]
+// CHECK:         scf.yield
+// CHECK:       } {mlirml.dispatch = "device"}
+// CHECK-NEXT:  return %[[R]]
+#id = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<4x5xf32>, %w: tensor<5x3xf32>) -> tensor<4x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x3xf32>) -> tensor<4x3xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<4x5xf32>, tensor<5x3xf32>) outs(%f : tensor<4x3xf32>) -> tensor<4x3xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.tanh %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+
+// -----
+
+// Rows are walked by one kernel, with what is computed for each row between; the reshape goes along.
+// CHECK-LABEL: func.func @main
+// CHECK:       scf.execute_region -> tensor<4x8xf32> no_inline {
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+// CHECK:         %[[E:.*]] = tensor.expand_shape
+// CHECK:         %[[Q:.*]] = linalg.generic {{.*}} ins(%[[E]]
+// CHECK:         %[[C:.*]] = tensor.collapse_shape %[[Q]]
+// CHECK:         linalg.generic {{.*}} ins(%arg0, %[[C]]
+// CHECK:         scf.yield
+// CHECK-NEXT:  } {mlirml.dispatch = "device"}
+// CHECK-NEXT:  return
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %k = tensor.expand_shape %s [[0, 1]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
+  %e1 = tensor.empty() : tensor<4x1xf32>
+  %q = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%k : tensor<4x1xf32>) outs(%e1 : tensor<4x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.sqrt %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4x1xf32>
+  %c = tensor.collapse_shape %q [[0, 1]] : tensor<4x1xf32> into tensor<4xf32>
+  %e2 = tensor.empty() : tensor<4x8xf32>
+  %r = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%x, %c : tensor<4x8xf32>, tensor<4xf32>) outs(%e2 : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+
+// -----
+
+// A number is passed by value, and what is computed of it alone is computed on the host.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  (%[[X:.*]]: tensor<8xf32>, %[[S:.*]]: tensor<f64>)
+// CHECK-SAME:  mlirml.host_inputs = array<i64: 1>
+// CHECK:       %[[N:.*]] = tensor.extract %[[S]][]
+// CHECK:       %[[F:.*]] = arith.truncf %[[N]] : f64 to f32
+// CHECK:       scf.execute_region
+// CHECK:         arith.mulf %{{.*}}, %[[F]]
+#v = affine_map<(i) -> (i)>
+#n = affine_map<(i) -> ()>
+func.func @main(%x: tensor<8xf32>, %s: tensor<f64>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#v, #n, #v], iterator_types = ["parallel"]} ins(%x, %s : tensor<8xf32>, tensor<f64>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f64, %o: f32):
+    %c = arith.truncf %b : f64 to f32
+    %d = arith.mulf %a, %c : f32
+    linalg.yield %d : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

@@ -3,15 +3,19 @@
 Before:
     %f = linalg.fill ins(%zero) outs(%e) -> tensor<4x3xf32>
     %p = linalg.matmul ins(%x, %w) outs(%f) -> tensor<4x3xf32>
+    %r = linalg.generic {...} ins(%p, %b) outs(%e) { %0 = arith.addf %a, %b  %1 = math.tanh %0  linalg.yield %1 }
 After:
-    %p = scf.execute_region -> tensor<4x3xf32> no_inline {
+    %r = scf.execute_region -> tensor<4x3xf32> no_inline {
       %e = tensor.empty() : tensor<4x3xf32>
       %f = linalg.fill ins(%zero) outs(%e) -> tensor<4x3xf32>
-      %q = linalg.matmul ins(%x, %w) outs(%f) -> tensor<4x3xf32>
+      %p = linalg.matmul ins(%x, %w) outs(%f) -> tensor<4x3xf32>
+      %q = linalg.generic {...} ins(%p, %b) outs(%e) {...}
       scf.yield %q : tensor<4x3xf32>
     } {mlirml.dispatch = "device"}
 
-Fills, empty tensors and constants are computed again in each region that reads them.
+Operations are grouped as told in `grouping.py`. Fills, empty tensors, constants, slices and paddings are computed again
+in each region that reads them, and so are numbers that are read from tensors of the device. Loops and branches stay on
+the host, and sorts do.
 """
 
 from __future__ import annotations
@@ -21,28 +25,75 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import DISPATCH
+from mlirml.errors import TargetError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.location import source_location
+from mlirml.offload.grouping import RESHAPES, behind_reshapes, groups_of, is_work
+from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.passes import Pass, register
 
-_AGAIN = ("tensor.empty", "linalg.fill", "arith.constant")
+_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i16": "int16", "i8": "int8"}
+_INSTEAD = {
+    "f64": "compute in float32, as by `x.astype(np.float32)`, or compile for the CPU",
+    "i64": "compute in int32, as by `x.astype(np.int32)`, or compile for the CPU",
+}
+_AGAIN = frozenset(["tensor.empty", "linalg.fill", "arith.constant", "tensor.splat", "tensor.from_elements"])
 """What costs nothing to compute again."""
+_VIEWS = frozenset(["tensor.extract_slice", "tensor.pad"])
+_SCALARS = ("arith.", "math.", "index.")
 
 
 @register
 @dataclass(frozen=True)
 class FormDispatchesPass(Pass):
-    """Group operations on tensors into regions, one a kernel."""
+    """Group operations on tensors into regions, one a kernel.
+
+    `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
+    host, arrays of them are refused with the name of the `target`.
+    """
 
     name = "mlirml-form-dispatches"
+    dtypes: tuple[str, ...] = ()
+    target: str = "gpu"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         with module.context:
+            pass_by_value(main, self.stays_on_host)
             for block in tensor_blocks(main):
-                for op in block_ops(block):
-                    if is_work(op):
-                        wrap([op])
+                store_numbers(block)
+                work = [op for op in block_ops(block) if is_work(op) and not self.stays_on_host(op)]
+                for group in groups_of(work):
+                    for op in group:
+                        self.check(op)
+                    wrap(group)
             erase_unread(main)
+
+    def stays_on_host(self, op: mlir.Operation) -> bool:
+        """Whether an operation computes single numbers of a type that the device lacks."""
+        return all(is_number(v.type) for v in (*op.operands, *op.results)) and bool(self.lacking(op))
+
+    def lacking(self, op: mlir.Operation) -> list[str]:
+        """The element types of an operation that the device lacks."""
+        if not self.dtypes:
+            return []
+        kinds = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
+        return sorted(kinds - {*self.dtypes, "i1", "index"})
+
+    def check(self, op: mlir.Operation) -> None:
+        """Refuse an operation on arrays that the device cannot compute, at the user's line."""
+        for kind in self.lacking(op):
+            name = _NAMES.get(kind, kind)
+            raise TargetError(
+                f"the target {self.target!r} has no {name} on this device",
+                location=source_location(op.location),
+                help=_INSTEAD.get(kind),
+            )
+
+
+def element(kind: mlir.Type) -> mlir.Type:
+    """The type itself, or that of the elements."""
+    return kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
@@ -52,23 +103,40 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
         block = todo.pop(0)
         found.append(block)
         for op in block_ops(block):
-            if not op.name.startswith("linalg."):
+            if not op.name.startswith(("linalg.", "tensor.")):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
 
 
-def is_work(op: mlir.Operation) -> bool:
-    """Whether an operation is a dispatch of its own; a fill is where others than structured operations read it."""
-    if op.name == "linalg.fill":
-        return any(not use.owner.operation.name.startswith("linalg.") for use in op.results[0].uses)
-    return op.name.startswith("linalg.") and bool(op.results)
+def store_numbers(block: mlir.Block) -> None:
+    """`tensor.insert` of a number becomes a store of a slice of one element, which a kernel can do."""
+    for op in block_ops(block):
+        if op.name != "tensor.insert":
+            continue
+        number, into, *indices = op.operands
+        rank = len(indices)
+        with op.location, mlir.InsertionPoint(op):
+            one = mlir.RankedTensorType.get([1] * rank, number.type)
+            small = emit.value("tensor.splat", [number], one)
+            ones = mlir.DenseI64ArrayAttr.get([1] * rank)
+            attributes = {
+                "static_offsets": mlir.DenseI64ArrayAttr.get([mlir.ShapedType.get_dynamic_size()] * rank),
+                "static_sizes": ones,
+                "static_strides": ones,
+                "operandSegmentSizes": emit.segments(1, 1, rank, 0, 0),
+            }
+            new = emit.create("tensor.insert_slice", [small, into, *indices], [op.results[0].type], attributes)
+        op.results[0].replace_all_uses_with(new.results[0])
+        op.erase()
 
 
 def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
     """Put operations, in their order, into a dispatch region in front of the last of them."""
     last = ops[-1]
-    inside = set(ops)
-    results = [r for op in ops for r in op.results if any(use.owner.operation not in inside for use in r.uses)]
+    computed = list(ops)
+    ops = with_reshapes(ops)
+    inside = list(ops)  # no set: the hash of an operation depends on its operands
+    results = [r for op in computed for r in op.results if any(use.owner.operation not in inside for use in r.uses)]
     attributes = {"no_inline": mlir.UnitAttr.get(), DISPATCH: mlir.StringAttr.get("device")}
     with last.location, mlir.InsertionPoint(last):
         region = emit.create("scf.execute_region", (), [r.type for r in results], attributes, regions=1)
@@ -78,30 +146,109 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
         with mlir.InsertionPoint(block):
             for inner in list(operations(op)):
                 for position, operand in enumerate(inner.operands):
-                    inner.operands[position] = again(operand, values)
+                    inner.operands[position] = again(operand, values, inside)
         block.append(op)
     for result, outer in zip(results, region.results):
-        result.replace_all_uses_except(outer, [use.owner.operation for use in result.uses if is_in(use.owner, block)])
+        here = [use.owner.operation for use in result.uses if is_within(use.owner.operation, region)]
+        result.replace_all_uses_except(outer, here)
     with last.location, mlir.InsertionPoint(block):
         emit.create("scf.yield", results)
+    for result in region.results:
+        move_reshapes_behind(result, region)
     return region
 
 
-def is_in(op: mlir.Operation, block: mlir.Block) -> bool:
-    return bool(op.operation.block == block)
+def move_reshapes_behind(value: mlir.Value, place: mlir.Operation) -> None:
+    """Move reshapes of a value, which others than the kernel read, behind what computes it now."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in RESHAPES and user.block == place.block and user.is_before_in_block(place):
+            user.move_after(place)
+            move_reshapes_behind(user.results[0], user)
 
 
-def again(value: mlir.Value, values: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-    """A value built again at the insertion point, if it is an empty tensor, a fill or a constant; else the value."""
-    owner = defining_op(value)
+def with_reshapes(ops: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """Some operations, and in front of each the reshapes of what others of them compute, made once more for it."""
+    found: list[mlir.Operation] = []
+    replaced: list[mlir.Operation] = []
+
+    def reshaped(value: mlir.Value) -> mlir.Value:
+        owner = defining_op(value)
+        made = defining_op(behind_reshapes(value))
+        if owner is None or owner.name not in RESHAPES or made is None or made not in ops:
+            return value
+        source = reshaped(owner.operands[0])
+        with owner.location:
+            copy = clone_with(owner, {owner.operands[0]: source})
+        replaced.append(owner)
+        found.append(copy)
+        return copy.results[0]
+
+    for op in ops:
+        with mlir.InsertionPoint(op):
+            for position, operand in enumerate(op.operands):
+                op.operands[position] = reshaped(operand)
+        found.append(op)
+    for owner in dict.fromkeys(replaced):
+        if not any(True for _ in owner.results[0].uses):
+            owner.erase()
+    return found
+
+
+def is_within(op: mlir.Operation, region: mlir.Operation) -> bool:
+    """Whether an operation stands in the region of another one."""
+    while op.name != "func.func":
+        op = op.parent.operation
+        if op == region:
+            return True
+    return False
+
+
+def again(value: mlir.Value, values: dict[mlir.Value, mlir.Value], inside: Sequence[mlir.Operation]) -> mlir.Value:
+    """A value built again at the insertion point where that costs next to nothing; else the value."""
     if value in values:
         return values[value]
-    if owner is None or owner.name not in _AGAIN or is_large(owner):
+    owner = defining_op(value)
+    if owner is None or owner in inside or owner.parent.operation in inside or not is_computed_again(owner):
         return value
-    for operand in owner.operands:
-        again(operand, values)
-    copy = clone_with(owner, values)
-    return copy.results[0]
+    local = {result for inner in operations(owner) for result in inner.results}
+    for inner in operations(owner):
+        for operand in inner.operands:
+            if operand not in local and not is_argument_of(operand, owner):
+                again(operand, values, inside)
+    return clone_with(owner, values).results[0]
+
+
+def is_argument_of(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value is an argument of a region of an operation."""
+    return defining_op(value) is None and value.owner.owner.operation == op
+
+
+def is_computed_again(op: mlir.Operation) -> bool:
+    """Whether kernels compute the result of an operation themselves."""
+    if op.name in _AGAIN:
+        return not is_large(op)
+    if op.name in _VIEWS:
+        return True
+    if op.name in RESHAPES:  # of what lies in memory as it is they are free
+        source = defining_op(op.operands[0])
+        return source is not None and source.name in (*_VIEWS, *_AGAIN, *RESHAPES) and is_computed_again(source)
+    return is_read_from_device(op)
+
+
+def is_read_from_device(op: mlir.Operation) -> bool:
+    """Whether an operation gives a number that depends on an element of a tensor, which the host would wait for."""
+    if op.name == "tensor.extract":
+        return not is_argument_number(op.operands[0])
+    if not op.name.startswith(_SCALARS) or op.regions or not len(op.operands):
+        return False
+    owners = [owner for owner in map(defining_op, op.operands) if owner is not None]
+    return any(is_read_from_device(owner) for owner in owners)
+
+
+def is_argument_number(value: mlir.Value) -> bool:
+    """Whether a tensor is an argument of @main of one number, which the host has."""
+    return is_number(value.type) and defining_op(value) is None and value.owner.owner.operation.name == "func.func"
 
 
 def is_large(op: mlir.Operation) -> bool:
@@ -114,5 +261,6 @@ def is_large(op: mlir.Operation) -> bool:
 def erase_unread(function: mlir.Operation) -> None:
     """Erase what only dispatches have read, which compute it again."""
     for op in reversed(list(operations(function))):
-        if op.name in _AGAIN and not any(True for result in op.results for _ in result.uses):
+        pure = op.name in _AGAIN or op.name.startswith(("tensor.", *_SCALARS))
+        if pure and op.results and not any(True for result in op.results for _ in result.uses):
             op.erase()

@@ -69,6 +69,7 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
     sink_constants(body)
     name = f"k{number}_{describe(block_ops(body))}"
     results = list(block_ops(body)[-1].operands)
+    widen_numbers(region)
     with region.location, mlir.InsertionPoint(region):
         outs = [destination(result, body) for result in results]
         captured = [v for v in captures(body) if v not in outs]
@@ -91,11 +92,12 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
 def sink_constants(body: mlir.Block) -> None:
     """Clone scalar constants from outside into a region."""
     made: dict[mlir.Value, mlir.Value] = {}
-    inside = set(nested(body))
-    for op in list(inside):
+    inside = nested(body)
+    made_inside = {result for op in inside for result in op.results}
+    for op in inside:
         for position, operand in enumerate(op.operands):
             owner = defining_op(operand)
-            if owner is None or owner in inside or owner.name != "arith.constant":
+            if owner is None or operand in made_inside or owner.name != "arith.constant":
                 continue
             if isinstance(operand.type, mlir.RankedTensorType):
                 continue
@@ -103,6 +105,23 @@ def sink_constants(body: mlir.Block) -> None:
                 with mlir.InsertionPoint.at_block_begin(body):
                     clone_with(owner, made)
             op.operands[position] = made[operand]
+
+
+def widen_numbers(region: mlir.Operation) -> None:
+    """Pass numbers of less than 32 bits as wider ones: kernels take no others."""
+    body = region.regions[0].blocks[0]
+    for value in captures(body):
+        if not isinstance(value.type, (mlir.IntegerType, mlir.FloatType)) or value.type.width >= 32:
+            continue
+        floats = isinstance(value.type, mlir.FloatType)
+        wide = mlir.F32Type.get() if floats else mlir.IntegerType.get_signless(32)
+        inside = block_ops(body)
+        with region.location:
+            with mlir.InsertionPoint(region):
+                passed = emit.value("arith.extf" if floats else "arith.extui", [value], wide)
+            with mlir.InsertionPoint.at_block_begin(body):
+                narrow = emit.value("arith.truncf" if floats else "arith.trunci", [passed], value.type)
+        replace_inside(inside, value, narrow)
 
 
 def nested(body: mlir.Block) -> list[mlir.Operation]:

@@ -55,11 +55,26 @@ class PlanTransfersPass(Pass):
                 copy(op)
             for op in [op for op in operations(main) if op.name == "linalg.generic"]:
                 copy_of_generic(op)
-            for op in list(top_operations(main)):
+            for op in top_operations(main):
+                if op.name == "memref.alloc" and used_by_host(op.results[0]):
+                    op.attributes[HOST] = mlir.UnitAttr.get()
+            for op in top_operations(main):
                 if op.name == "gpu.launch_func":
                     upload_constants(op, hosts)
                 elif op.name not in _ON_DEVICE and op.name not in VIEWS:
                     move_to_host(op, hosts)
+
+
+def used_by_host(buffer: mlir.Value) -> bool:
+    """Whether nothing but operations of the host touches a buffer."""
+    for use in buffer.uses:
+        user = use.owner.operation
+        if user.name in VIEWS:
+            if not used_by_host(user.results[0]):
+                return False
+        elif user.name != "memref.dealloc" and user.name in _ON_DEVICE:
+            return False
+    return True
 
 
 def top_operations(main: mlir.Operation) -> list[mlir.Operation]:
@@ -114,9 +129,11 @@ def copy(op: mlir.Operation) -> None:
 def copy_of_generic(op: mlir.Operation) -> None:
     """The same for a `linalg.generic` that only copies."""
     body = op.regions[0].blocks[0]
-    first, last = op.attributes["indexing_maps"][0].value, op.attributes["indexing_maps"][-1].value
+    if len(op.operands) != 2:
+        return
+    first, last = [m.value for m in op.attributes["indexing_maps"]]
     yields = block_ops(body)[0]
-    if len(op.operands) != 2 or yields.name != "linalg.yield" or yields.operands[0] != body.arguments[0]:
+    if yields.name != "linalg.yield" or yields.operands[0] != body.arguments[0]:
         return
     source, target = op.operands
     if first != last or source.type.shape != target.type.shape or not isinstance(source.type, mlir.MemRefType):

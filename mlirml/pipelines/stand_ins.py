@@ -30,18 +30,24 @@ def stand_in(call: mlir.Operation, function: mlir.Operation) -> None:
     operands = list(call.operands)
     arguments = list(function.regions[0].blocks[0].arguments)[count:]
     read = [is_read(argument) for argument in arguments]
-    maps = []
-    for operand in operands:
-        rank = mlir.ShapedType(operand.type).rank if isinstance(operand.type, mlir.RankedTensorType) else 0
-        maps.append(mlir.AffineMap.get(0, 0, [mlir.AffineConstantExpr.get(0)] * rank))
-
-    def body(values: list[mlir.Value]) -> list[mlir.Value]:
-        outs = values[count:]
-        return [out if flag else emit.zero(out.type) for out, flag in zip(outs, read)]
-
+    zero = mlir.AffineConstantExpr.get(0)
+    tensors = [isinstance(operand.type, mlir.RankedTensorType) for operand in operands]
+    ranks = [operand.type.rank if flag else 0 for operand, flag in zip(operands, tensors)]
+    attributes = {
+        "indexing_maps": mlir.ArrayAttr.get(
+            [mlir.AffineMapAttr.get(mlir.AffineMap.get(0, 0, [zero] * rank)) for rank in ranks]
+        ),
+        "iterator_types": mlir.ArrayAttr.get([]),
+        "operandSegmentSizes": emit.segments(count, len(operands) - count),
+        KERNEL: call.attributes["callee"],
+    }
+    kinds = [operand.type.element_type if flag else operand.type for operand, flag in zip(operands, tensors)]
     with call.location, mlir.InsertionPoint(call):
-        new = emit.generic(operands[:count], operands[count:], maps, [], body)
-        new.attributes[KERNEL] = call.attributes["callee"]
+        new = emit.create("linalg.generic", operands, [r.type for r in call.results], attributes, regions=1)
+        body = emit.block(new, kinds)
+        with mlir.InsertionPoint(body):
+            outs = list(body.arguments)[count:]
+            emit.create("linalg.yield", [out if flag else emit.zero(out.type) for out, flag in zip(outs, read)])
     for old, result in zip(call.results, new.results):
         old.replace_all_uses_with(result)
     call.erase()

@@ -11,7 +11,7 @@ from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
 
-OFFLOAD = "mlirml-form-dispatches,mlirml-outline"
+OFFLOAD = "mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
     "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-plan-transfers,"
     "mlirml-lower-contract{{{contract}}},mlirml-lower-conv{{vector-bits={bits}}},"
@@ -42,13 +42,17 @@ _FILES = (
 )
 
 
-def stages(facts: str, lower_kernels: str, checkpoint_bytes: int) -> tuple[tuple[str, str], ...]:
-    """The stages of a GPU: `facts` are the options of its schedules, `lower_kernels` makes a binary of its kernels."""
+def stages(facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str = "") -> tuple[tuple[str, str], ...]:
+    """The stages of a GPU.
+
+    `facts` are the options of its schedules, `lower_kernels` makes a binary of its kernels, and `placement` are the
+    options of dispatches: what the device lacks.
+    """
     return (
         ("raise", RAISE),
         ("transform", f"mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
         ("optimize", cpu.OPTIMIZE),
-        ("offload", OFFLOAD),
+        ("offload", OFFLOAD.format(placement=f"{{{placement}}}" if placement else "")),
         ("schedule", SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits())),
         ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-lower-asserts,{cpu.LOWER}"),
     )

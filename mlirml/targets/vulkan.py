@@ -14,14 +14,17 @@ from mlirml.runtime.device import device
 from mlirml.targets import cpu, gpu
 from mlirml.targets.target import Target
 
-_DTYPES = ("f16", "i64")
+_DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
+"""Element types that each device has; half floats and small integers are computed in 32 bits."""
+_FEATURES = ("i64",)
+"""Those that a device may have. f64 is none of them, because shaders have no functions of it."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """What code for a device may use; the defaults are what each has."""
 
-    dtypes: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = _DTYPES
     subgroups: bool = False
     storage_buffers: int = 8
     binding_bytes: int = 128 << 20
@@ -32,7 +35,7 @@ class Capabilities:
         """From what the driver says."""
         features = facts["features"]
         return cls(
-            tuple(name for name in _DTYPES if name in features),
+            tuple(sorted((*_DTYPES, *(name for name in _FEATURES if name in features)))),
             "subgroups" in features,
             facts["storage_buffers"],
             facts["binding_bytes"],
@@ -52,9 +55,10 @@ def vulkan_target() -> Target:
 def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
     """The target for a device that can do this."""
     facts = f"shared-bytes={capabilities.workgroup_bytes}"
+    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} target=vulkan"
     return Target(
         name="vulkan",
-        stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes),
+        stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes, placement),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(cpu.host_facts().items()),

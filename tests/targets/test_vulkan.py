@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.errors import TargetError
-from mlirml.runtime import vulkan
+from mlirml.runtime.device import device
+from mlirml.tree import flatten
+from tests.oracle import cloned
+from tests.targets.vulkan_driver import needs_vulkan
 
-
-def driver_is_missing() -> str:
-    try:
-        return "" if vulkan.count() else "there is no Vulkan driver (Debian: mesa-vulkan-drivers libvulkan1)"
-    except TargetError as error:
-        return error.message
-
-
-pytestmark = pytest.mark.skipif(bool(driver_is_missing()), reason=driver_is_missing() or "-")
+pytestmark = needs_vulkan
 
 
 def samples(*shape: int) -> np.ndarray:
@@ -35,3 +31,110 @@ def test_kernels_see_what_others_wrote() -> None:
     x, w, b = samples(30, 40), samples(40, 20), samples(20)
     result = ml.compile(lambda x, w, b: np.sum(np.maximum(x @ w + b, 0), axis=0), target="vulkan")(x, w, b)
     np.testing.assert_allclose(result, np.sum(np.maximum(x.astype("f8") @ w + b, 0), axis=0), rtol=1e-5)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, -1, keepdims=True))
+    return e / np.sum(e, -1, keepdims=True)
+
+
+def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    centred = x - np.mean(x, -1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, -1, keepdims=True) + 1e-5) * gain + bias
+
+
+def ten_operations(x: Any, y: Any) -> Any:
+    return np.exp(-np.abs(np.sin(x) * y + 2) / 3) - np.sqrt(np.abs(y)) + x * x
+
+
+def store(x: Any, y: Any) -> Any:
+    x[2:5] = y * 2
+    x[0] = 7
+    return x + 1
+
+
+def recurrence(x: Any) -> None:
+    for i in range(1, x.shape[0]):
+        x[i] = x[i - 1] * 0.5 + x[i]
+
+
+def halved(x: Any) -> Any:
+    return ml.while_loop(lambda s: np.sum(s) > 1.0, lambda s: s * 0.5, np.abs(x))
+
+
+def rounds(x: Any) -> Any:
+    return ml.fori_loop(0, 10, lambda i, s: s * 0.9 + i, x)
+
+
+def branch(x: Any) -> Any:
+    return ml.cond(np.sum(x) > 0, lambda y: y * 2, lambda y: -y, x)
+
+
+INDICES = np.array([3, 1, -1, 5])
+PROGRAMS: list[tuple[Any, tuple[Any, ...], int]] = [
+    (softmax, (samples(33, 70),), 1),
+    (layer_norm, (samples(20, 64), samples(64), samples(64)), 1),
+    (ten_operations, (samples(1000), samples(1000)), 1),
+    (lambda x, w, b: np.tanh(x @ w + b), (samples(33, 40), samples(40, 21), samples(21)), 1),
+    (lambda x: x[1:, ::2] * 2 + x[:-1, 1::2], (samples(9, 8),), 1),
+    (lambda x, y: np.concatenate([x * 2, y + 1], axis=1), (samples(4, 5), samples(4, 3)), -1),
+    (lambda x, s, b, h: np.where(b, x * s, -x) * h, (samples(5, 3), 2.5, True, np.float16(2)), 1),
+    (lambda x: x * np.array([1, 2, 3], np.float32), (samples(5, 3),), 1),
+    (lambda x: (x, x * 2, x), (samples(5, 3),), 1),
+    (lambda x: np.sort(x * 2) + 1, (samples(5, 40),), 2),
+    (lambda x, i: x[i] * 2, (samples(20, 4), INDICES), 2),
+    (lambda x: x * 2, (samples(0, 3),), 0),
+    (rounds, (samples(50),), 10),
+    (recurrence, (samples(30),), 29),
+    (halved, (samples(50),), -1),
+    (branch, (samples(50),), -1),
+    (store, (samples(8, 3), samples(3, 3)), -1),
+    (
+        ml.value_and_grad(lambda w, x, y: np.mean((np.tanh(x @ w) - y) ** 2)),
+        (samples(6, 3), samples(9, 6), samples(9, 3)),
+        -1,
+    ),
+]
+"""Functions, arguments, and the launches of a call, -1 where they are many."""
+
+
+@pytest.mark.parametrize(("function", "arguments", "launches"), PROGRAMS, ids=[str(n) for n in range(len(PROGRAMS))])
+def test_a_program_does_what_it_does_on_the_cpu(function: Any, arguments: tuple[Any, ...], launches: int) -> None:
+    native: Any = device("vulkan").driver
+    given, other = cloned(arguments), cloned(arguments)
+    before = native.native.launches
+    result = ml.compile(function, target="vulkan")(*given)
+    if launches >= 0:
+        assert native.native.launches - before == launches
+    expected = ml.compile(function, target="cpu")(*other)
+    for one, two in zip(flatten((result, given))[0], flatten((expected, other))[0], strict=True):
+        np.testing.assert_allclose(one, two, rtol=2e-5, atol=2e-5)
+
+
+def test_results_stay_on_the_device_of_the_arguments() -> None:
+    x = samples(64, 64)
+    step = ml.compile(lambda x: np.tanh(x @ x) * 0.5, target="vulkan")
+    native: Any = device("vulkan").driver.native  # type: ignore[attr-defined]
+    there = ml.put(x, "vulkan")
+    step(there)
+    moved = native.bytes_in, native.bytes_out
+    for _ in range(5):
+        there = step(there)
+    assert isinstance(there, ml.Array)
+    assert (native.bytes_in, native.bytes_out) == moved
+    expected = x.astype("f8")
+    for _ in range(5):
+        expected = np.tanh(expected @ expected) * 0.5
+    np.testing.assert_allclose(there.numpy(), expected, atol=1e-4)
+
+
+def test_a_thousand_launches_are_made_without_waiting() -> None:
+    x = samples(16)
+    program = ml.compile(lambda x: ml.fori_loop(0, 1000, lambda i, s: s * 0.99 + i, x), target="vulkan")
+    native: Any = device("vulkan").driver.native  # type: ignore[attr-defined]
+    program(x)
+    before = native.launches, native.submissions
+    result = program(x)
+    assert native.launches - before[0] == 1000
+    assert native.submissions - before[1] < 10
+    np.testing.assert_allclose(result, ml.compile(program.fn)(x), rtol=1e-5)

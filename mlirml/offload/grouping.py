@@ -1,0 +1,153 @@
+"""Decide which operations become one kernel.
+
+An operation joins the group of a producer if the whole group may as well be computed where the operation stands, and
+- it is elementwise over a result of the group, whose first operation is a contraction or a convolution: an epilogue; or
+- it and all of the group walk the same rows, along which they reduce or not at all: softmax, norms; or
+- it stores a slice into what a store of the group has left: a concatenation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.ir import defining_op, linalg, mlir
+
+RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_MOST = 24
+"""Buffers that the operations of one kernel may touch, together."""
+
+
+def is_work(op: mlir.Operation) -> bool:
+    """Whether a kernel may be made of an operation; of a fill where others than structured operations read it."""
+    if op.name == "linalg.fill":
+        return any(not use.owner.operation.name.startswith("linalg.") for use in op.results[0].uses)
+    return op.name == "tensor.insert_slice" or (op.name.startswith("linalg.") and bool(op.results))
+
+
+def groups_of(work: Sequence[mlir.Operation]) -> list[list[mlir.Operation]]:
+    """The operations of one block, which stand in this order, in groups."""
+    groups: list[list[mlir.Operation]] = []
+    home: dict[mlir.Operation, list[mlir.Operation]] = {}
+    for op in work:
+        for producer in producers_of(op):
+            group = home.get(producer)
+            if group is not None and joins(op, group) and is_free_until(group, op):
+                group.append(op)
+                break
+        else:
+            group = [op]
+            groups.append(group)
+        home[op] = group
+    return sorted(groups, key=lambda group: work.index(group[-1]))
+
+
+def producers_of(op: mlir.Operation) -> list[mlir.Operation]:
+    """The operations whose results an operation reads, reshaped or not, the last first."""
+    owners = [defining_op(behind_reshapes(operand)) for operand in op.operands]
+    return [owner for owner in owners if owner is not None and owner.block == op.block][::-1]
+
+
+def behind_reshapes(value: mlir.Value) -> mlir.Value:
+    """The tensor that a value is a reshape of."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in RESHAPES:
+        value = owner.operands[0]
+        owner = defining_op(value)
+    return value
+
+
+def joins(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
+    """Whether an operation may be part of the kernel of a group."""
+    buffers = {v for member in (*group, op) for v in (*member.operands, *member.results)}
+    if len(buffers) > _MOST:
+        return False
+    if op.name == "tensor.insert_slice":
+        return bool(group[-1].name == "tensor.insert_slice" and op.operands[1] == group[-1].results[0])
+    if op.name != "linalg.generic" or any(member.name == "tensor.insert_slice" for member in group):
+        return False
+    if is_contraction(group[0]):
+        return is_parallel(op) and shape_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
+    sizes = next((shape_of(member) for member in (*group, op) if is_reduction(member)), [])
+    return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))
+
+
+def is_contraction(op: mlir.Operation) -> bool:
+    if op.name == "linalg.fill":
+        return False
+    return bool(linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op)) or op.name == "linalg.contract"
+
+
+def is_parallel(op: mlir.Operation) -> bool:
+    return all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
+
+
+def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
+    return [m.value for m in op.attributes["indexing_maps"]]
+
+
+def shape_of(op: mlir.Operation) -> list[int]:
+    """The sizes of the loops of a generic; -1 where they are not to be seen."""
+    sizes = [-1] * len(op.attributes["iterator_types"])
+    for operand, m in zip(op.operands, maps_of(op)):
+        for size, result in zip(operand.type.shape if m.results else (), m.results):
+            if isinstance(result, mlir.AffineDimExpr):
+                sizes[result.position] = size
+    return sizes
+
+
+def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
+    """Whether an elementwise operation reads and writes element by element what the group computes."""
+    computed = {result for member in group for result in member.results}
+    identity = mlir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
+    maps = maps_of(op)
+    outs = range(len(op.operands) - len(op.results), len(op.operands))
+    return all(maps[n] == identity for n, v in enumerate(op.operands) if v in computed or n in outs)
+
+
+def is_reduction(op: mlir.Operation) -> bool:
+    """Whether an operation reduces along its last loop alone, which the others are around."""
+    if op.name != "linalg.generic" or is_contraction(op):
+        return False
+    kinds = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
+    return len(kinds) > 1 and kinds[-1] and not any(kinds[:-1])
+
+
+def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Operation]) -> bool:
+    """Whether an operation walks rows of these sizes, or computes something for each row.
+
+    What it reads of the group belongs to its row, and maps keep the order of the loops.
+    """
+    if op.name != "linalg.generic" or is_contraction(op):
+        return False
+    own = shape_of(op)
+    rows = list(sizes[:-1])
+    if own != list(sizes) and (not is_parallel(op) or own not in (rows, [*rows, 1])):
+        return False
+    if own == list(sizes) and not is_parallel(op) and not is_reduction(op):
+        return False
+    computed = {result for member in group for result in member.results}
+    whole = list(range(len(rows)))
+    for operand, m in zip(op.operands, maps_of(op)):
+        positions = [e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in m.results]
+        if positions != sorted(set(positions)) or -1 in positions:
+            return False
+        if behind_reshapes(operand) in computed and positions not in (whole, [*whole, len(whole)]):
+            return False
+    return True
+
+
+def is_free_until(group: Sequence[mlir.Operation], op: mlir.Operation) -> bool:
+    """Whether nobody between a group and an operation, but the operation itself, needs what the group computes."""
+    members = {*group, op}
+    values = [result for member in group for result in member.results]
+    while values:
+        for use in values.pop().uses:
+            user = use.owner.operation
+            while user.block != op.block:
+                user = user.parent.operation
+            if user in members or not user.is_before_in_block(op):
+                continue
+            if user.name not in RESHAPES:
+                return False
+            values.append(user.results[0])
+    return True

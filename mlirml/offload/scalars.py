@@ -1,0 +1,130 @@
+"""Numbers that the host knows are passed to kernels by value, with what is computed of them alone.
+
+Before:
+    func.func @main(%x: tensor<8xf32>, %s: tensor<f64>) -> tensor<8xf32> {
+      %r = linalg.generic {...} ins(%x, %s : tensor<8xf32>, tensor<f64>) outs(%e) {
+      ^bb0(%a: f32, %b: f64, %out: f32):
+        %c = arith.truncf %b : f64 to f32
+        %d = arith.mulf %a, %c : f32
+        linalg.yield %d
+      }
+After:
+    func.func @main(%x: tensor<8xf32>, %s: tensor<f64>) -> tensor<8xf32> attributes {mlirml.host_inputs = [1]} {
+      %b = tensor.extract %s[] : tensor<f64>
+      %c = arith.truncf %b : f64 to f32
+      %r = linalg.generic {...} ins(%x : tensor<8xf32>) outs(%e) {
+      ^bb0(%a: f32, %out: f32):
+        %d = arith.mulf %a, %c : f32
+        linalg.yield %d
+      }
+
+So a kernel needs no memory for a number, and a device without f64 takes Python's floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import HOST_INPUTS
+from mlirml.ir import block_ops, defining_op, mlir, operations
+
+_STAYS = ("linalg.index", "linalg.yield")
+
+
+def pass_by_value(main: mlir.Operation, on_host: Callable[[mlir.Operation], bool]) -> None:
+    """Replace tensors of one number, arguments or computed by operations `on_host`, where kernels read them."""
+    for op in [op for op in operations(main) if op.name == "linalg.generic"]:
+        if not on_host(op):
+            known = [n for n in range(len(op.operands) - len(op.results)) if is_known(op.operands[n], on_host)]
+            hoist_scalars(without_inputs(op, known))
+    arguments = list(main.regions[0].blocks[0].arguments)
+    inputs = [n for n, a in enumerate(arguments) if is_number(a.type) and all(stays(use, on_host) for use in a.uses)]
+    if inputs:
+        main.attributes[HOST_INPUTS] = mlir.DenseI64ArrayAttr.get(inputs)
+
+
+def is_number(kind: mlir.Type) -> bool:
+    return isinstance(kind, mlir.RankedTensorType) and kind.rank == 0
+
+
+def is_known(value: mlir.Value, on_host: Callable[[mlir.Operation], bool]) -> bool:
+    """Whether the host has a number before the kernel is launched."""
+    if not is_number(value.type):
+        return False
+    owner = defining_op(value)
+    if owner is None:
+        return bool(value.owner.owner.operation.name == "func.func")
+    return owner.name.startswith("linalg.") and on_host(owner) and all(is_known(v, on_host) for v in inputs_of(owner))
+
+
+def inputs_of(op: mlir.Operation) -> list[mlir.Value]:
+    return list(op.operands)[: len(op.operands) - len(op.results)]
+
+
+def stays(use: mlir.OpOperand, on_host: Callable[[mlir.Operation], bool]) -> bool:
+    """Whether a use of an argument is one of the host."""
+    op = use.owner.operation
+    return op.name == "tensor.extract" or (op.name == "linalg.generic" and on_host(op))
+
+
+def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
+    """A generic that takes some of its inputs as numbers from outside of its body."""
+    if not numbers:
+        return op
+    count = len(op.operands)
+    kept = [n for n in range(count) if n not in numbers]
+    maps = [m.value for m in op.attributes["indexing_maps"]]
+    outs = len(op.results)
+    body = op.regions[0].blocks[0]
+    with op.location, mlir.InsertionPoint(op):
+        scalars = {n: extracted(op.operands[n]) for n in numbers}
+        attributes = {
+            "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(maps[n]) for n in kept]),
+            "iterator_types": op.attributes["iterator_types"],
+            "operandSegmentSizes": emit.segments(len(kept) - outs, outs),
+        }
+        operands = [op.operands[n] for n in kept]
+        new = emit.create("linalg.generic", operands, [r.type for r in op.results], attributes, regions=1)
+    block = emit.block(new, [body.arguments[n].type for n in kept])
+    for number, argument in zip(kept, block.arguments):
+        body.arguments[number].replace_all_uses_with(argument)
+    for number, scalar in scalars.items():
+        body.arguments[number].replace_all_uses_with(scalar)
+    for inner in block_ops(body):
+        block.append(inner)
+    for old, result in zip(op.results, new.results):
+        old.replace_all_uses_with(result)
+    op.erase()
+    return new
+
+
+def extracted(number: mlir.Value) -> mlir.Value:
+    """The number in a tensor."""
+    return emit.value("tensor.extract", [number], number.type.element_type)
+
+
+def hoist_scalars(op: mlir.Operation) -> None:
+    """Move what is computed of numbers from outside alone in front of the operation."""
+    body = op.regions[0].blocks[0]
+    for inner in block_ops(body):
+        if inner.name in _STAYS or inner.regions or not len(inner.operands):
+            continue
+        if all(is_outside(v, body) for v in inner.operands) and not all(is_constant(v) for v in inner.operands):
+            for operand in inner.operands:
+                owner = defining_op(operand)
+                if owner is not None and owner.block == body:
+                    owner.move_before(op)
+            inner.move_before(op)
+
+
+def is_outside(value: mlir.Value, body: mlir.Block) -> bool:
+    owner = defining_op(value)
+    if owner is None:
+        return bool(value.owner != body)
+    return bool(owner.block != body) or owner.name == "arith.constant"
+
+
+def is_constant(value: mlir.Value) -> bool:
+    owner = defining_op(value)
+    return owner is not None and owner.name == "arith.constant"
