@@ -28,6 +28,7 @@ from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.schedules.gpu.general import lower_general, try_fused
 from mlirml.pipelines.schedules.gpu.kernel import Facts, Host
+from mlirml.pipelines.schedules.gpu.loops import is_ordered
 from mlirml.pipelines.schedules.gpu.outs import body_of, carried_outs, is_used, returned
 
 MODULE = "kernels"
@@ -69,7 +70,7 @@ class ScheduleKernelsPass(Pass):
 def schedule(host: Host, function: mlir.Operation) -> None:
     """Write the launches of one kernel function by the first schedule that takes it."""
     reductions = [op for op in body_of(function) if carried_outs(op) and any(map(is_used, op.results))]
-    if reductions:
+    if reductions and not any(map(is_ordered, body_of(function))):
         with reductions[-1].location:
             if try_fused(host, reductions, returned(function)):
                 return

@@ -95,13 +95,13 @@ class _Walk:
         block.lines.append(
             f"%done:{side + 1} = scf.for %i = {one} to {steps} step {one} iter_args({pairs}) -> ({types}) {{\n"
             + "\n".join(loop.lines)
-            + f"\n}}{LOC}"
+            + f"\n}} {{mlirml.scan}}{LOC}"
         )
         block.lines.append(f"scf.yield %done#{side} : {out.type}{LOC}")
         return b.op(
             f"scf.for %row = {low} to {high} step {stride} iter_args(%out = {out.name}) -> ({out.type}) {{\n"
             + "\n".join(block.lines)
-            + "\n}",
+            + "\n} {mlirml.scan}",
             out.shape,
             out.dtype,
         )
@@ -138,7 +138,7 @@ class _Walk:
         ]
         return b.op2(
             f"scf.for %i = {one} to {steps} step {one} iter_args(%sum = {start.name}, %sofar = {begun.name}) "
-            f"-> ({result}, {out.type}) {{\n" + "\n".join(lines) + "\n}",
+            f"-> ({result}, {out.type}) {{\n" + "\n".join(lines) + "\n} {mlirml.scan}",
             empty,
             out,
         )[1]

@@ -20,6 +20,7 @@ from mlirml.pipelines.schedules.gpu.contract import lower_contract, match_contra
 from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.pipelines.schedules.gpu.loops import SCATTER, initial, is_ordered, lower_loop
 from mlirml.pipelines.schedules.gpu.outs import (
     before_reshapes,
     body_of,
@@ -42,6 +43,9 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
     for value, out in returned(function):
         places.setdefault(before_reshapes(value), out)
     for op in body_of(function):
+        if is_ordered(op):
+            lower_ordered(host, op, places)
+            continue
         carried = carried_outs(op)
         stored = [
             n
@@ -55,6 +59,29 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
         with op.location:
             lower_one(host, op, stored)
     lower_rest(host, function)
+
+
+def lower_ordered(host: Host, op: mlir.Operation, places: dict[mlir.Value, mlir.Value]) -> None:
+    """A scatter or a scan, in memory that holds what it starts from."""
+    result = op.results[len(op.results) - 1]
+    start = initial(op)
+    with op.location:
+        if start in host.buffers and start in places.values() and places.get(result) == start:
+            host.buffers[result] = host.buffers[start]
+        else:
+            assign(host, result, places)
+            if SCATTER in op.attributes or not starts_empty(start):
+                lower_elementwise(host, result.type.shape, [(start, result)])
+        lower_loop(host, op)
+
+
+def starts_empty(value: mlir.Value) -> bool:
+    """Whether a tensor holds nothing but what scans store first, which they do themselves."""
+    op = defining_op(value)
+    while op is not None and op.name in ("tensor.insert", "tensor.insert_slice"):
+        value = op.operands[1]
+        op = defining_op(value)
+    return op is not None and op.name == "tensor.empty"
 
 
 def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:

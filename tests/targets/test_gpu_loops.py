@@ -1,0 +1,55 @@
+"""Kernels of scatters and scans, run on a Vulkan driver and compared with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("wgpu")
+from tests.targets.gpu_harness import device, run_traced
+
+try:
+    device()
+except Exception as reason:  # wgpu raises what its backend raises
+    pytest.skip(f"no Vulkan driver: {reason}", allow_module_level=True)
+
+
+def draw(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def set_rows(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    x[i] = v
+    return x
+
+
+def add_rows(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    np.add.at(x, i, v)
+    return x
+
+
+@pytest.mark.parametrize("function", [set_rows, add_rows])
+@pytest.mark.parametrize("row", [(), (5,), (2, 3)])
+def test_scatter_keeps_the_order(function: Any, row: tuple[int, ...]) -> None:
+    x, i, v = draw(20, *row), np.array([3, 1, 3, -1, 3]), draw(5, *row)
+    (result,) = run_traced(function, x, i, v)
+    np.testing.assert_array_equal(result, function(x, i, v))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((50,), 0), ((7, 30), 1), ((4, 30), 1), ((3, 30), 1), ((7, 30), 0), ((3, 5, 6), 1)]
+)
+def test_scan_has_the_order_of_numpy(shape: tuple[int, ...], axis: int) -> None:
+    x = draw(*shape)
+    (result,) = run_traced(lambda x: np.cumsum(x, axis=axis), x)
+    np.testing.assert_array_equal(result, np.cumsum(x, axis=axis))
+
+
+def test_running_maxima_of_what_is_computed() -> None:
+    x = draw(6, 17)
+    (result,) = run_traced(lambda x: np.maximum.accumulate(x * 2, axis=1) + 1, x)
+    np.testing.assert_array_equal(result, np.maximum.accumulate(x * 2, axis=1) + 1)
