@@ -121,10 +121,15 @@ def places_in(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> t
     """The place in memory that is accessed."""
     if access.indices is None:
         return None
+    return (*outer_places(layout, access, loops), *access.indices)
+
+
+def outer_places(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...]:
+    """Where in the dimensions that a layout puts in front the array of this round is."""
     if layout is None:
-        return access.indices
+        return ()
     own = loops[layout.level : access.array.depth]
-    return (*(Linear.of(loop) - first for loop, first in zip(own, layout.firsts, strict=True)), *access.indices)
+    return tuple(Linear.of(loop) - first for loop, first in zip(own, layout.firsts, strict=True))
 
 
 def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:

@@ -9,7 +9,7 @@ from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.raising.affine import Linear, Loop
 from mlirml.raising.distribute import Scope, Sequence_, Single
-from mlirml.raising.generic import Layout, Raised, places_in
+from mlirml.raising.generic import Layout, Raised, outer_places, places_in
 from mlirml.raising.model import Access, Array, Nest, Statement, is_pure
 from mlirml.raising.structured import build_raised
 
@@ -128,7 +128,9 @@ class State:
         assert op is not None
         indices = list(op.operands)[2 if value is None else 1 :]
         known: dict[mlir.Value, mlir.Value] = {}
-        return [self.compute(index, self.leaf_of(statement), known) for index in indices]
+        outer = outer_places(self.layouts.get(access.array), access, statement.loops)
+        computed = [self.compute(index, self.leaf_of(statement), known) for index in indices]
+        return [*map(self.number, outer), *computed]
 
     def linear_places(self, statement: Statement, access: Access) -> tuple[Linear, ...] | None:
         return places_in(self.layouts.get(access.array), access, statement.loops)

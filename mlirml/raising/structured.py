@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.raising.affine import Linear, Loop
-from mlirml.raising.generic import Index, Operand, Raised, places_in
+from mlirml.raising.generic import Index, Operand, Raised, outer_places, places_in
 from mlirml.raising.model import is_pure
 
 if TYPE_CHECKING:
@@ -268,7 +268,9 @@ class _Builder:
                 shape = mlir.RankedTensorType(self.state.value_of(access.array).type).shape
                 places = [held_inside(place, size) for place, size in zip(places, shape)]
         else:
-            places = [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
+            outer = outer_places(self.state.layouts.get(access.array), access, self.statement.loops)
+            places = [self.state.number(place, variables) for place in outer]
+            places += [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
         return emit.value("tensor.extract", [self.state.value_of(access.array), *places], access.array.kind)
 
 

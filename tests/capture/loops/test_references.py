@@ -229,3 +229,18 @@ def test_steps_known_at_run_time() -> None:
         return flags
 
     check(sieve, 2)
+
+
+def test_temporaries_of_one_name_in_nested_rounds() -> None:
+    def program(a, b):
+        for i in range(len(a)):
+            for j in range(3):
+                t = np.zeros((2, 2))
+                t[0, j % 2] = a[i]
+                b[j] += t[0, 0] + t[0, 1]
+                for k in range(2):
+                    t = np.zeros(5)
+                    t[k] = b[j]
+                    a[k] += t[k]
+
+    check(program, V, np.zeros(9))
