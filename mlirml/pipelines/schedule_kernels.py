@@ -24,11 +24,11 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
+from mlirml.dialects.ordered import is_ordered
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.schedules.gpu.general import lower_general, try_fused
 from mlirml.pipelines.schedules.gpu.kernel import Facts, Host
-from mlirml.pipelines.schedules.gpu.loops import is_ordered
 from mlirml.pipelines.schedules.gpu.outs import body_of, carried_outs, is_used, returned
 
 MODULE = "kernels"

@@ -14,13 +14,14 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 
+from mlirml.dialects.ordered import SCATTER, is_ordered
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.contract import lower_contract, match_contract
 from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
-from mlirml.pipelines.schedules.gpu.loops import SCATTER, initial, is_ordered, lower_loop
+from mlirml.pipelines.schedules.gpu.loops import initial, lower_loop
 from mlirml.pipelines.schedules.gpu.outs import (
     before_reshapes,
     body_of,

@@ -17,18 +17,12 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mlirml.dialects.ordered import SCATTER
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.elements import Elements, cut_up, form_of, is_structured, kept_dims, slice_parts
 from mlirml.pipelines.schedules.gpu.index import Form, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
-
-SCATTER, SCAN = "mlirml.scatter", "mlirml.scan"
-
-
-def is_ordered(op: mlir.Operation) -> bool:
-    """Whether an operation is a scatter or a scan."""
-    return op.name == "scf.for" and (SCATTER in op.attributes or SCAN in op.attributes)
 
 
 def lower_loop(host: Host, op: mlir.Operation) -> None:
@@ -203,10 +197,8 @@ def lower_columns(host: Host, op: mlir.Operation) -> None:
     variable, carried, ops = body_of_loop(op)
     stored = defining_op(ops[-1].operands[len(carried) - 1])
     begun = defining_op(initial(op))
-    if len(carried) != 2 or stored is None or begun is None:
+    if len(carried) != 2 or stored is None or stored.name != "tensor.insert_slice":
         raise NoMatch("a scan carries something else")
-    if stored.name != "tensor.insert_slice" or begun.name != "tensor.insert_slice":
-        raise NoMatch("a scan stores in another way")
     made = defining_op(ops[-1].operands[0])
     if made is None or not is_structured(made):
         raise NoMatch("a scan sums in another way")
@@ -219,7 +211,8 @@ def lower_columns(host: Host, op: mlir.Operation) -> None:
         elements = Elements(kernel)
         place = cut_up(number, sizes)
         row = tuple(p for p, keep in zip(place, kept, strict=True) if keep)
-        store_slice(elements, begun, place, out)
+        if begun is not None and begun.name == "tensor.insert_slice":
+            store_slice(elements, begun, place, out)
 
         def step(i: Form, values: list[mlir.Value]) -> list[mlir.Value]:
             set_scalar(kernel, variable, i)
