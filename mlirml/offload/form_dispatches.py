@@ -14,8 +14,8 @@ After:
     } {mlirml.dispatch = "device"}
 
 Operations are grouped as told in `grouping.py`. Fills, empty tensors, constants, slices and paddings are computed again
-in each region that reads them, and so are numbers that are read from tensors of the device. Loops and branches stay on
-the host, and sorts do.
+in each region that reads them, and so are numbers that are read from tensors of the device. Scatters and scans
+are kernels, other loops and branches stay on the host, and sorts do.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import DISPATCH
+from mlirml.dialects.ordered import is_ordered
 from mlirml.errors import TargetError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
 from mlirml.location import source_location
@@ -103,7 +104,7 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
         block = todo.pop(0)
         found.append(block)
         for op in block_ops(block):
-            if not op.name.startswith(("linalg.", "tensor.")):
+            if not op.name.startswith(("linalg.", "tensor.")) and not is_ordered(op):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
 
@@ -146,7 +147,8 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
         with mlir.InsertionPoint(block):
             for inner in list(operations(op)):
                 for position, operand in enumerate(inner.operands):
-                    inner.operands[position] = again(operand, values, inside)
+                    if inner == op or is_captured(operand, op):
+                        inner.operands[position] = again(operand, values, inside)
         block.append(op)
     for result, outer in zip(results, region.results):
         here = [use.owner.operation for use in result.uses if is_within(use.owner.operation, region)]
@@ -156,6 +158,17 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
     for result in region.results:
         move_reshapes_behind(result, region)
     return region
+
+
+def is_captured(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value that is read in the regions of an operation comes from around it."""
+    owner = value.owner
+    inside = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
+    while inside is not None and inside.name != "func.func":
+        if inside == op:
+            return False
+        inside = inside.parent
+    return True
 
 
 def move_reshapes_behind(value: mlir.Value, place: mlir.Operation) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.dialects.ordered import is_ordered
 from mlirml.ir import defining_op, linalg, mlir
 
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -21,7 +22,7 @@ def is_work(op: mlir.Operation) -> bool:
     """Whether a kernel may be made of an operation; of a fill where others than structured operations read it."""
     if op.name == "linalg.fill":
         return any(not use.owner.operation.name.startswith("linalg.") for use in op.results[0].uses)
-    return op.name == "tensor.insert_slice" or (op.name.startswith("linalg.") and bool(op.results))
+    return op.name == "tensor.insert_slice" or is_ordered(op) or (op.name.startswith("linalg.") and bool(op.results))
 
 
 def groups_of(work: Sequence[mlir.Operation]) -> list[list[mlir.Operation]]:
@@ -63,7 +64,7 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
         return False
     if op.name == "tensor.insert_slice":
         return bool(group[-1].name == "tensor.insert_slice" and op.operands[1] == group[-1].results[0])
-    if op.name != "linalg.generic" or any(member.name == "tensor.insert_slice" for member in group):
+    if op.name != "linalg.generic" or any(not member.name.startswith("linalg.") for member in group):
         return False
     if is_contraction(group[0]):
         return is_parallel(op) and shape_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
