@@ -423,7 +423,7 @@ class Compiled(Dispatcher):
         captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
         entries = cache.key_entries(captured.key, self.target.fingerprint())
-        program = self._cached_program(captured, entries, clock)
+        artifact, program = self._cached_program(captured, entries, clock)
         from_disk = program is not None
         remarks = None
         if program is None:
@@ -439,7 +439,7 @@ class Compiled(Dispatcher):
             program = opened(captured, artifact)
             clock.note("load")
         self._compiled += 1
-        self._log.append(report(self._compiled, captured, entries, reason, from_disk, clock.seconds))
+        self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock.seconds))
         statics = call.static_values()
         build = Build(
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
@@ -457,21 +457,21 @@ class Compiled(Dispatcher):
                 build.remarks = on_loops(run_pipeline(self.target, parsed(build.captured), "raise"))
         return build.remarks
 
-    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> Any:
-        """The program from the disk cache, or None. One that cannot be loaded here is dropped and made again."""
+    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
+        """The artifact from the disk cache and its program, or None twice. What cannot be loaded here is made again."""
         from mlirml import cache
 
         artifact = cache.load(entries)
         clock.note("cache lookup")
         if artifact is None:
-            return None
+            return None, None
         try:
             program = opened(captured, artifact)
         except LaunchError:
             cache.drop(entries)
-            return None
+            return None, None
         clock.note("load")
-        return program
+        return artifact, program
 
     def _capture(self, call: Call) -> Captured:
         from mlirml.capture.trace import trace as capture

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mlirml.capture.captured import Captured
     from mlirml.capture.spec import TensorSpec
     from mlirml.passes import Remark
+    from mlirml.runtime.artifact import Artifact
 
 
 @dataclass
@@ -166,9 +167,25 @@ def differences(call: Call, build: Build) -> list[str]:
     return found
 
 
+def memory_of(artifact: Artifact) -> str:
+    """The memory that a call takes beside that of its arguments, which is all that it takes at its peak."""
+    results, workspace = sum(buffer.nbytes for buffer in artifact.outputs), artifact.workspace_bytes
+    return f"memory of a call: {shown_bytes(results)} of results, {shown_bytes(workspace)} of workspace"
+
+
+def shown_bytes(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    size, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
 def report(
     number: int,
     captured: Captured,
+    artifact: Artifact,
     entries: list[tuple[str, str]],
     reason: str,
     from_disk: bool,
@@ -188,5 +205,6 @@ def report(
         f"{number}. ({inputs}) -> ({outputs})\n"
         f"   because {reason}\n"
         f"   {source} in {1e3 * total:.1f} ms ({times})\n"
+        f"   {memory_of(artifact)}\n"
         f"   cache entry {key_of(entries)[:16]}: {facts}"
     )

@@ -382,10 +382,18 @@ def test_explain_tells_from_where_and_in_what_time(tmp_path: Path, monkeypatch: 
         ]
         assert re.fullmatch(rf"   {source} [\d.]+ ms \(capture [\d.]+, cache lookup [\d.]+, .*load [\d.]+\)", lines[3])
         assert ("codegen" in lines[3]) == (source == "compiled in")
+        assert lines[4] == "   memory of a call: 48 B of results, 0 B of workspace"
         assert re.fullmatch(
-            r"   cache entry [0-9a-f]{16}: ir [0-9a-f]{16}, target cpu, .*version.llvmlite .*", lines[4]
+            r"   cache entry [0-9a-f]{16}: ir [0-9a-f]{16}, target cpu, .*version.llvmlite .*", lines[5]
         )
-        assert len(list(tmp_path.glob(f"{lines[4].split()[2][:-1]}*.mlirml"))) == 1
+        assert len(list(tmp_path.glob(f"{lines[5].split()[2][:-1]}*.mlirml"))) == 1
+
+
+def test_explain_tells_of_memory() -> None:
+    compiled = ml.compile(lambda x: np.sum(np.cumsum(x @ x, axis=0) @ x))
+    compiled(np.ones((512, 512), np.float32))
+    (line,) = [line for line in compiled.explain().split("\n") if "memory" in line]
+    assert re.fullmatch(r"   memory of a call: 4 B of results, [2-9]\.\d MiB of workspace", line)
 
 
 # Stages.

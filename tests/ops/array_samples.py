@@ -347,3 +347,4 @@ def _lexsort(draw: Draw) -> Iterator[Arguments]:
     yield ((_unsorted(draw, 20), _unsorted(draw, 20)),), {}
     if draw.thorough:
         yield ((_unsorted(draw, 3, 9), _unsorted(draw, 3, 9)),), {"axis": 0}
+        yield ((draw.array(), draw.array()),), {}
