@@ -64,7 +64,6 @@ def opened(captured: Captured, artifact: Artifact) -> Any:
 
 def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
     """Run the target's passes; what was seen of them."""
-    from mlirml.ir import operations
     from mlirml.passes import Instrumentation
 
     watch = Instrumentation()
@@ -72,9 +71,23 @@ def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = N
         from pathlib import Path
 
         watch.dump_dir = Path(config.dump_dir)
-    pipeline = target.pipeline_for({op.name for op in operations(module)})
+    pipeline = target.pipeline_for(present(module))
     pipeline.run(module, stop_after=stop_after, instrumentation=watch)
     return watch
+
+
+def present(module: mlir.Module) -> set[str]:
+    """The names of the operations in a module, and `linalg.window` where an operation slides a window over an input."""
+    from mlirml.ir import linalg, mlir, operations
+
+    names = set()
+    for op in operations(module):
+        names.add(name := op.name)
+        if name == "linalg.generic" and "linalg.window" not in names:
+            maps = linalg.get_indexing_maps(op) or ()
+            if any(isinstance(result, mlir.AffineAddExpr) for map_ in maps for result in map_.value.results):
+                names.add("linalg.window")
+    return names
 
 
 def seconds(watch: Instrumentation) -> dict[str, float]:

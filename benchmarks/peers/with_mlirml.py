@@ -18,10 +18,12 @@ def version() -> str:
 
 
 def import_compiler() -> None:
-    """Import what the first compilation would."""
+    """Import what compilations do: capture, all passes, MLIR and LLVM."""
+    import mlirml.capture.trace
+    from mlirml.targets.llvm import host
     from mlirml.targets.registry import get_target
 
-    get_target("cpu").pipeline_for(())
+    assert get_target("cpu").pipeline and host().cpu and mlirml.capture.trace
 
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:

@@ -29,8 +29,6 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.attention.build import build
-from mlirml.pipelines.attention.match import match_attention
 from mlirml.pipelines.schedules.contract import CONTRACTIONS
 
 
@@ -44,6 +42,11 @@ class FuseAttentionPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         products = [op for op in operations(module) if op.name in CONTRACTIONS]
+        if len(products) < 2:
+            return
+        from mlirml.pipelines.attention.build import build
+        from mlirml.pipelines.attention.match import match_attention
+
         while products:
             first = products.pop(0)
             try:

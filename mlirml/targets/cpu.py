@@ -55,15 +55,23 @@ _FILES = (
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
 _REQUESTS = "mlirml."
 _CONTRACTIONS = ("linalg.contract", "linalg.mat", "linalg.batch_", "linalg.vecmat", "linalg.dot")
+_WINDOWS = ("linalg.conv", "linalg.depthwise", "linalg.pooling", "linalg.window")
 _NEEDS = (
     *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-stop-shifts", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
     ("mlirml-flush-denormals", (_REQUESTS,)),
+    *((f"mlirml-{name}", (*_LOOPS, _REQUESTS)) for name in ("hoist", "double-buffer", "rotate-buffers", "align-while")),
+    ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
+    ("mlirml-fold-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-fuse-attention", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-schedule-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-lower-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-lower-conv", (*_LOOPS, _REQUESTS, *_WINDOWS)),
 )
-"""Which operations the passes of stages `raise` and `transform` look for: many programs have none of them."""
+"""Which operations passes look for: many programs have none of them. Loops may become anything, requests, too."""
 
 
 def cpu_target() -> Target:

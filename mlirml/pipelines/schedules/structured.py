@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
@@ -11,12 +12,11 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.nest import Body, Nest, match_nest, read_body
-from mlirml.pipelines.schedules.position import Position, match_position
-from mlirml.pipelines.schedules.position_rows import check_rows, lower_position
-from mlirml.pipelines.schedules.reducers import Reducer, match_reducers
-from mlirml.pipelines.schedules.reduction import lower_reduction
-from mlirml.pipelines.schedules.sequential import lower_sequential
 from mlirml.pipelines.schedules.transpose import lower_transposition, match_transposition
+
+if TYPE_CHECKING:
+    from mlirml.pipelines.schedules.position import Position
+    from mlirml.pipelines.schedules.reducers import Reducer
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,12 @@ def match_structured(op: mlir.Operation) -> Structured:
     """Read an operation; fills of its outs are folded into it."""
     body = read_body(op)
     nest = match_nest(op, body)
+    reducers: Sequence[Reducer] = ()
     try:
-        reducers = match_reducers(nest, body) if has_reduction(nest) else []
+        if has_reduction(nest):
+            from mlirml.pipelines.schedules.reducers import match_reducers  # what a program has no use for is left out
+
+            reducers = match_reducers(nest, body)
     except NoMatch:
         return match_ordered(op, nest, body)
     return Structured(op, nest, body, reducers, fold_fills(op, nest, body))
@@ -55,6 +59,9 @@ def match_structured(op: mlir.Operation) -> Structured:
 
 def match_ordered(op: mlir.Operation, nest: Nest, body: Body) -> Structured:
     """Read an operation with an accumulation that is no known combiner."""
+    from mlirml.pipelines.schedules.position import match_position
+    from mlirml.pipelines.schedules.position_rows import check_rows
+
     try:
         position = match_position(nest, body)
         check_rows(nest)
@@ -70,10 +77,16 @@ def has_reduction(nest: Nest) -> bool:
 def lower(item: Structured, frame: Frame, vector_bits: int) -> None:
     """Build the loops of one operation at the insertion point."""
     if item.position is not None:
+        from mlirml.pipelines.schedules.position_rows import lower_position
+
         lower_position(frame, item.nest, item.body, item.position, item.inits)
     elif item.reducers is None:
+        from mlirml.pipelines.schedules.sequential import lower_sequential
+
         lower_sequential(frame, item.nest, item.body)
     elif item.reducers:
+        from mlirml.pipelines.schedules.reduction import lower_reduction
+
         lower_reduction(frame, item.nest, item.body, item.reducers, item.inits)
     else:
         lower_without_reduction(frame, item, vector_bits)
