@@ -250,7 +250,7 @@ class _Emission:
 _EMISSIONS = {
     "llvm": _Emission("cpu", "mlirml.targets.llvm", "to_llvm_ir"),
     "asm": _Emission("cpu", "mlirml.targets.llvm", "to_assembly"),
-    "ptx": _Emission("cuda", "mlirml.targets.cuda", "to_ptx"),
+    "ptx": _Emission("cuda", "mlirml.targets.cuda", "emit_ptx"),
     "spirv": _Emission("vulkan", "mlirml.targets.spirv", "to_spirv"),
 }
 
