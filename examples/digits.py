@@ -58,6 +58,7 @@ class Model:
     """A network, the shapes of its weights, and how it is trained."""
 
     name: str
+    layers: str
     scores: Callable[[Params, np.ndarray], np.ndarray]
     shapes: dict[str, tuple[int, ...]]
     epochs: int
@@ -75,14 +76,16 @@ class Model:
 
 MODELS = (
     Model(
-        "perceptron, 64-64-32-10",
+        "perceptron",
+        "64-64-32-10",
         mlp,
         {"w1": (64, 64), "b1": (64,), "w2": (32, 64), "b2": (32,), "w3": (10, 32), "b3": (10,)},
         epochs=40,
         rate=0.05,
     ),
     Model(
-        "convolutional, 16 and 32 channels",
+        "convolutional",
+        "16 and 32 channels",
         convnet,
         {"w1": (16, 1, 3, 3), "b1": (16,), "w2": (32, 16, 3, 3), "b2": (32,), "w3": (10, 128), "b3": (10,)},
         epochs=15,
@@ -241,8 +244,13 @@ def draw(histories: list[History], data: Digits, path: Path) -> None:
     loss, accuracy = upper.subplots(1, 2)
     for history in histories:
         epochs = range(1, len(history.losses) + 1)
-        loss.plot(epochs, history.losses, marker=".", label=history.model.name)
-        accuracy.plot(epochs, [100 * a for a in history.accuracies], marker=".", label=history.model.name)
+        loss.plot(epochs, history.losses, marker=".", label=f"{history.model.name}, {history.model.layers}")
+        accuracy.plot(
+            epochs,
+            [100 * a for a in history.accuracies],
+            marker=".",
+            label=f"{history.model.name}, {history.model.layers}",
+        )
     loss.set(title="mean loss of an epoch's steps", xlabel="epoch", yscale="log")
     accuracy.set(title=f"accuracy on {len(data.test_images)} held-out digits, %", xlabel="epoch", ylim=(80, 100.5))
     accuracy.axhline(97, color="grey", linewidth=0.8, linestyle=":")
@@ -251,7 +259,7 @@ def draw(histories: list[History], data: Digits, path: Path) -> None:
         axes.grid(alpha=0.3)
     last = histories[-1]
     wrong = np.flatnonzero(last.predictions != data.test_labels)[:10]
-    lower.suptitle(f"what the {last.model.name.split(',')[0]} network takes for another digit")
+    lower.suptitle(f"what the {last.model.name} network takes for another digit")
     for axes, number in zip(lower.subplots(1, 10), [*wrong, *[None] * 10]):
         axes.axis("off")
         if number is not None:
@@ -279,7 +287,7 @@ def main() -> None:
     out.print(f"{len(data.images)} digits to learn from, {len(data.test_images)} are held out")
     histories = []
     columns = (
-        TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(),
+        TextColumn("{task.description:13}"), BarColumn(12), MofNCompleteColumn(),
         TextColumn("epochs  loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.2%}"), TimeElapsedColumn(),
     )  # fmt: skip
     with Progress(*columns, console=out) as progress:
@@ -295,6 +303,7 @@ def main() -> None:
     out.print(f"the curves are in {options.png}")
 
     results = Table("", *(h.model.name for h in histories), box=box.SIMPLE_HEAD, pad_edge=False)
+    results.add_row("layers", *(h.model.layers for h in histories))
     results.add_row("accuracy on the held-out digits", *(f"{h.accuracies[-1]:.2%}" for h in histories))
     results.add_row("training, with compilation", *(f"{h.seconds:.1f} s" for h in histories))
     times = [step_times(history, data) for history in histories]
