@@ -61,7 +61,7 @@ def match_consumer(op: mlir.Operation) -> Consumer:
     if not all(maps[number].is_permutation for number in others[-outs:]):
         raise NoMatch("it does not write every element once")
     _check_aliases(operands, maps, place, count, (a, b))
-    dims = tuple(_dims(maps[number], loops) for number in others)
+    dims = tuple(projected_dims(maps[number], loops) for number in others)
     written = operands[count:]
     keep = not any(value == product for value in written) and _is_read_later(product, op, consumer)
     epilogue = read_body(body, list(final.operands), arguments, place, count)
@@ -122,7 +122,8 @@ def _check_aliases(
         raise NoMatch("it reads the product at several places")
 
 
-def _dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[int | None, ...]:
+def projected_dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[int | None, ...]:
+    """Which of the loops each result of a map walks along, None for 0; raises `NoMatch`."""
     found: list[int | None] = []
     for expression in affine_map.results:
         if isinstance(expression, mlir.AffineDimExpr):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.contract_consumer import next_op, read_body
+from mlirml.pipelines.schedules.contract_consumer import next_op, projected_dims, read_body
 from mlirml.pipelines.schedules.contract_kernel import Epilogue, Job
 from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
@@ -58,8 +58,8 @@ def match_producer(op: mlir.Operation, number: int, at: mlir.Operation) -> Produ
     place = places[0]
     _check_memory(producer, op, at, [buffer_of(v) for v in operands[:count]])
     others = [n for n in range(count) if n != place]
-    dims = tuple(_dims(maps[n], loops) for n in others)
-    order = tuple(d for d in _dims(maps[place], loops) if d is not None)
+    dims = tuple(projected_dims(maps[n], loops) for n in others)
+    order = tuple(d for d in projected_dims(maps[place], loops) if d is not None)
     read = read_body(body, list(final.operands), arguments, place, count)
     return Producer(producer, read, operands[place], order, tuple(operands[n] for n in others), dims)
 
@@ -103,18 +103,6 @@ def _check_memory(
             raise NoMatch("what the producer reads is changed before the kernel runs")
     if following != at:
         raise NoMatch("the producer is far away")
-
-
-def _dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[int | None, ...]:
-    found: list[int | None] = []
-    for expression in affine_map.results:
-        if isinstance(expression, mlir.AffineDimExpr):
-            found.append(loops.index(expression.position))
-        elif isinstance(expression, mlir.AffineConstantExpr) and expression.value == 0:
-            found.append(None)
-        else:
-            raise NoMatch(f"the indexing map {affine_map} is no projection")
-    return tuple(found)
 
 
 def erase_buffer(buffer: mlir.Value) -> None:
