@@ -317,6 +317,7 @@ def _partition(draw: Draw) -> Iterator[Arguments]:
     if draw.thorough:
         yield (np.stack([ranks, ranks[::-1]], 1), list(range(6)), 0), {}
         yield (ranks.reshape(1, 6), [0, 1, 2, 3, 4, 5], None), {}
+        yield (draw.array(3, 0), 4), {}
 
 
 @sampler("topk")

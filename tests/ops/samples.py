@@ -244,6 +244,10 @@ def _clip(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(5),), {"min": 1}
         yield (draw.array(5),), {"a_min": 1, "a_max": 3}
         yield (draw.array(5), 2, 1), {}  # the upper limit wins
+        yield (draw.array(5), -1000, 2), {}
+        if draw.dtype.kind in "iu":
+            yield (draw.array(5), -(2**70), draw.array(5)), {}
+            yield (draw.array(5), 1, 2**64), {}
         yield (draw.array(5), Runtime(1), Runtime(2)), {}
         yield (draw.array(5), 0.5, 1.5), {}
 

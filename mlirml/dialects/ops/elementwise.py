@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -717,6 +717,10 @@ def clip(
 ) -> Value:
     """Limit the elements to [a_min, a_max]; either may be None. NaN stays NaN."""
     low, high = (a_min if min is None else _operand(min)), (a_max if max is None else _operand(max))
+    if a.dtype.kind in "iu":  # a Python integer that no element can exceed is no limit, even one that does not fit
+        limits = np.iinfo(a.dtype)
+        low = None if _is_literal(low) and low.value <= limits.min else low
+        high = None if _is_literal(high) and high.value >= limits.max else high
     result: Value
     if low is None or high is None:
         record = positive if low is high else maximum if high is None else minimum
@@ -733,6 +737,10 @@ def clip(
         return _MINIMUM(block, [_MAXIMUM(block, xs[:2], dtype), xs[2]], dtype)
 
     return b.elementwise((a, low, high), [dtype] * 3, dtype, shape, body)
+
+
+def _is_literal(x: Any) -> TypeGuard[Scalar]:
+    return isinstance(x, Scalar) and type(x.value) is int
 
 
 def _operand(x: Any) -> Operand:

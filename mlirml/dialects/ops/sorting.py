@@ -119,7 +119,10 @@ def argsort(
     return _back(b, sorted_positions(b, moved, moved.shape[-1], bool(descending)), back)
 
 
-def _check_kth(name: str, kth: Any, size: int) -> None:
+def _check_kth(name: str, kth: Any, value: Value, axis: Any) -> None:
+    size = value.shape[normalized_axes(name, value.shape, axis)[0]]
+    if not value.size:  # NumPy does not look
+        return
     for k in np.atleast_1d(known(name, "kth", kth)).tolist():
         if not -size <= k < size:
             raise ShapeError(f"{name}: kth {k} is out of bounds for {size} elements")
@@ -129,7 +132,7 @@ def _check_kth(name: str, kth: Any, size: int) -> None:
 def partition(b: Builder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None) -> Value:
     """The kth element in its place, smaller ones before and larger ones behind it: all of them in order."""
     value, axis = _lined_up("partition", b, a, axis)
-    _check_kth("partition", kth, value.shape[normalized_axes("partition", value.shape, axis)[0]])
+    _check_kth("partition", kth, value, axis)
     result: Value = sort.build(b, value, axis)
     return result
 
@@ -140,7 +143,7 @@ def argpartition(
 ) -> Value:
     """The positions of `partition`."""
     value, axis = _lined_up("argpartition", b, a, axis)
-    _check_kth("argpartition", kth, value.shape[normalized_axes("argpartition", value.shape, axis)[0]])
+    _check_kth("argpartition", kth, value, axis)
     result: Value = argsort.build(b, value, axis)
     return result
 
