@@ -22,17 +22,22 @@ dimensions are.
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, has_op, mlir
+from mlirml.ir import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.blocking.build import build_blocks
 from mlirml.pipelines.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
 from mlirml.pipelines.fuse import tensor_blocks
 
+_MANY = 24
+"""So many tensors of elementwise operations are too many for one loop."""
+
 
 @register
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
-    """Cut dimensions along which programs with contractions keep more than the caches hold, twice `l2_bytes`.
+    """Cut dimensions along which programs keep more than the caches hold, twice `l2_bytes`.
+
+    Programs of contractions and sums are cut, and those of very many elementwise operations.
 
     A block keeps about an eighth of `l2_bytes`, and has whole vectors of `vector_bits`.
     """
@@ -42,8 +47,6 @@ class BlockExamplesPass(Pass):
     vector_bits: int = 512
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, CONTRACTIONS):
-            return
         with module.context:
             for block in tensor_blocks(module):
                 self._cut(block)
@@ -62,9 +65,10 @@ class BlockExamplesPass(Pass):
     def _length(self, cluster: Cluster) -> int:
         """The length of a block; raises `NoMatch` where blocks do not pay."""
         members = cluster.members
-        if not cluster.reduced() or not any(op.name in CONTRACTIONS for op in members):
-            raise NoMatch("no sums over it, or no contractions")
         inner = cluster.inner()
+        sums_up = cluster.reduced() and any(op.name in CONTRACTIONS for op in members)
+        if not sums_up and len(inner) < _MANY:
+            raise NoMatch("no sums over it, or no contractions")
         kept = sum(map(bytes_of, inner))
         still = sum(map(bytes_of, cluster.still()))
         if kept < 2 * self.l2_bytes or len(inner) < 4:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir
-from mlirml.pipelines.blocking.cluster import CONTRACTIONS, Cluster, Member
+from mlirml.pipelines.blocking.cluster import CONTRACTIONS, SLICES, Cluster, Member, index_of, numbers_of
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
@@ -56,6 +56,9 @@ class Blocks:
     def again(self, member: Member, start: mlir.Value | int, reduced: dict[mlir.Value, mlir.Value]) -> None:
         """A member on the block."""
         op, first = member.op, member.inputs
+        if op.name in SLICES:
+            self.values[op.results[0]] = self.sliced(member, start)
+            return
         operands = []
         for number, value in enumerate(op.operands):
             if value in self.cluster.carried:
@@ -77,9 +80,44 @@ class Blocks:
             attributes |= self.maps(member)
         copy = op.clone().operation
         new = emit.create(name, operands, results, attributes, regions=1)
+        for inner in block_ops(copy.regions[0].blocks[0]):
+            if inner.name == "linalg.index" and index_of(inner) > member.loop:
+                inner.attributes["dim"] = emit.i64(index_of(inner) - 1)
         copy.regions[0].blocks[0].append_to(new.regions[0])
         copy.erase()
         self.values.update(zip(op.results, new.results))
+
+    def sliced(self, member: Member, start: mlir.Value | int) -> mlir.Value:
+        """A slice of a block, or a block with a slice overwritten."""
+        op, result = member.op, member.op.results[0]
+        takes = op.name == "tensor.extract_slice"
+        whole, part = (op.operands[0], result) if takes else (result, op.operands[0])
+        place = self.cluster.carried[whole]
+        numbers = numbers_of(op)
+        numbers[1][place] = self.length
+        if self.moved(whole):
+            for given in numbers:
+                given.append(given.pop(place))
+        attributes = {
+            f"static_{name}": mlir.DenseI64ArrayAttr.get(given)
+            for name, given in zip(("offsets", "sizes", "strides"), numbers)
+        }
+        attributes["operandSegmentSizes"] = emit.segments(*[1] * len(op.operands), 0, 0, 0)
+        there, rank = self.cluster.carried[part], len(part.type.shape)
+        last = self.moved(whole) or place == len(whole.type.shape) - 1
+        shape = list(part.type.shape)
+        shape[there] = self.length
+        order = [*(d for d in range(rank) if d != there), there] if last else list(range(rank))
+        kind = mlir.RankedTensorType.get([shape[d] for d in order], part.type.element_type)
+        own = [*(d for d in range(rank) if d != there), there] if self.moved(part) else list(range(rank))
+        if takes:
+            found = emit.value(op.name, [self.block_of(whole, start)], kind, **attributes)
+            return _transposed(found, self.kind(part), [order.index(d) for d in own]) if order != own else found
+        source = self.block_of(part, start)
+        if order != own:
+            source = _transposed(source, kind, [own.index(d) for d in order])
+        into = self.laid_out(self.block_of(op.operands[1], start), op.operands[1], result)
+        return emit.value(op.name, [source, into], into.type, **attributes)
 
     def laid_out(self, part: mlir.Value, value: mlir.Value, result: mlir.Value) -> mlir.Value:
         """The block of an init with the dimension where the result has it."""

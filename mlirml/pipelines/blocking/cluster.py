@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.fusion.nodes import loop_sizes
 
 CONTRACTIONS = (
     "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
     "linalg.matmul", "linalg.matvec", "linalg.vecmat",
 )  # fmt: skip
+SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _STARTS = ("tensor.empty", "linalg.fill")
 
 
 @dataclass(frozen=True)
 class Member:
-    """A structured operation of a cluster: its maps, and which of its loops is the one that is cut into blocks."""
+    """An operation of a cluster, and where its operands and results have the dimension that is cut into blocks.
+
+    A structured operation has maps, and the dimension is one of its loops; a slice takes all of the dimension.
+    """
 
     op: mlir.Operation
-    maps: tuple[mlir.AffineMap, ...]
-    loop: int
+    places: tuple[int | None, ...]
+    result_places: tuple[int | None, ...]
+    maps: tuple[mlir.AffineMap, ...] = ()
+    loop: int = -1
 
     @property
     def inputs(self) -> int:
         """How many operands are inputs; the others are inits."""
         return len(self.op.operands) - len(self.op.results)
-
-    def place(self, number: int) -> int | None:
-        """The dimension of an operand that the loop goes through."""
-        found = [d for d, e in enumerate(self.maps[number].results) if _is_dim(e, self.loop)]
-        return found[0] if found else None
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Cluster:
             r
             for m in self.members.values()
             for r in m.op.results
-            if r in self.carried and r not in outside and m.op.name not in _STARTS
+            if r in self.carried and r not in outside and m.op.name not in (*_STARTS, *SLICES)
         ]
 
     def still(self) -> list[mlir.Value]:
@@ -108,7 +108,7 @@ def grow(seed: mlir.Value, dim: int) -> Cluster:
         producer = defining_op(value)
         if producer is not None and producer.block == block:
             number = list(producer.results).index(value)
-            todo += _join(cluster, producer, len(producer.operands) - len(producer.results) + number, place)
+            todo += _join(cluster, producer, number, place, of_result=True)
         for use in value.uses:
             owner = _owner(use)
             if owner.block == block:
@@ -117,25 +117,59 @@ def grow(seed: mlir.Value, dim: int) -> Cluster:
     return cluster
 
 
-def _join(cluster: Cluster, op: mlir.Operation, number: int, place: int) -> Iterator[tuple[mlir.Value, int]]:
-    """Take an operation in, whose operand `number` has the dimension at `place`; gives what else has it."""
-    if not op.name.startswith("linalg.") or not op.results or op.name == "linalg.map":
-        return
+def _join(
+    cluster: Cluster, op: mlir.Operation, number: int, place: int, of_result: bool = False
+) -> Iterator[tuple[mlir.Value, int]]:
+    """Take an operation in, whose operand or result `number` has the dimension at `place`; gives what else has it."""
     member = cluster.members.get(op)
     if member is None:
-        member = _member(op, number, place)
+        if op.name in SLICES:
+            member = _slice(op, place, number == 0 and of_result is (op.name == "tensor.extract_slice"))
+        elif op.name.startswith("linalg.") and op.results and op.name != "linalg.map":
+            member = _member(op, number + (len(op.operands) - len(op.results) if of_result else 0), place)
         if member is None:
             return
         cluster.members[op] = member
-    elif member.place(number) != place:
+    elif (member.result_places if of_result else member.places)[number] != place:
         raise NoMatch("an operation reads the dimension at two places")
-    first = member.inputs
-    for operand, value in enumerate(op.operands):
-        there = member.place(operand)
-        if there is not None:
-            yield value, there
-            if operand >= first:
-                yield op.results[operand - first], there
+    for values, places in ((op.operands, member.places), (op.results, member.result_places)):
+        yield from ((value, there) for value, there in zip(values, places) if there is not None)
+
+
+def _slice(op: mlir.Operation, place: int, of_part: bool) -> Member | None:
+    """A static slice that takes all of the dimension, which the part or the whole has at `place`."""
+    takes = op.name == "tensor.extract_slice"
+    if len(op.operands) != (1 if takes else 2):
+        return None
+    whole, part = (op.operands[0], op.results[0]) if takes else (op.operands[1], op.operands[0])
+    kept = kept_dims(op, part.type.shape)
+    if of_part:
+        place, inner = kept[place], place
+    elif place in kept:
+        inner = kept.index(place)
+    else:
+        return None
+    offsets, sizes, strides = numbers_of(op)
+    if (offsets[place], sizes[place], strides[place]) != (0, whole.type.shape[place], 1):
+        return None
+    return Member(op, (place,), (inner,)) if takes else Member(op, (inner, place), (place,))
+
+
+def numbers_of(op: mlir.Operation) -> tuple[list[int], list[int], list[int]]:
+    """The static offsets, sizes and strides of a slice."""
+    offsets, sizes, strides = (
+        list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
+    )
+    return offsets, sizes, strides
+
+
+def kept_dims(op: mlir.Operation, part: Sequence[int]) -> list[int]:
+    """For each dimension of a slice the one of the tensor: some of size 1 may be left out."""
+    kept: list[int] = []
+    for dim, size in enumerate(numbers_of(op)[1]):
+        if len(kept) < len(part) and part[len(kept)] == size:
+            kept.append(dim)
+    return kept
 
 
 def _member(op: mlir.Operation, number: int, place: int) -> Member | None:
@@ -145,18 +179,24 @@ def _member(op: mlir.Operation, number: int, place: int) -> Member | None:
     expression = maps[number].results[place]
     if not isinstance(expression, mlir.AffineDimExpr):
         return None
-    member = Member(op, maps, expression.position)
+    loop = expression.position
     if not all(isinstance(r.type, mlir.RankedTensorType) and r.type.has_static_shape for r in op.results):
         return None
     for map_ in maps:
         for e in map_.results:
             if not isinstance(e, mlir.AffineDimExpr) and not isinstance(e, mlir.AffineConstantExpr):
                 return None
-        if sum(_is_dim(e, member.loop) for e in map_.results) > 1:
+        if sum(_is_dim(e, loop) for e in map_.results) > 1:
             return None
-    if any(inner.name == "linalg.index" for inner in operations(op)):
+    if any(inner.name == "linalg.index" and index_of(inner) == loop for inner in operations(op)):
         return None
-    return member
+    places = [next((d for d, e in enumerate(map_.results) if _is_dim(e, loop)), None) for map_ in maps]
+    return Member(op, tuple(places), tuple(places[len(op.operands) - len(op.results) :]), maps, loop)
+
+
+def index_of(op: mlir.Operation) -> int:
+    """Which loop a `linalg.index` is about."""
+    return int(mlir.IntegerAttr(op.attributes["dim"]).value)
 
 
 def _set_apart(cluster: Cluster, block: mlir.Block) -> None:
@@ -178,11 +218,6 @@ def _set_apart(cluster: Cluster, block: mlir.Block) -> None:
                 late_values.update(op.results)
             continue
         late_values.update(r for r in op.results if r not in cluster.carried)
-
-
-def sizes_of(member: Member) -> tuple[int, ...]:
-    """The extents of the loops of a member."""
-    return loop_sizes(list(member.op.operands), list(member.maps), member.maps[0].n_dims)
 
 
 def bytes_of(value: mlir.Value) -> int:
