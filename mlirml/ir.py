@@ -68,12 +68,14 @@ def to_text(op: Any, *, locations: bool = False, generic: bool = False) -> str:
 
 def operations(op: Any) -> Iterator[mlir.Operation]:
     """`op` and everything inside it, in order. Collect first, then change: the walk is live."""
-    operation = getattr(op, "operation", op)
-    yield operation
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from operations(inner)
+    waiting: list[mlir.Operation] = [getattr(op, "operation", op)]
+    while waiting:
+        operation = waiting.pop()
+        yield operation
+        regions = operation.regions
+        if len(regions):  # a few have, and to ask for their blocks is slow
+            inside = [inner.operation for region in regions for block in region.blocks for inner in block.operations]
+            waiting += reversed(inside)
 
 
 def block_ops(block: mlir.Block) -> list[mlir.Operation]:

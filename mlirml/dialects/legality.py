@@ -7,7 +7,7 @@ from dataclasses import field
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import LoweringError, MlirmlError
-from mlirml.ir import mlir
+from mlirml.ir import mlir, operations
 from mlirml.location import is_unknown, source_location
 
 
@@ -115,21 +115,15 @@ def verify_stage(module: mlir.Operation, stage: str) -> None:
     """
     contract = STAGES[stage]
     legal: set[str] = set()
-    wrong: list[mlir.Operation] = []
-
-    def visit(op: mlir.Operation) -> mlir.WalkResult:
+    for op in operations(module):
         name = op.name
-        if name in legal or contract.allows(name):
+        if name not in legal:
+            if not contract.allows(name):
+                raise _illegal(op, stage, contract)
             legal.add(name)
-            location = op.location
-            if type(location) in _PLACES or not is_unknown(location) or _has_no_place(op):
-                return mlir.WalkResult.ADVANCE
-        wrong.append(op)
-        return mlir.WalkResult.INTERRUPT
-
-    module.walk(visit, mlir.WalkOrder.PRE_ORDER)
-    for op in wrong:
-        raise _unlocated(op, stage) if contract.allows(op.name) else _illegal(op, stage, contract)
+        location = op.location
+        if type(location) not in _PLACES and is_unknown(location) and not _has_no_place(op):
+            raise _unlocated(op, stage)
 
 
 def _has_no_place(op: mlir.Operation) -> bool:

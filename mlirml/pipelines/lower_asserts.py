@@ -54,7 +54,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import InternalError
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_check_failed"
@@ -68,10 +68,10 @@ class LowerAssertsPass(Pass):
     name = "mlirml-lower-asserts"
 
     def run(self, module: mlir.Operation) -> None:
+        if not has_op(module, ("cf.assert",)):
+            return
         found = list(operations(module))
         asserts = [op for op in found if op.name == "cf.assert"]
-        if not asserts:
-            return
         parallel = {str(op.attributes["callee"]) for op in found if parallel_grain(op) is not None}
         declare(module, asserts[0])
         flags = going_flags(found, asserts)

@@ -17,7 +17,7 @@ from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
-from mlirml.ir import llvm, mlir
+from mlirml.ir import llvm, mlir, operations
 from mlirml.targets.crew import Job, run_jobs, thread_count
 from mlirml.targets.elf import join, undefined_symbols
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features
@@ -124,15 +124,11 @@ def _keep_vector_variants(text: str) -> str:
 
 def _guard(operation: mlir.Operation) -> None:
     """Refuse what has no LLVM form: translating it would end the process with a segmentation fault."""
-    left: list[mlir.Operation] = []
-
-    def visit(op: mlir.Operation) -> mlir.WalkResult:
-        name = op.name
-        if name.partition(".")[0] not in _TRANSLATABLE_DIALECTS and name not in _TRANSLATABLE_OPS:
-            left.append(op)
-        return mlir.WalkResult.ADVANCE
-
-    operation.walk(visit)
+    left = [
+        op
+        for op in operations(operation)
+        if (name := op.name).partition(".")[0] not in _TRANSLATABLE_DIALECTS and name not in _TRANSLATABLE_OPS
+    ]
     if left:
         names = sorted({op.name for op in left})
         error = LoweringError(
