@@ -14,6 +14,7 @@ from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.liveness import live_values
 from mlirml.autodiff.reverse import MARKS, Sweep, active_values, group_of, transpose, used_by
+from mlirml.autodiff.saved import row_bytes, saved_values
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
@@ -41,14 +42,17 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     ]
     masked = any(r in sweep.masked for r in op.results)
 
+    again = _Again()
+
     def body(k: mlir.Value, cotangents: list[mlir.Value]) -> list[mlir.Value]:
         last = emit.same_type("arith.subi", rounds, emit.index(1))
-        number = emit.same_type("arith.subi", last, k)
+        again.number = number = emit.same_type("arith.subi", last, k)
         environment = {value: tape.read(number) for value, tape in zip(carried, tapes)}
         environment[block.arguments[0]] = emit.same_type(
             "arith.addi", lower, emit.same_type("arith.muli", number, step)
         )
-        ops = copied(block, environment)
+        again.ops = ops = copied(block, environment)
+        again.originals = {environment[r]: r for op in block_ops(block)[:-1] for r in op.results}
         inner = Sweep(_moved(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
         inner.cotangents.update(zip(outer, cotangents[len(wanted) :]))
         for i, cotangent in zip(wanted, cotangents):
@@ -59,6 +63,11 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
 
     results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
     live = live_values(results[0].owner.operation) if results else set()
+    if _LEVELS not in op.attributes or _attribute(op, _LEVELS) == 1:
+        more = _save(again, tapes, most, sweep, live)
+        if more:
+            tapes += more
+            live = live_values(results[0].owner.operation)
     kept = [tape for tape in tapes if tape.is_read(live)]
     levels = _levels_of(op, most, kept, sweep.checkpoint_bytes)
     if levels > 1:
@@ -76,6 +85,33 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     for i, cotangent in zip(wanted, results):
         if sweep.is_active(inits[i]):
             sweep.add(inits[i], cotangent, True)
+
+
+class _Again:
+    """A round that is computed again in the loop that goes back."""
+
+    number: mlir.Value
+    ops: list[mlir.Operation]
+    originals: dict[mlir.Value, mlir.Value]  # by their copies
+
+
+def _save(again: _Again, tapes: Sequence[_Tape], most: int, sweep: Sweep, live: set[mlir.Value]) -> list[_Tape]:
+    """Tapes for results of costly operations, or what is cheaply computed from them, where they fit."""
+    carried = [value for tape in tapes for value in tape.reads if value in live]
+    ops = [op for op in again.ops if op not in sweep.dead]
+    cut = saved_values(ops, carried, live)
+    if cut is None or most * sum(row_bytes(value) or 0 for value in cut) > sweep.checkpoint_bytes:
+        return []
+    more = []
+    for value in cut:
+        if value not in again.originals:
+            continue
+        with value.owner.location, mlir.InsertionPoint(value.owner.parent):
+            tape = _Tape(again.originals[value], most)
+        with value.owner.location, mlir.InsertionPoint(value.owner):
+            value.replace_all_uses_with(tape.read(again.number))
+        more.append(tape)
+    return more
 
 
 _ROUNDS = "mlirml.rounds"
@@ -184,7 +220,7 @@ class _Tape:
         self.shape = list(kind.shape) if self._tensor else []
         self.kind = mlir.RankedTensorType.get([rounds, *self.shape], self.element)
         self.stand_in = emit.empty(self.kind)
-        self._reads: list[mlir.Value] = []
+        self.reads: list[mlir.Value] = []
 
     @property
     def row_bytes(self) -> int:
@@ -199,7 +235,7 @@ class _Tape:
             value = emit.value("tensor.extract", [self.stand_in, number], self.element)
         else:
             value = emit.value("tensor.extract_slice", [self.stand_in, number], self.value.type, **self._row(1))
-        self._reads.append(value)
+        self.reads.append(value)
         return value
 
     def write(self, number: mlir.Value, value: mlir.Value, tape: mlir.Value) -> mlir.Value:
@@ -217,11 +253,11 @@ class _Tape:
 
     def is_read(self, live: set[mlir.Value]) -> bool:
         """Whether anything of it is among live values; if not, what stands in for it is dead code."""
-        return any(value in live for value in self._reads)
+        return any(value in live for value in self.reads)
 
     def drop(self) -> None:
         """Let dead code read nothing of it."""
-        for value in self._reads:
+        for value in self.reads:
             with value.owner.location, mlir.InsertionPoint(value.owner):
                 other = emit.empty(value.type) if self._tensor else emit.number(value.type, 0)
             value.replace_all_uses_with(other)
@@ -241,12 +277,17 @@ def _record(sweep: Sweep, op: mlir.Operation, tapes: Sequence[_Tape]) -> None:
         def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
             environment = dict(zip(block.arguments, [i, *values]))
             number = emit.value("arith.divsi", [emit.same_type("arith.subi", i, lower), step], i.type)
-            written = [
-                tape.write(number, environment[tape.value], current)
-                for tape, current in zip(tapes, values[len(inits) :])
-            ]
+            written = values[len(inits) :]
+
+            def write() -> None:
+                for place, tape in enumerate(tapes):
+                    if tape.value in environment and written[place] == values[len(inits) + place]:
+                        written[place] = tape.write(number, environment[tape.value], written[place])
+
+            write()
             for inner in block_ops(block)[:-1]:
                 clone_with(inner, environment)
+                write()
             return [environment.get(y, y) for y in block_ops(block)[-1].operands] + written
 
         results = emit.for_loop(lower, upper, step, body, [*inits, *empty])
