@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -719,8 +719,9 @@ def clip(
     low, high = (a_min if min is None else _operand(min)), (a_max if max is None else _operand(max))
     if a.dtype.kind in "iu":  # a Python integer that no element can exceed is no limit, even one that does not fit
         limits = np.iinfo(a.dtype)
-        low = None if _is_literal(low) and low.value <= limits.min else low
-        high = None if _is_literal(high) and high.value >= limits.max else high
+        smallest, largest = _literal(low), _literal(high)
+        low = None if smallest is not None and smallest <= limits.min else low
+        high = None if largest is not None and largest >= limits.max else high
     result: Value
     if low is None or high is None:
         record = positive if low is high else maximum if high is None else minimum
@@ -739,8 +740,9 @@ def clip(
     return b.elementwise((a, low, high), [dtype] * 3, dtype, shape, body)
 
 
-def _is_literal(x: Any) -> TypeGuard[Scalar]:
-    return isinstance(x, Scalar) and type(x.value) is int
+def _literal(x: Any) -> int | None:
+    """The value of a Python integer in the source, None for anything else."""
+    return x.value if isinstance(x, Scalar) and type(x.value) is int else None
 
 
 def _operand(x: Any) -> Operand:
