@@ -93,7 +93,11 @@ def in_a_loop(x: Array, w: Array) -> Array:
     return ml.fori_loop(0, 3, lambda i, v: np.tanh(x * (1.0 + i)).astype(x.dtype) @ v, w)
 
 
-@pytest.mark.parametrize("function", [store_behind, store_the_product, read_again, twice, in_a_loop])
+def in_two_parts(x: Array, w: Array) -> Array:
+    return np.inner((x + 1j * x) * 2, w).real
+
+
+@pytest.mark.parametrize("function", [in_two_parts, store_behind, store_the_product, read_again, twice, in_a_loop])
 def test_what_is_read_or_changed_elsewhere_is_right(function: Callable[..., Any]) -> None:
     x, w = normal((90, 90), (90,))
     expected = function(x.astype(np.float64), w.astype(np.float64))

@@ -46,6 +46,8 @@ def match_producer(op: mlir.Operation, number: int, at: mlir.Operation) -> Produ
     *body, final = block_ops(block)
     operands, arguments = list(producer.operands), list(block.arguments)
     maps = [attribute.value for attribute in producer.attributes["indexing_maps"]]
+    if len(final.operands) != 1:
+        raise NoMatch("the producer writes several arrays")
     count = len(operands) - 1
     if any(not isinstance(v.type, mlir.MemRefType) for v in operands) or operands[count] != value:
         raise NoMatch("an operand of the producer is no memref")
