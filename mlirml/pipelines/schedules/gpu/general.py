@@ -32,6 +32,7 @@ from mlirml.pipelines.schedules.gpu.outs import (
 )  # fmt: skip
 from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
 from mlirml.pipelines.schedules.gpu.tensor_cores import check_tensor_cores, lower_tensor_contract
+from mlirml.pipelines.schedules.gpu.transpose import lower_transposition, match_transposition
 from mlirml.pipelines.schedules.nest import element_bytes
 
 Store = tuple[mlir.Value, mlir.Value]
@@ -208,6 +209,12 @@ def lower_rest(host: Host, function: mlir.Operation) -> None:
 
 def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:
     """Tensors of one shape: a thread computes as many neighbours as 16 bytes hold."""
+    if len(stores) == 1 and not host.facts.naive:
+        with contextlib.suppress(NoMatch):
+            plan = match_transposition(host, *stores[0])
+            with (defining_op(plan.value) or host.function).location:
+                lower_transposition(host, plan)
+            return
     total = math.prod(shape)
     lanes = 1 if host.facts.naive else lanes_of(shape, stores)
     owner = defining_op(stores[-1][0])
