@@ -497,18 +497,7 @@ class Traced:
             self._write(filled)
             return
         operand = trace.lift(value)
-        shape = operand.shape
-        while len(shape) > self.ndim and shape[0] == 1:
-            shape = shape[1:]
-        try:
-            fits = np.broadcast_shapes(shape, self._shape) == self._shape
-        except ValueError:
-            fits = False
-        if not fits:
-            raise ShapeError(
-                f"assignment: {operand} does not broadcast to {self._describe()}",
-                help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
-            )
+        shape = scattering.assigned_shape(operand, self._shape, self._describe())
         if isinstance(operand, Value):
             operand = trace.builder.reshape(operand, shape)
         self._write(trace.builder.broadcast(operand, self._shape, self.dtype))

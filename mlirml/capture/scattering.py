@@ -39,23 +39,29 @@ def write(part: Traced, index: Index, new: Operand, kind: str, update: Update | 
 
 def fitted(part: Traced, index: Index, new: Operand) -> Operand:
     """New elements without the dimensions that `None` adds to the elements at the index."""
-    shape = new.shape
-    while len(shape) > len(index.shape) and shape[0] == 1:
-        shape = shape[1:]
-    try:
-        fits = np.broadcast_shapes(shape, index.shape) == index.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"assignment: {new} does not broadcast to the elements at the index, of shape {list(index.shape)}",
-            help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
-        )
+    shape = assigned_shape(new, index.shape, f"the elements at the index, of shape {list(index.shape)}")
     if isinstance(new, Scalar):
         return new
     first = len(index.shape) - len(shape)
     kept = tuple(n for d, n in enumerate(shape) if first + d not in index.new_axes)
     return part._trace.builder.reshape(new, kept)
+
+
+def assigned_shape(new: Operand, onto: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """The shape of new elements without leading sizes of 1 that `onto`, which `what` describes, does not have."""
+    shape = new.shape
+    while len(shape) > len(onto) and shape[0] == 1:
+        shape = shape[1:]
+    try:
+        fits = np.broadcast_shapes(shape, onto) == onto
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"assignment: {new} does not broadcast to {what}",
+            help="sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`",
+        )
+    return shape
 
 
 @dataclass(frozen=True)
