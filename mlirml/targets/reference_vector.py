@@ -62,57 +62,58 @@ def _lanes(indices: Sequence[Value], mask: Array, shape: Sequence[int]) -> tuple
     return checked([*[np.full(len(places[0]), start) for start in starts[:lead]], *moved], shape)
 
 
-@evaluates("vector.maskedload")
-def maskedload_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Neighbours where the mask is on, elsewhere the last operand."""
-
-    def kernel(base: Value, *operands: Value) -> Array:
-        *indices, mask, otherwise = operands
-        result: Array = otherwise.copy()
-        result[mask] = _memory(base)[_lanes(indices, mask, _memory(base).shape)]
-        return result
-
-    return kernel
-
-
-@evaluates("vector.maskedstore")
-def maskedstore_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write neighbours where the mask is on."""
-
-    def kernel(base: Buffer, *operands: Value) -> None:
-        *indices, mask, value = operands
-        base.array[_lanes(indices, mask, base.array.shape)] = value[mask]
-
-    return kernel
-
-
 def _packed(indices: Sequence[Value], mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
     """The indices of as many neighbours as the mask has ones."""
     return _lanes(indices, np.ones(int(mask.sum()), np.bool_), shape)
 
 
-@evaluates("vector.expandload")
-def expandload_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Neighbours spread over the lanes whose mask is on."""
+Places = Callable[[Sequence[Value], Array, Sequence[int]], tuple[Value, ...]]
+
+
+def _masked_load(places: Places) -> Kernel:
+    """Elements at the places of the lanes whose mask is on, elsewhere the last operand."""
 
     def kernel(base: Value, *operands: Value) -> Array:
         *indices, mask, otherwise = operands
         result: Array = otherwise.copy()
-        result[mask] = _memory(base)[_packed(indices, mask, _memory(base).shape)]
+        result[mask] = _memory(base)[places(indices, mask, _memory(base).shape)]
         return result
 
     return kernel
 
 
-@evaluates("vector.compressstore")
-def compressstore_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The lanes whose mask is on, written as neighbours."""
+def _masked_store(places: Places) -> Kernel:
+    """Write the lanes whose mask is on to their places."""
 
     def kernel(base: Buffer, *operands: Value) -> None:
         *indices, mask, value = operands
-        base.array[_packed(indices, mask, base.array.shape)] = value[mask]
+        base.array[places(indices, mask, base.array.shape)] = value[mask]
 
     return kernel
+
+
+@evaluates("vector.maskedload")
+def maskedload_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Neighbours where the mask is on."""
+    return _masked_load(_lanes)
+
+
+@evaluates("vector.maskedstore")
+def maskedstore_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Write neighbours where the mask is on."""
+    return _masked_store(_lanes)
+
+
+@evaluates("vector.expandload")
+def expandload_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Neighbours spread over the lanes whose mask is on."""
+    return _masked_load(_packed)
+
+
+@evaluates("vector.compressstore")
+def compressstore_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """The lanes whose mask is on, written as neighbours."""
+    return _masked_store(_packed)
 
 
 def _picked(indices: Sequence[Value], offsets: Array, mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
