@@ -208,3 +208,25 @@ def test_aliased_arguments() -> None:
     ml.compile(shift)(memory[2:10], memory[1:9])
     shift(expected[2:10], expected[1:9])
     np.testing.assert_array_equal(memory, expected)
+
+
+def test_gradients_and_batches() -> None:
+    @ml.loops
+    def log_determinant(a):
+        low = a.copy()
+        for i in range(low.shape[0]):
+            for j in range(i):
+                low[i, j] = (low[i, j] - np.dot(low[i, :j], low[j, :j])) / low[j, j]
+            low[i, i] = np.sqrt(low[i, i] - np.sum(low[i, :i] ** 2))
+        total = 0.0
+        for i in range(low.shape[0]):
+            total += 2 * np.log(low[i, i])
+        return total
+
+    a = POSITIVE[:4, :4]
+    lower = np.tril(np.linalg.inv(a))
+    gradient = ml.compile(ml.grad(log_determinant))(a)  # which reads what is below the diagonal only
+    np.testing.assert_allclose(gradient, 2 * lower - np.diag(np.diag(lower)), rtol=1e-9)
+    several = np.stack([a, 2 * a])
+    found = ml.compile(ml.vmap(log_determinant))(several)
+    np.testing.assert_allclose(found, np.linalg.slogdet(several)[1], rtol=1e-9)
