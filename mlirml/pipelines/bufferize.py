@@ -694,13 +694,19 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
     return True
 
 
-def is_returned(value: mlir.Value) -> bool:
-    """Whether a value or a view of it is a result of @main."""
+def is_returned(value: mlir.Value, *, is_whole: bool = False) -> bool:
+    """Whether a value, a view of it, or what it is a part of, is a result of @main.
+
+    Complex results are put together from their parts. `is_whole`: stores into the value itself lead there, too.
+    """
     for use in value.uses:
         user = use.owner.operation
         if user.name in ("func.return", "bufferization.materialize_in_destination"):
             return True
-        if user.name in _VIEWS and is_returned(user.results[0]):
+        if user.name in _VIEWS and is_returned(user.results[0], is_whole=is_whole):
+            return True
+        leads_on = user.name == "tensor.insert_slice" and (is_whole or use.operand_number == 0)
+        if leads_on and is_returned(user.results[0], is_whole=True):
             return True
     return False
 

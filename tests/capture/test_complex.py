@@ -275,3 +275,17 @@ def test_large_magnitudes_do_not_overflow() -> None:
             exact = np.asarray(f(z.astype(np.clongdouble)))
             given = ml.compile(f)(z)
             assert np.allclose(given / np.abs(exact), exact / np.abs(exact), rtol=1e-14), f
+
+
+def doubled_behind_a_store(z: Any) -> Any:
+    z[z > 0] = 1
+    doubled = ml.fori_loop(0, 2, lambda i, x: ml.fori_loop(i, 3, lambda j, y: y + y, x), z)
+    return [doubled, z.reshape(-1)]
+
+
+def test_what_a_loop_begins_with_is_returned_behind_its_result() -> None:
+    argument = draw(6)
+    expected_argument = argument.copy()
+    expected, given = doubled_behind_a_store(expected_argument), ml.compile(doubled_behind_a_store)(argument)
+    for one, other in zip([*given, argument], [*expected, expected_argument]):
+        np.testing.assert_array_equal(one, other)
