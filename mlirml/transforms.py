@@ -128,6 +128,7 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
     """
     from mlirml.capture.derivatives import trace_jvp
 
+    _check_tuples("jvp", primals=primals, tangents=tangents)
     trace = current_trace()
     if trace is None:
         from mlirml.api import compile
@@ -234,6 +235,7 @@ def hvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     >>> ml.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([6., 0.])
     """
+    _check_tuples("hvp", primals=primals, tangents=tangents)
     return jvp(grad(fn, 0 if len(primals) == 1 else tuple(range(len(primals)))), primals, tangents)[1]
 
 
@@ -402,6 +404,19 @@ def stop_gradient(x: Any) -> Any:
 
     trace = current_trace()
     return x if trace is None else trace_stop_gradient(trace, x)
+
+
+def _check_tuples(name: str, **given: Any) -> None:
+    """That arguments stand in tuples: an array would be taken for as many arguments as it has rows."""
+    for what, value in given.items():
+        if not isinstance(value, (tuple, list)):
+            from mlirml.capture.frames import at_user_line
+
+            with at_user_line():
+                raise ArgumentError(
+                    f"{name}: {what} must be a tuple with one item for each argument, got: {type(value).__name__}",
+                    help="write `(x,)` for one argument",
+                )
 
 
 def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:

@@ -301,3 +301,31 @@ def test_a_checkpoint_of_an_unknown_policy() -> None:
              |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
+
+
+def test_primals_that_are_no_tuple() -> None:
+    check_error(
+        lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
+        """
+        mlirml.ArgumentError: hvp: primals must be a tuple with one item for each argument, got: ndarray
+          --> test_derivatives.py:308:17 (<lambda>)
+             |
+         308 |         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: write `(x,)` for one argument
+        """,
+    )
+
+
+def test_tangents_that_are_no_tuple() -> None:
+    check_error(
+        lambda: ml.jvp(doubled, (X,), X),
+        """
+        mlirml.ArgumentError: jvp: tangents must be a tuple with one item for each argument, got: ndarray
+          --> test_derivatives.py:322:17 (<lambda>)
+             |
+         322 |         lambda: ml.jvp(doubled, (X,), X),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: write `(x,)` for one argument
+        """,
+    )
