@@ -168,7 +168,37 @@ def by_bits(op: mlir.Operation) -> None:
     op.erase()
 
 
+def by_adding(op: mlir.Operation) -> None:
+    """Roundings of f64 to whole numbers, which do not convert: 1.5 * 2^52 is added and taken away."""
+    kind = op.results[0].type
+    if not isinstance(kind, mlir.F64Type):
+        return
+    with mlir.InsertionPoint(op):
+        (x,) = op.operands
+        bits = emit.value("arith.bitcast", [x], mlir.IntegerType.get_signless(64))
+        magnitude = emit.same_type("arith.andi", bits, emit.number(bits.type, (1 << 63) - 1))
+        sign = emit.same_type("arith.xori", bits, magnitude)
+        magnitude = emit.value("arith.bitcast", [magnitude], kind)
+        start = magnitude if op.name in ("math.trunc", "math.roundeven") else x
+        large = emit.number(kind, 1.5 * 2.0**52)
+        near = emit.same_type("arith.subf", emit.same_type("arith.addf", start, large), large)
+        one = emit.number(kind, 1.0)
+        if op.name in ("math.trunc", "math.floor"):
+            beyond = emit.compare("ogt", near, start)
+            near = emit.same_type("arith.select", beyond, emit.same_type("arith.subf", near, one), near)
+        elif op.name == "math.ceil":
+            beyond = emit.compare("olt", near, start)
+            near = emit.same_type("arith.select", beyond, emit.same_type("arith.addf", near, one), near)
+        if start is magnitude:
+            near = emit.value("arith.bitcast", [near], bits.type)
+            near = emit.value("arith.bitcast", [emit.same_type("arith.ori", near, sign)], kind)
+        small = emit.compare("olt", magnitude, emit.number(kind, 2.0**51))
+        op.results[0].replace_all_uses_with(emit.same_type("arith.select", small, near, x))
+    op.erase()
+
+
 _REWRITES = (
+    (("math.roundeven", "math.trunc", "math.floor", "math.ceil"), by_adding),
     (("vector.load", "vector.store"), one_by_one),
     (("arith.constant",), finite),
     (("math.absf", "math.copysign"), by_bits),

@@ -384,6 +384,19 @@ def slice_parts(e: Elements, op: mlir.Operation, sources: int) -> tuple[list[For
     return offsets, list(op.attributes["static_strides"])
 
 
+@rule("tensor.insert")
+def insert(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
+    """The scalar at its place, else the element of the big tensor."""
+    number, big, *places = op.operands
+    here = [
+        emit.compare("eq", e.kernel.at(index), e.scalar(place)) for index, place in zip(indices, places, strict=True)
+    ]
+    if not here:
+        return e.scalar(number)
+    old = e.get(big, indices)
+    return emit.same_type("arith.select", e.kernel.all_of(here), e.scalar(number), old)
+
+
 @rule("tensor.insert_slice")
 def insert_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     """From the small tensor inside of the slice, else from the big one."""

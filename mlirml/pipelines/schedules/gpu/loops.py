@@ -162,9 +162,13 @@ def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) 
     kernel = elements.kernel
     variable, carried, ops = body_of_loop(op)
     start = op.operands[3 + row]
-    insert(elements, stores_of(initial(op), start), start, out)
+    first = stores_of(initial(op), start)
+    if first is not None:
+        insert(elements, first, start, out)
     next_value = ops[-1].operands[row]
     places = stores_of(ops[-1].operands[len(carried) - 1], next_value)
+    if places is None:
+        raise NoMatch("a scan stores in another way")
     low, high, by = bounds_of(op)
 
     def step(i: Form, values: list[mlir.Value]) -> list[mlir.Value]:
@@ -176,14 +180,14 @@ def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) 
     kernel.loop((low, high, by), step, [elements.scalar(start)])
 
 
-def stores_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation:
-    """The store of `value` that a tensor was made with."""
+def stores_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation | None:
+    """The store of `value` that a tensor was made with; None if it was not, or before this kernel."""
     op = defining_op(tensor)
     while op is not None and op.name == "tensor.insert":
         if op.operands[0] == value:
             return op
         op = defining_op(op.operands[1])
-    raise NoMatch("a scan stores in another way")
+    return None
 
 
 def insert(elements: Elements, op: mlir.Operation, value: mlir.Value, out: mlir.Value) -> None:
