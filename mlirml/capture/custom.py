@@ -165,6 +165,8 @@ def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: s
 
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
     """Call a function whose inner values are not kept for derivatives, but computed again."""
+    if not trace.derivatives:
+        return retarget(function, trace)(*args)
     with at_user_line():
         leaves, tree = flatten(args)
         tags = f'group = {trace.new_request()} : i64, policy = "{policy}"'

@@ -50,7 +50,7 @@ PASSES = (
 _FILES = (
     ("raising", (*RAISING_PASSES, "promote_elements")),
     ("pipelines", PASSES),
-    ("autodiff", ("stop_shifts", "expand")),
+    ("autodiff", ("stop_shifts", "checkpoint", "expand")),
 )
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
 _REQUESTS = "mlirml."
@@ -60,6 +60,7 @@ _NEEDS = (
     *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-stop-shifts", (_REQUESTS,)),
+    ("mlirml-checkpoint", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
     ("mlirml-flush-denormals", (_REQUESTS,)),
     *((f"mlirml-{name}", (*_LOOPS, _REQUESTS)) for name in ("hoist", "double-buffer", "rotate-buffers", "align-while")),
@@ -94,7 +95,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         name="cpu",
         stages=(
             ("raise", RAISE),
-            ("transform", f"mlirml-stop-shifts,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
+            ("transform", f"mlirml-stop-shifts,mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
             ("optimize", f"{FUSE},{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),

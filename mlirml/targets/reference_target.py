@@ -25,15 +25,16 @@ def reference_target() -> Target:
     """What is interpreted is what was captured, with derivatives and batches written out, and no other pass run."""
     return Target(
         name="reference",
-        stages=(("raise", ""), ("transform", "mlirml-expand"), ("optimize", "")),
+        stages=(("raise", ""), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
         load_passes=load_passes,
         codegen=codegen,
     )
 
 
 def load_passes(without: Collection[str] = ()) -> None:
-    """Import the one pass."""
-    importlib.import_module("mlirml.autodiff.expand")
+    """Import the passes."""
+    for name in ("checkpoint", "expand"):
+        importlib.import_module(f"mlirml.autodiff.{name}")
 
 
 def codegen(module: Any) -> Artifact:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
+from mlirml.autodiff.checkpoint import keep_bounds
+from mlirml.autodiff.copies import copied
 from mlirml.autodiff.guards import guard
-from mlirml.autodiff.rules.control import copied
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir, operations
 
@@ -107,6 +108,7 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
 
     bounds = (lower, upper, step) if rounds is None else (emit.index(0), _greatest(rounds), emit.index(1))
     results = emit.for_loop(*bounds, body, starts)
+    keep_bounds(op, results)
     for old, new, m in zip(op.results, results, many):
         if m:
             batch.values[old] = new

@@ -12,15 +12,24 @@ from collections.abc import Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
+from mlirml.autodiff.checkpoint import (
+    FEW,
+    LEVELS,
+    MOST_LEVELS,
+    UNBOUNDED,
+    attribute,
+    cut,
+    keep_bounds,
+    most_rounds,
+    root,
+    rounds_of,
+)  # fmt: skip
+from mlirml.autodiff.copies import copied
 from mlirml.autodiff.liveness import live_values
-from mlirml.autodiff.reverse import MARKS, Sweep, active_values, group_of, transpose, used_by
+from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
 from mlirml.autodiff.saved import row_bytes, saved_values
 from mlirml.dialects import emit
-from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
-
-_UNBOUNDED = 1 << 34
-"""As many rounds as a loop without a known bound is taken to have at most."""
+from mlirml.ir import block_ops, clone_with, mlir, operations
 
 
 @transpose("scf.for")
@@ -34,8 +43,8 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
               and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
     outer = [x for x in used_by(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
-    rounds = _rounds(lower, upper, step)
-    most = _most_rounds(op, rounds)
+    rounds = rounds_of(lower, upper, step)
+    most = most_rounds(op, rounds)
     tapes = [_Tape(value, most) for value in carried]
     starts = [sweep.of(op.results[i]) for i in wanted] + [
         sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
@@ -63,7 +72,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
 
     results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
     live = live_values(results[0].owner.operation) if results else set()
-    if _LEVELS not in op.attributes or _attribute(op, _LEVELS) == 1:
+    if LEVELS not in op.attributes or attribute(op, LEVELS) == 1:
         more = _save(again, tapes, most, sweep, live)
         if more:
             tapes += more
@@ -114,42 +123,21 @@ def _save(again: _Again, tapes: Sequence[_Tape], most: int, sweep: Sweep, live: 
     return more
 
 
-_ROUNDS = "mlirml.rounds"
-"""The most rounds of a loop over a part of another one."""
-_LEVELS = "mlirml.levels"
-"""How many nested loops such a loop is to be cut into, 1 for one that stays whole."""
-_FEW = 8
-_MOST_LEVELS = 5
-
-
-def _most_rounds(op: mlir.Operation, rounds: mlir.Value) -> int:
-    if _ROUNDS in op.attributes:
-        return _attribute(op, _ROUNDS)
-    _, most = Ranges().of(rounds)
-    return min(most, _UNBOUNDED)
-
-
-def _attribute(op: mlir.Operation, name: str) -> int:
-    return int(mlir.IntegerAttr(op.attributes[name]).value)
-
-
 def _levels_of(op: mlir.Operation, most: int, kept: Sequence[_Tape], checkpoint_bytes: int) -> int:
     """How many nested loops a loop is cut into, so that what is kept fits: 1 for one that stays whole.
 
     Each level costs a pass through all rounds. Of a loop with a known bound, which is cut at most once, the square
     root of its rounds is kept; of one without, tapes are short enough for any number of rounds.
     """
-    if _LEVELS in op.attributes:
-        return _attribute(op, _LEVELS)
+    if LEVELS in op.attributes:
+        return attribute(op, LEVELS)
     row = sum(tape.row_bytes for tape in kept)
-    if row * most <= checkpoint_bytes or most <= _FEW:
+    if row * most <= checkpoint_bytes or most <= FEW:
         return 1
-    if most < _UNBOUNDED:
+    if most < UNBOUNDED:
         return 2
-    if checkpoint_bytes == 0:  # as little as is reasonable
-        return _MOST_LEVELS
-    for levels in range(2, _MOST_LEVELS + 1):
-        if levels * _root(most, levels) * row <= checkpoint_bytes:
+    for levels in range(2, MOST_LEVELS + 1):
+        if levels * root(most, levels) * row <= checkpoint_bytes:
             return levels
     raise refuse(
         op,
@@ -158,43 +146,10 @@ def _levels_of(op: mlir.Operation, most: int, kept: Sequence[_Tape], checkpoint_
     )
 
 
-def _root(number: int, degree: int) -> int:
-    """The least integer whose power is not less than a number."""
-    root: int = round(float(number) ** (1 / degree))
-    return root if root**degree >= number else root + 1
-
-
 def _in_segments(sweep: Sweep, op: mlir.Operation, most: int, levels: int) -> mlir.Operation:
-    """The loop as one over segments of its rounds, and one over the rounds of a segment, which may be cut again.
-
-    Only what segments begin with is kept, and what their rounds begin with for one segment at a time (Griewank and
-    Walther, Evaluating Derivatives, section 12.1).
-    """
-    lower, upper, step, *inits = op.operands
-    block = op.regions[0].blocks[0]
-    count = _root(most, levels)
-    length = -(-most // count)
-    with op.location, mlir.InsertionPoint(op):
-        stride = emit.same_type("arith.muli", step, emit.index(length))
-
-        def segment(start: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
-            end = emit.same_type("arith.minsi", upper, emit.same_type("arith.addi", start, stride))
-
-            def round_(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
-                environment = dict(zip(block.arguments, [i, *inner]))
-                copied(block, environment)
-                return [environment.get(y, y) for y in block_ops(block)[-1].operands]
-
-            found = emit.for_loop(start, end, step, round_, values)
-            _bound(found[0].owner.operation, length, levels - 1)
-            return found
-
-        results = emit.for_loop(lower, upper, stride, segment, inits)
-    new = results[0].owner.operation
-    _bound(new, count, 1)
-    moved = dict(zip(op.results, results))
-    for old, result in moved.items():
-        old.replace_all_uses_with(result)
+    """The loop cut into segments, in the place of the loop."""
+    new = cut(op, most, levels)
+    for old, result in zip(op.results, new.results):
         if old in sweep.cotangents:
             sweep.cotangents[result] = sweep.cotangents[old]
         if old in sweep.masked:
@@ -202,11 +157,6 @@ def _in_segments(sweep: Sweep, op: mlir.Operation, most: int, levels: int) -> ml
     sweep.active |= active_values([new], sweep.active)
     sweep.dead.append(op)
     return new
-
-
-def _bound(op: mlir.Operation, rounds: int, levels: int) -> None:
-    """Say how many rounds a loop has at most, and into how many it is to be cut."""
-    op.attributes[_ROUNDS], op.attributes[_LEVELS] = emit.i64(rounds), emit.i64(levels)
 
 
 class _Tape:
@@ -291,64 +241,13 @@ def _record(sweep: Sweep, op: mlir.Operation, tapes: Sequence[_Tape]) -> None:
             return [environment.get(y, y) for y in block_ops(block)[-1].operands] + written
 
         results = emit.for_loop(lower, upper, step, body, [*inits, *empty])
+        keep_bounds(op, results)
     for old, new in zip(op.results, results):
         old.replace_all_uses_with(new)
     for tape, new in zip(tapes, results[len(inits) :]):
         tape.stand_in.replace_all_uses_with(new)
         sweep.dead.append(tape.stand_in.owner)
     sweep.dead.append(op)
-
-
-def _known(value: mlir.Value) -> int | None:
-    """The number that an index is, where it is a constant."""
-    owner = defining_op(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    return int(mlir.IntegerAttr(owner.attributes["value"]).value)
-
-
-def _rounds(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
-    """How many rounds a loop has."""
-    known = [_known(x) for x in (lower, upper, step)]
-    if None not in known:
-        return emit.index(len(range(*known)))  # type: ignore[arg-type]
-    span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", upper, lower), emit.index(0))
-    return emit.same_type("arith.ceildivsi", span, step)
-
-
-def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
-    """Build the operations of a block again; `environment` learns the values, those in regions too."""
-    return copied_ops(block_ops(block)[:-1], environment)
-
-
-def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
-    """Build operations again; `environment` learns the values, those in regions too."""
-    copies = []
-    for op in ops:
-        before = list(operations(op))
-        copy = clone_with(op, environment)
-        for old, new in zip(before, operations(copy)):
-            environment.update(zip(old.results, new.results))
-            for region, other in zip(old.regions, new.regions):
-                for one, two in zip(region.blocks, other.blocks):
-                    environment.update(zip(one.arguments, two.arguments))
-        copies.append(copy)
-    _renumber(copies)
-    return copies
-
-
-def _renumber(copies: Sequence[mlir.Operation]) -> None:
-    """Let the marks around functions with derivatives of their own be groups of the copies."""
-    marks = [x for copy in copies for x in operations(copy) if x.name.startswith(MARKS)]
-    if not marks:
-        return
-    function = marks[0].parent
-    while function.name != "func.func":
-        function = function.parent
-    free = 1 + max(group_of(x) for x in operations(function) if x.name.startswith(MARKS))
-    numbers = {old: free + place for place, old in enumerate(dict.fromkeys(group_of(x) for x in marks))}
-    for x in marks:
-        x.attributes["group"] = emit.i64(numbers[group_of(x)])
 
 
 def _moved(active: set[mlir.Value], environment: dict[mlir.Value, mlir.Value]) -> set[mlir.Value]:

@@ -25,8 +25,8 @@ function itself is differentiated as far as its residuals depend on the argument
 from __future__ import annotations
 
 from mlirml.autodiff import tensors
+from mlirml.autodiff.copies import copied_ops
 from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose, used_by
-from mlirml.autodiff.rules.control import copied_ops
 from mlirml.dialects import emit
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import block_ops, mlir
@@ -176,11 +176,7 @@ def again_output(sweep: Sweep, op: mlir.Operation) -> None:
         if cotangent is not None:
             value = environment.get(output.operands[0], output.operands[0])
             sweep.add(value, cotangent, output.results[0] in sweep.masked)
-    before = sweep.checkpoint_bytes
-    if not keeps:
-        sweep.checkpoint_bytes = 0  # loops keep the square root of their rounds
     sweep.run(copies)
-    sweep.checkpoint_bytes = before
     for x in inputs:
         new = environment[x.results[0]]
         if new in sweep.cotangents and sweep.is_active(x.operands[0]):

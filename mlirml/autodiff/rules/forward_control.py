@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mlirml.autodiff.arithmetic import is_float
+from mlirml.autodiff.checkpoint import keep_bounds
+from mlirml.autodiff.copies import copied
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import active_values, used_by
-from mlirml.autodiff.rules.control import copied
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 
@@ -46,6 +47,7 @@ def for_loop(push: Push, op: mlir.Operation) -> None:
         return ends + [inner.of(ends[place]) for place in moving]
 
     results = emit.for_loop(lower, upper, step, body, [*inits, *(push.of(inits[place]) for place in moving)])
+    keep_bounds(op, results)
     for old, new in zip(op.results, results):
         old.replace_all_uses_with(new)
     for place, tangent in zip(moving, results[len(inits) :]):

@@ -1,0 +1,44 @@
+"""Operations built again somewhere else, with what stands for their operands there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.autodiff.reverse import MARKS, group_of
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, clone_with, mlir, operations
+
+
+def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """Build the operations of a block again; `environment` learns the values, those in regions too."""
+    return copied_ops(block_ops(block)[:-1], environment)
+
+
+def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """Build operations again; `environment` learns the values, those in regions too."""
+    copies = []
+    for op in ops:
+        before = list(operations(op))
+        copy = clone_with(op, environment)
+        for old, new in zip(before, operations(copy)):
+            environment.update(zip(old.results, new.results))
+            for region, other in zip(old.regions, new.regions):
+                for one, two in zip(region.blocks, other.blocks):
+                    environment.update(zip(one.arguments, two.arguments))
+        copies.append(copy)
+    _renumber(copies)
+    return copies
+
+
+def _renumber(copies: Sequence[mlir.Operation]) -> None:
+    """Let the marks around functions with derivatives of their own be groups of the copies."""
+    marks = [x for copy in copies for x in operations(copy) if x.name.startswith(MARKS)]
+    if not marks:
+        return
+    function = marks[0].parent
+    while function.name != "func.func":
+        function = function.parent
+    free = 1 + max(group_of(x) for x in operations(function) if x.name.startswith(MARKS))
+    numbers = {old: free + place for place, old in enumerate(dict.fromkeys(group_of(x) for x in marks))}
+    for x in marks:
+        x.attributes["group"] = emit.i64(numbers[group_of(x)])
