@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mlirml.capture.frames import at_user_line
-from mlirml.capture.indexing import is_varying
 from mlirml.dataclass import dataclass
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 
@@ -108,6 +107,8 @@ def numbered(rounds: Any) -> tuple[Any, Callable[[Any], Any] | None]:
 
     if isinstance(rounds, Items):
         return rounds.numbers, rounds.item
+    from mlirml.capture.indexing import is_varying  # with all records of operations: nothing for `import mlirml`
+
     if is_varying(rounds):
         return traced_range(rounds.shape[0]), lambda number: rounds[number]
     if isinstance(rounds, Traced) and rounds.ndim:
