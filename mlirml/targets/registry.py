@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,8 @@ def target_names() -> tuple[str, ...]:
 def get_target(name: str) -> Target:
     """The target of a name; raises `TargetError` for one that does not exist."""
     if name not in _TARGETS:
+        import difflib
+
         close = difflib.get_close_matches(str(name), _TARGETS, n=1)
         known = ", ".join(f'"{n}"' for n in _TARGETS)
         raise TargetError(
