@@ -97,6 +97,57 @@ def one_by_one(op: mlir.Operation) -> None:
     op.erase()
 
 
+_OPPOSITES = {8: 6, 9: 5, 10: 4, 11: 3, 12: 2, 13: 1, 14: 7}
+"""The ordered comparison that is false where an unordered one is true, and the other way round."""
+
+
+def ordered(op: mlir.Operation) -> None:
+    """A comparison that is true for NaNs as the opposite of one that is not: shaders have no others."""
+    opposite = _OPPOSITES.get(op.attributes["predicate"].value)
+    if opposite is None:
+        return
+    kind = op.results[0].type
+    with mlir.InsertionPoint(op):
+        attributes = {name: op.attributes[name] for name in op.attributes} | {"predicate": emit.i64(opposite)}
+        compared = emit.create("arith.cmpf", list(op.operands), [kind], attributes).results[0]
+        bit = mlir.IntegerType.get_signless(1)
+        true = mlir.IntegerAttr.get(bit, 1)
+        if isinstance(kind, mlir.VectorType):
+            true = mlir.DenseElementsAttr.get_splat(kind, true)
+        value = emit.same_type("arith.xori", compared, emit.value("arith.constant", (), kind, value=true))
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def extended(op: mlir.Operation) -> None:
+    """A 64-bit integer of a signed one of 32 bits, without an extension that drivers mistake for an unsigned one.
+
+    Mesa 22 compares what was extended by its sign with constants as if it were not.
+    """
+    source, kind = op.operands[0], op.results[0].type
+    if not isinstance(kind, mlir.IntegerType) or (source.type.width, kind.width) != (32, 64):
+        return
+    with mlir.InsertionPoint(op):
+        sign = emit.number(kind, 1 << 31)
+        flipped = emit.same_type("arith.xori", emit.value("arith.extui", [source], kind), sign)
+        value = emit.same_type("arith.subi", flipped, sign)
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def magnitude(op: mlir.Operation) -> None:
+    """The magnitude of an integer that shaders have no function for."""
+    number, kind = op.operands[0], op.results[0].type
+    if not isinstance(kind, mlir.IntegerType) or kind.width == 32:
+        return
+    with mlir.InsertionPoint(op):
+        zero = emit.zero(kind)
+        negative = emit.compare("slt", number, zero)
+        value = emit.same_type("arith.select", negative, emit.same_type("arith.subi", zero, number), number)
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
 def element(vector: mlir.Value, lane: int) -> mlir.Value:
     """A lane of a vector, without making the vector where it is made of elements."""
     owner = vector.owner
@@ -202,6 +253,9 @@ _REWRITES = (
     (("vector.load", "vector.store"), one_by_one),
     (("arith.constant",), finite),
     (("math.absf", "math.copysign"), by_bits),
+    (("arith.cmpf",), ordered),
+    (("arith.extsi",), extended),
+    (("math.absi",), magnitude),
 )
 
 
