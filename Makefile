@@ -7,13 +7,21 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint bench accuracy fuzz develop constraints clean
+.PHONY: demo test driver lint bench accuracy fuzz develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
-test: lint
+test: lint driver
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# A Vulkan driver that needs no GPU. Where it may not be installed, the tests that need one are skipped and say so.
+driver:
+	@ls /usr/share/vulkan/icd.d /etc/vulkan/icd.d 2> /dev/null | grep -q json \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+	       && apt-get install -qq -y --no-install-recommends mesa-vulkan-drivers libvulkan1 > /dev/null; } \
+	  || echo "There is no Vulkan driver, and it cannot be installed here: the tests on Vulkan are skipped." \
+	       "On Debian: apt-get install mesa-vulkan-drivers libvulkan1"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
