@@ -1,0 +1,90 @@
+"""What the target `vulkan` and its devices refuse, and what is lost when a device is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.errors import LaunchError, TargetError
+from mlirml.runtime import _native, vulkan
+from mlirml.runtime.device_program import DeviceProgram
+from tests.errors.shown import check_error
+from tests.targets.vulkan_driver import needs_vulkan
+
+
+def wide(x: Any) -> Any:
+    return np.exp(x * 2)
+
+
+@needs_vulkan
+def test_float64() -> None:
+    check_error(
+        lambda: ml.compile(wide, target="vulkan")(np.ones(3)),
+        """
+        mlirml.TargetError: the target 'vulkan' has no float64 on this device
+          --> test_vulkan.py:19:19 (wide)
+            |
+         19 |     return np.exp(x * 2)
+            |                   ^^^^^
+           = help: compute in float32, as by `x.astype(np.float32)`, or compile for the CPU
+        """,
+    )
+
+
+def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TargetError) as caught:
+        vulkan.library_path()
+    assert str(caught.value) == (
+        "the package `wgpu` is not installed\n   = help: `pip install wgpu` (or `mlirml[vulkan]`)"
+    )
+
+
+def test_a_library_that_is_none(tmp_path: Any) -> None:
+    path = tmp_path / "libwgpu_native-release.so"
+    path.write_bytes(b"nothing")
+    with pytest.raises(TargetError, match=r"wgpu-native cannot be loaded: .*too short"):
+        _native.WgpuLibrary(str(path))
+
+
+@needs_vulkan
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(
+        TargetError, match="there is no device 'vulkan:7': of kind 'vulkan' there are 1, counted from 0"
+    ):
+        ml.device("vulkan:7")
+
+
+@needs_vulkan
+def test_a_device_that_is_lost_takes_no_data_with_it() -> None:
+    compiled = ml.compile(lambda x: x * 2, target="vulkan")
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(compiled(x), x * 2)
+    program = compiled.executable(x)
+    assert isinstance(program, DeviceProgram)
+    other = _native.WgpuDevice(vulkan.library(), 0)  # one of its own, since lost devices do not come back
+    address = other.alloc(16)
+    other.lose()
+    for use in (lambda: other.alloc(4), lambda: other.copy_in(address, x.view(np.uint8)), lambda: other.wait(1)):
+        with pytest.raises(LaunchError, match=r"the device .* was lost"):
+            use()
+    np.testing.assert_array_equal(compiled(x), x * 2)
+    np.testing.assert_array_equal(x, np.arange(4, dtype=np.float32))
+
+
+@needs_vulkan
+def test_more_memory_than_there_is() -> None:
+    with pytest.raises(
+        LaunchError, match=r"vulkan:0: out of memory: .* were asked for and the device has no memory left"
+    ):
+        ml.device("vulkan").pool.take(1 << 50)
+
+
+@needs_vulkan
+def test_code_that_is_none() -> None:
+    with pytest.raises(LaunchError, match="refuses: "):
+        ml.device("vulkan").driver.load(b"nothing!" * 8, [("k", [0])])  # type: ignore[attr-defined]
+    assert ml.compile(lambda x: x + 1, target="vulkan")(np.float32(1)) == 2
