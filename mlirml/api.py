@@ -138,10 +138,11 @@ class Lowered:
 
         return to_text(self.module)
 
-    def emit(self, form: str) -> str:
+    def emit(self, form: str) -> Any:
         """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
 
-        Of `cuda` "ptx" for compute capability 8.0, or "ptx-sm_90" for another processor; no GPU is needed for it.
+        Of `vulkan` "spirv" gives the bytes of the kernels; of `cuda` "ptx" for compute capability 8.0, or "ptx-sm_90"
+        for another processor. No GPU is needed for them.
         """
         if form == "mlir":
             return self.as_text()
@@ -149,6 +150,10 @@ class Lowered:
             from mlirml.targets import llvm
 
             return (llvm.to_llvm_ir if form == "llvm" else llvm.to_assembly)(self.module.operation)
+        if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
+            from mlirml.targets import vulkan
+
+            return vulkan.emit_spirv(self.module)
         if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
             from mlirml.targets import cuda
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import linecache
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlirml.dataclass import dataclass
-from mlirml.errors import MlirmlError, ParseError, PipelineError, TargetError
+from mlirml.errors import MlirmlError, ParseError, PipelineError
 from mlirml.opt_flags import Options, help_text, read_arguments
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _process_file(options: Options) -> int:
     text = _read(options.input)
     pipeline = _pipeline(options, text)
     parts = _split(text) if "split-input-file" in options else [text]
-    outputs = []
+    outputs: list[str | bytes] = []
     failed = False
     for number, part in enumerate(parts):
         job = _Job(options, pipeline, part, _dump_dir(options, number if len(parts) > 1 else None))
@@ -69,7 +68,7 @@ def _process_file(options: Options) -> int:
         if job.output is not None:
             outputs.append(job.output)
     if "verify-diagnostics" not in options:
-        _write(options.get("o") or "-", "// -----\n".join(outputs))
+        _write(options.get("o") or "-", outputs)
     return int(failed)
 
 
@@ -90,7 +89,7 @@ class _Job:
         self.text = text
         self.dump_dir = dump_dir
         self.file = _STDIN if options.input == "-" else options.input
-        self.output: str | None = None
+        self.output: str | bytes | None = None
 
     def run(self) -> bool:
         """Parse, run, emit; returns whether all went well, and has said what did not."""
@@ -121,7 +120,7 @@ class _Job:
             return "all"
         return "changed" if "mlir-print-ir-after-change" in self.options else "none"
 
-    def _compile(self, instrumentation: Instrumentation) -> str:
+    def _compile(self, instrumentation: Instrumentation) -> str | bytes:
         from mlirml.ir import make_context
 
         context = make_context()
@@ -240,32 +239,31 @@ def _list_passes() -> str:
 
 @dataclass(frozen=True)
 class _Emission:
-    """Who writes a kind of output: `function` of `module`, which comes with `target`."""
+    """Who writes a kind of output: `function` of `module`."""
 
-    target: str
     module: str
     function: str
 
 
 _EMISSIONS = {
-    "llvm": _Emission("cpu", "mlirml.targets.llvm", "to_llvm_ir"),
-    "asm": _Emission("cpu", "mlirml.targets.llvm", "to_assembly"),
-    "ptx": _Emission("cuda", "mlirml.targets.cuda", "emit_ptx"),
-    "spirv": _Emission("vulkan", "mlirml.targets.spirv", "to_spirv"),
+    "llvm": _Emission("mlirml.targets.llvm", "to_llvm_ir"),
+    "asm": _Emission("mlirml.targets.llvm", "to_assembly"),
+    "ptx": _Emission("mlirml.targets.cuda", "emit_ptx"),
+    "spirv": _Emission("mlirml.targets.vulkan", "emit_spirv"),
 }
 
 
-def _emit(module: Any, options: Options) -> str:
+def _emit(module: Any, options: Options) -> str | bytes:
     kind = options.get("emit") or "mlir"
     if kind == "mlir":
         from mlirml.ir import to_text
 
         return to_text(module, locations="mlir-print-debuginfo" in options, generic="mlir-print-op-generic" in options)
     emission = _EMISSIONS[kind]
-    if importlib.util.find_spec(emission.module) is None:
-        raise TargetError(f"--emit={kind} needs the target {emission.target}, which is not there yet")
-    write: Callable[[Any], str] = getattr(importlib.import_module(emission.module), emission.function)
+    write: Callable[[Any], str | bytes] = getattr(importlib.import_module(emission.module), emission.function)
     text = write(module.operation)
+    if isinstance(text, bytes):
+        return text
     return text if text.endswith("\n") else text + "\n"
 
 
@@ -277,11 +275,15 @@ def _read(file: str) -> str:
         raise ParseError(f"the input is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}") from None
 
 
-def _write(file: str, text: str) -> None:
-    if file == "-":
-        sys.stdout.write(text)
+def _write(file: str, outputs: Sequence[str | bytes]) -> None:
+    binary = b"".join(output for output in outputs if isinstance(output, bytes))
+    text = "// -----\n".join(output for output in outputs if isinstance(output, str))
+    if file != "-":
+        Path(file).write_bytes(binary or text.encode())
+    elif binary:
+        sys.stdout.buffer.write(binary)
     else:
-        Path(file).write_text(text, encoding="utf-8")
+        sys.stdout.write(text)
 
 
 def _split(text: str) -> list[str]:

@@ -6,7 +6,6 @@
 // RUN: mlirml-opt %s --canonicalize --cse --mlir-print-ir-after-change 2>&1 | filecheck %s --check-prefix=CHANGED
 // RUN: mlirml-opt %s --canonicalize --timing 2>&1 | filecheck %s --check-prefix=TIMING
 // RUN: rm -rf %t.dump && mlirml-opt %s --canonicalize --cse --dump-dir=%t.dump > %t && ls %t.dump | filecheck %s --check-prefix=DUMP
-// RUN: not mlirml-opt %s --emit=spirv 2>&1 | filecheck %s --check-prefix=SPIRV
 // RUN: not mlirml-opt %S/no_such_file.mlir 2>&1 | filecheck %s --check-prefix=FILE
 
 // CHECK: %[[SUM:.*]] = arith.addi %arg0, %{{.*}} : i32
@@ -23,7 +22,6 @@
 // DUMP: 000_input.mlir
 // DUMP-NEXT: 001_canonicalize.mlir
 // DUMP-NEXT: 002_cse.mlir
-// SPIRV: mlirml.TargetError: --emit=spirv needs the target vulkan, which is not there yet
 // FILE: mlirml-opt: {{.*}}no_such_file.mlir: No such file or directory
 func.func @main(%a: i32) -> i32 {
   %zero = arith.constant 0 : i32

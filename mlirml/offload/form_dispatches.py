@@ -50,11 +50,12 @@ class FormDispatchesPass(Pass):
     """Group operations on tensors into regions, one a kernel.
 
     `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
-    host, arrays of them are refused with the name of the `target`.
+    host, arrays of them are refused with the name of the `target`. What holds one of `host_ops` stays on the host.
     """
 
     name = "mlirml-form-dispatches"
     dtypes: tuple[str, ...] = ()
+    host_ops: tuple[str, ...] = ()
     target: str = "gpu"
 
     def run(self, module: mlir.Operation) -> None:
@@ -63,14 +64,19 @@ class FormDispatchesPass(Pass):
             pass_by_value(main, self.stays_on_host)
             for block in tensor_blocks(main):
                 store_numbers(block)
+                for op in block_ops(block):
+                    if is_work(op) and not self.is_tiny(op):
+                        self.check(op)
                 work = [op for op in block_ops(block) if is_work(op) and not self.stays_on_host(op)]
                 for group in groups_of(work):
-                    for op in group:
-                        self.check(op)
                     wrap(group)
             erase_unread(main)
 
     def stays_on_host(self, op: mlir.Operation) -> bool:
+        """Whether an operation is computed on the host."""
+        return self.is_tiny(op) or any(inner.name in self.host_ops for inner in operations(op))
+
+    def is_tiny(self, op: mlir.Operation) -> bool:
         """Whether an operation computes single numbers of a type that the device lacks."""
         return all(is_number(v.type) for v in (*op.operands, *op.results)) and bool(self.lacking(op))
 

@@ -16,6 +16,8 @@ from mlirml.targets.target import Target
 
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
+_HOST_OPS = ("math.ipowi", "math.powf")
+"""What shaders have no instruction for, and whose expansions need f64."""
 _FEATURES = ("i64",)
 """Those that a device may have. f64 is none of them, because shaders have no functions of it."""
 
@@ -55,7 +57,7 @@ def vulkan_target() -> Target:
 def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
     """The target for a device that can do this."""
     facts = f"shared-bytes={capabilities.workgroup_bytes}"
-    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} target=vulkan"
+    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target=vulkan"
     return Target(
         name="vulkan",
         stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes, placement),
@@ -77,13 +79,27 @@ def codegen(module: Any) -> Artifact:
     return gpu.artifact(operation, "vulkan", take_binary(operation))
 
 
+def emit_spirv(module: Any) -> bytes:
+    """The SPIR-V of a module after stage `lower`; empty where nothing runs on the device."""
+    from mlirml.ir import gpu
+
+    operation = getattr(module, "operation", module)
+    found = binary_of(operation)
+    code: bytes = gpu.ObjectAttr(found.attributes["objects"][0]).object if found is not None else b""
+    return code
+
+
+def binary_of(module: Any) -> Any:
+    """The `gpu.binary` of a module; None where it has none."""
+    from mlirml.ir import block_ops
+
+    return next((op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.binary"), None)
+
+
 def take_binary(module: Any) -> bytes:
     """The SPIR-V of a module, which has none afterwards."""
-    from mlirml.ir import block_ops, gpu
-
-    for op in block_ops(module.regions[0].blocks[0]):
-        if op.name == "gpu.binary":
-            code: bytes = gpu.ObjectAttr(op.attributes["objects"][0]).object
-            op.erase()
-            return code
-    return b""
+    code = emit_spirv(module)
+    found = binary_of(module)
+    if found is not None:
+        found.erase()
+    return code
