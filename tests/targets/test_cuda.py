@@ -35,6 +35,12 @@ def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
     return centred / np.sqrt(variance + np.float32(1e-5)) * gain + bias
 
 
+def add_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    np.add.at(x, i, v)
+    return x
+
+
 def chain(x: Any) -> Any:
     return np.tanh(x * 2 + 1) * np.exp(-x * x) / (1 + np.abs(x)) - np.sqrt(x * x + 1)
 
@@ -80,6 +86,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "depthwise": (lambda x, w: nn.conv2d(x, w, padding=1, groups=32), (draw(2, 32, 28, 28), draw(32, 1, 3, 3))),
     "max_pool": (lambda x: nn.max_pool2d(x, 2), (draw(2, 32, 28, 28),)),
     "transpose": (lambda x: x.T.copy(), (X,)),
+    "concatenate": (lambda x, y: np.concatenate([x, y], axis=1), (X, X)),
+    "pad": (lambda x: np.pad(x, 3), (X,)),
+    "cumsum": (lambda x: np.cumsum(x, axis=1), (X,)),
+    "scatter_add": (add_at, (X, np.zeros(100, np.int64), draw(100, 1024))),
     "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
 }  # fmt: skip
 HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")
