@@ -1,0 +1,285 @@
+"""Where operations on tensors may write: which buffers their outs begin in, before upstream's analysis runs.
+
+Outs that would share one empty tensor get one each, slices are inserted where they were taken from, and an elementwise
+operation takes over an input that dies with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import KERNEL
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.pipelines.destinations import (
+    LOOPS,
+    carried_values,
+    is_loop_body,
+    is_read_before,
+    writes_outs,
+)
+
+TENSOR_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
+"""Operations whose result is part of their first operand, or its elements in another shape."""
+
+
+def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
+    """The blocks that hold operations on tensors: the function's and those of its scf regions."""
+    found, todo = [], [block for region in function.regions for block in region.blocks]
+    while todo:
+        block = todo.pop(0)
+        found.append(block)
+        for op in block_ops(block):
+            if not op.name.startswith("linalg."):
+                todo += [inner for region in op.regions for inner in region.blocks]
+    return found
+
+
+def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
+    """Prepare stores into slices, so that bufferization adds no copies of its own.
+
+    What cannot be written (an argument, unless it is one of its own `stores`, or a constant) is copied into an empty
+    tensor first, which may become an out-parameter; a source that only gained unit dimensions is stored without them.
+    """
+    for block in tensor_blocks(function):
+        ops = block_ops(block)
+        for op in ops:
+            if _is_free(op) and op != ops[0]:
+                op.move_before(ops[0])  # in front of what may be computed into a slice of it
+            if op.name == "tensor.insert_slice":
+                source = defining_op(op.operands[0])
+                if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
+                    op.operands[0] = source.operands[0]
+                if is_read_only(op.operands[1]) and op not in stores:
+                    with op.location, mlir.InsertionPoint(op):
+                        op.operands[1] = copied(op.operands[1])
+
+
+def is_read_only(value: mlir.Value) -> bool:
+    """Whether a tensor is an argument of @main (and not of a loop's body) or a constant, which cannot be written."""
+    owner = defining_op(value)
+    if owner is None:
+        return bool(value.owner.owner.operation.name == "func.func")
+    return str(owner.name) == "arith.constant"
+
+
+def only_gains_units(value: mlir.Value) -> bool:
+    """Whether an expanded tensor, read once, is its source with more dimensions of size 1."""
+    owner = defining_op(value)
+    return (
+        owner is not None
+        and has_one_use(value)
+        and without_units(value.type.shape) == without_units(owner.operands[0].type.shape)
+    )
+
+
+def without_units(shape: Sequence[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def has_one_use(value: mlir.Value) -> bool:
+    return sum(1 for _ in value.uses) == 1
+
+
+def out_positions(op: mlir.Operation) -> range:
+    """Which operands of a linalg operation are its outs."""
+    return range(len(op.operands) - len(op.results), len(op.operands))
+
+
+def init_positions(op: mlir.Operation) -> range:
+    """Which operands of an operation it writes over."""
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return range(1, 2)
+    if op.name in LOOPS:
+        return range(len(op.operands) - len(op.results), len(op.operands))
+    return out_positions(op) if writes_outs(op) else range(0)
+
+
+def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
+    """Give every init its own `tensor.empty`, or fill of one; loops among the `stores` start from their argument.
+
+    CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init
+    becomes a fill, since constants cannot be written.
+    """
+    for block in tensor_blocks(function):
+        ops = block_ops(block)
+        for op in ops:
+            for position in init_positions(op):
+                if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
+                    continue
+                init = fresh_init(op, op.operands[position])
+                if init is None:
+                    continue
+                op.operands[position] = init
+                owner = defining_op(init)
+                if op.name == "tensor.insert_slice" and owner is not None and _is_free(owner):
+                    owner.move_before(ops[0])
+
+
+def _is_free(op: mlir.Operation) -> bool:
+    """Whether an operation is an empty tensor that may stand anywhere: its sizes are not computed."""
+    return op.name == "tensor.empty" and not len(op.operands)
+
+
+def emptied(value: mlir.Value) -> mlir.Value | None:
+    """An empty tensor of the type of a value; None where its sizes are not at hand."""
+    owner = defining_op(value)
+    if value.type.has_static_shape:
+        return emit.empty(value.type)
+    return owner.clone().operation.results[0] if owner is not None and owner.name == "tensor.empty" else None
+
+
+def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
+    """A copy of the empty tensor or fill that defines `value`, built before `op`; None where nothing needs copying."""
+    owner = defining_op(value)
+    if owner is None:
+        # An argument of @main cannot be written by a loop that starts from it.
+        if op.name not in LOOPS or not is_read_only(value) or not isinstance(value.type, mlir.RankedTensorType):
+            return None
+        with op.location, mlir.InsertionPoint(op):
+            return copied(value)
+    if not isinstance(value.type, mlir.RankedTensorType):
+        return None
+    shared = sum(1 for _ in value.uses) > 1
+    with op.location, mlir.InsertionPoint(op):
+        if owner.name == "tensor.empty" and shared:
+            return owner.clone().operation.results[0]
+        if owner.name == "linalg.fill" and shared:
+            empty = emptied(owner.operands[1])
+            if empty is None:
+                return None
+            fill = owner.clone().operation
+            fill.operands[1] = empty
+            return fill.results[0]
+        if owner.name == "arith.constant":
+            attribute = owner.attributes["value"]
+            if isinstance(attribute, mlir.DenseElementsAttr) and mlir.DenseElementsAttr(attribute).is_splat:
+                return splat_fill(value, mlir.DenseElementsAttr(attribute))
+            return copied(value)
+        if shared and is_written_after(op, value):
+            return copied(value)
+    return None
+
+
+def is_written_after(op: mlir.Operation, value: mlir.Value) -> bool:
+    """Whether another operation writes over `value` after `op` does.
+
+    CSE merges the common beginning of two chains of stores. Only one chain may go on in the same memory: results are
+    placed in out-parameters, and upstream's analysis does not see that two of them would share one.
+    """
+    for use in value.uses:
+        other = use.owner.operation
+        writes = other.block == op.block and use.operand_number in init_positions(other)
+        if writes and other != op and op.is_before_in_block(other):
+            return True
+    return False
+
+
+def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
+    """A `linalg.fill` that makes the same tensor as a splat constant."""
+    scalar = emit.constant(attribute.get_splat_value())
+    return emit.fill(scalar, emit.empty(value.type)).results[0]
+
+
+def is_slice(value: mlir.Value) -> bool:
+    """Whether a tensor is, or is a reshape of, a slice of another one."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        owner = defining_op(owner.operands[0])
+    return owner is not None and owner.name == "tensor.extract_slice"
+
+
+def copied(value: mlir.Value) -> mlir.Value:
+    """A tensor copied into an empty one, which empty-tensor elimination may place in an out-parameter."""
+    identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
+    iterators = ["parallel"] * identity.n_dims
+    return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
+
+
+def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> None:
+    """Let an elementwise operation write over an input that nobody reads afterwards."""
+    body = function.regions[0].blocks[0]
+    results = block_ops(body)[-1].operands
+    new = {body.arguments[argument]: results[number] for number, argument in written.items()}
+    for block in tensor_blocks(function):
+        for op in block_ops(block):
+            if op.name == "linalg.generic" and op.results and KERNEL not in op.attributes:
+                reuse_dying_input(op, block, new)
+
+
+def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Value, mlir.Value]) -> None:
+    """`new` are the values that go into the memory of arguments."""
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+        return
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+    once = [i for i, v in enumerate(inputs) if inputs.count(v) == 1]
+    free = [i for i in once if dies_at(inputs[i], op, block) or is_updated_slice(inputs[i], op)]
+    free += [i for i in once if inputs[i] in new and i not in free and is_read_last(inputs[i], op)]
+    for position in out_positions(op):
+        out, owner = op.operands[position], defining_op(op.operands[position])
+        if owner is None or owner.name != "tensor.empty":
+            continue
+        for i in free:
+            if inputs[i] in new and new[inputs[i]] != op.results[position - len(inputs)]:
+                continue
+            if inputs[i].type == out.type and maps[i] == maps[position] and maps[i].is_permutation:
+                op.operands[position] = inputs[i]
+                free.remove(i)
+                break
+
+
+def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
+    """True for a value of this block that is used only by linalg operations up to `op`.
+
+    It must be the result of a linalg operation, or be carried by a loop that goes on with the result of `op` instead.
+    """
+    owner = defining_op(value)
+    if owner is None and not (value.owner == block and is_loop_body(block) and replaces_carried(value, op, block)):
+        return False
+    if owner is not None and not (owner.name.startswith("linalg.") and owner.block == block):
+        return False
+    for use in value.uses:
+        user = use.owner.operation
+        if not user.name.startswith("linalg.") or user.block != block:
+            return False
+        if user != op and not user.is_before_in_block(op):
+            return False
+    return True
+
+
+def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value and views of it are read by operations of this block up to `op` only."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user == op:
+            continue
+        if user.block != op.block or not user.is_before_in_block(op):
+            return False
+        if user.name in TENSOR_VIEWS and not all(is_read_last(result, op) for result in user.results):
+            return False
+        if not user.name.startswith("linalg.") and user.name not in TENSOR_VIEWS:
+            return False
+    return True
+
+
+def replaces_carried(argument: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a result of `op` is what a loop carries on in place of `argument`."""
+    return any(target == argument and value in list(op.results) for _, target, value in carried_values(block))
+
+
+def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
+    """True for a slice that `op` reads, and whose place its result takes: `x[2:4] += 1`."""
+    extract = defining_op(value)
+    if extract is None or extract.name != "tensor.extract_slice" or not has_one_use(value) or len(op.results) != 1:
+        return False
+    if not has_one_use(op.results[0]):
+        return False
+    insert = next(iter(op.results[0].uses)).owner.operation
+    if insert.name != "tensor.insert_slice" or insert.operands[0] != op.results[0]:
+        return False
+    if not is_read_before(extract.operands[0], op, but=(extract, insert)):
+        return False
+    places = ("static_offsets", "static_sizes", "static_strides")
+    same = all(extract.attributes[name] == insert.attributes[name] for name in places)
+    return same and list(extract.operands) == list(insert.operands)[1:]
