@@ -169,7 +169,7 @@ def _mlp(batch: int, inputs: int, hidden: int, classes: int) -> Arguments:
     return _normal((batch, inputs), (inputs, hidden), (hidden,), (hidden, classes), (classes,), scale=0.2)
 
 
-def _block(length: int, width: int) -> Arguments:
+def block_arguments(length: int, width: int) -> Arguments:
     shapes = {
         "gain1": (width,), "bias1": (width,), "w_qkv": (width, 3 * width), "b_qkv": (3 * width,),
         "w_out": (width, width), "b_out": (width,), "gain2": (width,), "bias2": (width,),
@@ -275,14 +275,14 @@ _ALL = (
     Workload("attention512", attention, _heads, (12, 512, 64), (2, 9, 5), "flop", _attention_flops),
     Workload("attention1024", attention, _heads, (16, 1024, 64), (2, 9, 5), "flop", _attention_flops),
     Workload("causal_attention512", causal_attention, _heads, (12, 512, 64), (2, 9, 5), "flop", _attention_flops),
-    Workload("block128x768", block, _block, (128, 768), (16, 48), "flop", _block_flops),
+    Workload("block128x768", block, block_arguments, (128, 768), (16, 48), "flop", _block_flops),
     Workload("conv64", conv, _conv, (64, 64, 56, 64), (8, 8, 9, 16), "flop", _conv_flops),
     Workload("conv128", conv, _conv, (128, 128, 28, 128), (5, 5, 7, 17), "flop", _conv_flops),
     Workload("conv_depthwise", conv, _conv, (64, 1, 112, 64), (5, 1, 9, 5), "flop", _conv_flops),
     Workload("max_pool", max_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload("avg_pool", avg_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload(
-        "gradients_block", lambda x, p: np.mean(block(x, p) ** 2), _block, (128, 768), (16, 48), "flop",
+        "gradients_block", lambda x, p: np.mean(block(x, p) ** 2), block_arguments, (128, 768), (16, 48), "flop",
         lambda length, width: 3 * _block_flops(length, width), transform="gradient", wrt=(0, 1),
     ),
     Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
