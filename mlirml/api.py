@@ -45,6 +45,7 @@ from mlirml.errors import (
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
+from mlirml.runtime.device_program import DeviceProgram
 from mlirml.targets.registry import get_target
 from mlirml.tree import flatten
 
@@ -552,6 +553,9 @@ class Compiled(Dispatcher):
                 remarks = self._remarks(build)
                 lines += [f"loops of signature {build.number}:"] * bool(remarks)
                 lines += [f"   {replace(r.location, function='') if r.location else '?'}: {r.text}" for r in remarks]
+                if isinstance(build.program, DeviceProgram):
+                    lines.append(f"where signature {build.number} runs:")
+                    lines += [f"   {line}" for line in build.program.describe()]
         if args or kwargs:
             call = self._call(args, kwargs)
             known = self._builds.get(call.key())

@@ -28,6 +28,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNELS
 from mlirml.ir import main_function, mlir, operations, set_function_type
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
 LAUNCH_KERNEL = "mgpuLaunchKernel"
@@ -58,9 +59,16 @@ class LowerLaunchesPass(Pass):
 
 
 def entry_of(kernel: mlir.Operation) -> mlir.DictAttr:
-    """The name of a kernel, and for each of its arguments 0 if it is a buffer, else its size in bytes."""
+    """The name of a kernel, for each of its arguments 0 if it is a buffer, else its size in bytes, and its line."""
     sizes = [size_of(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
-    return mlir.DictAttr.get({"name": kernel.attributes["sym_name"], "arguments": mlir.DenseI64ArrayAttr.get(sizes)})
+    place = source_location(kernel.location)
+    return mlir.DictAttr.get(
+        {
+            "name": kernel.attributes["sym_name"],
+            "arguments": mlir.DenseI64ArrayAttr.get(sizes),
+            "place": mlir.StringAttr.get("" if place is None else f"{place.file}:{place.line}"),
+        }
+    )
 
 
 def size_of(kind: mlir.Type) -> int:

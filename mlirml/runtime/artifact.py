@@ -36,9 +36,10 @@ class Artifact:
     `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
     read then.
 
-    A program for a device has `kernels` in the form of its `format`, and a `kernel_table` of each one's name and the
-    bytes of its arguments, 0 for buffers. Its pointers are of the device, but for those of `host_inputs`; behind them
-    come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
+    A program for a device has `kernels` in the form of its `format`, a `kernel_table` of each one's name and the bytes
+    of its arguments, 0 for buffers, and `kernel_places`, the lines that they come from. Its pointers are of the device,
+    but for those of `host_inputs`; behind them come a workspace on the host, unless `host_workspace_bytes` is 0, and
+    the table of the loaded kernels.
     """
 
     object: bytes
@@ -50,6 +51,7 @@ class Artifact:
     in_place: tuple[int, ...] = ()
     kernels: bytes = b""
     kernel_table: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    kernel_places: tuple[str, ...] = ()
     host_inputs: tuple[int, ...] = ()
     host_workspace_bytes: int = 0
 
@@ -69,7 +71,7 @@ class Artifact:
         end = fields.pop("object_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
-        for name in ("in_place", "host_inputs"):
+        for name in ("in_place", "host_inputs", "kernel_places"):
             fields[name] = tuple(fields[name])
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:], **fields)

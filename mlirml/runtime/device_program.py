@@ -51,6 +51,21 @@ class DeviceProgram:
         self._in_place = {o: i for o, i in writebacks if o in artifact.in_place}
         self._on_host = frozenset(artifact.host_inputs)
 
+    def describe(self) -> list[str]:
+        """What runs where, in lines: the kernels with the lines they come from, and what a call moves."""
+        made = self.artifact
+        moved = [sum(b.nbytes for i, b in enumerate(made.inputs) if i not in self._on_host)]
+        moved.append(sum(b.nbytes for b in made.outputs))
+        lines = [
+            f"kernel {name} on {self.device.id}, for {place or 'what the compiler added'}"
+            for (name, _), place in zip(made.kernel_table, made.kernel_places)
+        ]
+        lines += [f"argument {i} stays on the host: it is one number" for i in made.host_inputs]
+        if made.host_workspace_bytes:
+            lines.append("some operations run on the host, which has no kernels for them or reads a number")
+        lines.append(f"a call with NumPy arrays moves {moved[0]} bytes in and {moved[1]} out")
+        return lines
+
     def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[Any]:
         """Run on arrays and numbers; the results, in `outs` where given."""
         values = list(leaves)

@@ -86,6 +86,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
         format=form,
         kernels=kernels,
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
+        kernel_places=tuple(mlir.StringAttr(e["place"]).value for e in entries),
         host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
         host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
     )

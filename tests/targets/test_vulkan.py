@@ -138,3 +138,17 @@ def test_a_thousand_launches_are_made_without_waiting() -> None:
     assert native.launches - before[0] == 1000
     assert native.submissions - before[1] < 10
     np.testing.assert_allclose(result, ml.compile(program.fn)(x), rtol=1e-5)
+
+
+def test_explain_says_what_runs_where() -> None:
+    def scaled(x: Any, s: Any) -> Any:
+        return np.tanh(x) * s
+
+    program = ml.compile(scaled, target="vulkan")
+    program(samples(1000), 2.0)
+    told = program.explain()
+    assert "kernel k0_" in told
+    assert "on vulkan:0, for" in told
+    assert "test_vulkan.py:" in told
+    assert "argument 1 stays on the host: it is one number" in told
+    assert "moves 4000 bytes in and 4000 out" in told
