@@ -19,7 +19,7 @@ def is_ordered(op: mlir.Operation) -> bool:
             return False
         if inner.name == "scf.for" and not has_constant_bounds(inner):
             return False
-    return is_scatter(op) if SCATTER in op.attributes else True
+    return is_scatter(op) if SCATTER in op.attributes else is_scan(op)
 
 
 def has_constant_bounds(op: mlir.Operation) -> bool:
@@ -38,3 +38,30 @@ def is_scatter(op: mlir.Operation) -> bool:
     if stored.name == "scf.for":
         return is_scatter(stored)
     return stored.name in ("tensor.insert", "tensor.insert_slice")
+
+
+def is_scan(op: mlir.Operation) -> bool:
+    """Whether a loop carries scalars and stores each, or has such a loop in it for each row, or carries whole rows."""
+    *ops, end = block_ops(op.regions[0].blocks[0])
+    tensors = [isinstance(result.type, mlir.RankedTensorType) for result in op.results]
+    if len(tensors) > 1 and tensors[-1] and not any(tensors[:-1]):
+        return all(is_stored(value, end.operands[len(tensors) - 1]) for value in list(end.operands)[:-1])
+    last = defining_op(end.operands[len(tensors) - 1])
+    if last is None or not all(tensors):
+        return False
+    if len(tensors) == 1:
+        alone = last.name == "scf.for" and sum(inner.name == "scf.for" for inner in ops) == 1
+        return alone and len(last.results) > 1 and is_scan(last)
+    made = defining_op(end.operands[0])
+    whole = made is not None and made.name == "linalg.generic" and last.name == "tensor.insert_slice"
+    return whole and len(tensors) == 2
+
+
+def is_stored(value: mlir.Value, tensor: mlir.Value) -> bool:
+    """Whether `tensor.insert` of a value is among those that a tensor was made with."""
+    op = defining_op(tensor)
+    while op is not None and op.name == "tensor.insert":
+        if op.operands[0] == value:
+            return True
+        op = defining_op(op.operands[1])
+    return False
