@@ -62,7 +62,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum_axis1": lambda x: jnp.sum(x, axis=1),
     "argmax_axis0": lambda x: jnp.argmax(x, axis=0).astype(x.dtype),
     "argmax_axis1": lambda x: jnp.argmax(x, axis=1).astype(x.dtype),
-    "scaled_matmul": lambda x, scale, bias, w: jax.nn.relu(x * scale + bias) @ w,
+    "scaled": lambda x, scale, bias, w: jax.nn.relu(x * scale + bias) @ w,
     "linear_gelu": lambda x, w, b: jax.nn.gelu(x @ w + b, approximate=True),
     "mlp": lambda x, w1, b1, w2, b2: jax.nn.softmax(jax.nn.relu(x @ w1 + b1) @ w2 + b2, axis=-1),
     "block": _block,

@@ -62,7 +62,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum_axis1": lambda x: x.sum(1),
     "argmax_axis0": lambda x: x.argmax(0).to(x.dtype),
     "argmax_axis1": lambda x: x.argmax(1).to(x.dtype),
-    "scaled_matmul": lambda x, scale, bias, w: torch.relu(x * scale + bias) @ w,
+    "scaled": lambda x, scale, bias, w: torch.relu(x * scale + bias) @ w,
     "linear_gelu": _linear_gelu,
     "mlp": _mlp,
     "attention": F.scaled_dot_product_attention,
