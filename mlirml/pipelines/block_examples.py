@@ -76,7 +76,7 @@ class BlockExamplesPass(Pass):
         lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
         each = kept // cluster.size
         length = max(2 * lanes, self.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept))
-        if length * 2 > cluster.size or length * each > self.l2_bytes:
+        if length * 2 > cluster.size or length * each > self.l2_bytes or still > self.l2_bytes:
             raise NoMatch("too few blocks, or too much is read in each")
         return _even(cluster.size, length, lanes)
 
