@@ -46,11 +46,19 @@ def stand_in(call: mlir.Operation, function: mlir.Operation) -> None:
         new = emit.create("linalg.generic", operands, [r.type for r in call.results], attributes, regions=1)
         body = emit.block(new, kinds)
         with mlir.InsertionPoint(body):
-            outs = list(body.arguments)[count:]
-            emit.create("linalg.yield", [out if flag else emit.zero(out.type) for out, flag in zip(outs, read)])
+            inputs, outs = list(body.arguments)[:count], list(body.arguments)[count:]
+            emit.create("linalg.yield", [made_of(inputs, out, flag) for out, flag in zip(outs, read)])
     for old, result in zip(call.results, new.results):
         old.replace_all_uses_with(result)
     call.erase()
+
+
+def made_of(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Value:
+    """A value that uses all inputs: upstream takes an input for read only where the body uses it."""
+    sources = [*inputs, out] if is_read else inputs
+    if not sources:
+        return emit.zero(out.type)
+    return emit.create("builtin.unrealized_conversion_cast", sources, [out.type]).results[0]
 
 
 def is_read(argument: mlir.Value) -> bool:

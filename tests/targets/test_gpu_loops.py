@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("wgpu")
+import mlirml as ml
 from tests.targets.gpu_harness import device, run_traced
 
 try:
@@ -51,3 +52,10 @@ def test_running_maxima_of_what_is_computed() -> None:
     x = draw(6, 17)
     (result,) = run_traced(lambda x: np.maximum.accumulate(x * 2, axis=1) + 1, x)
     np.testing.assert_array_equal(result, np.maximum.accumulate(x * 2, axis=1) + 1)
+
+
+def test_loops_on_the_host_keep_what_kernels_still_read() -> None:
+    x = draw(3, 4)
+    gradient = ml.compile(ml.grad(lambda x: np.sum(np.cumsum(x, axis=0) ** 2)), target="vulkan")
+    total = 2 * np.cumsum(x, axis=0)
+    np.testing.assert_allclose(gradient(x), np.cumsum(total[::-1], axis=0)[::-1], rtol=1e-5)
