@@ -20,6 +20,7 @@ are kernels, other loops and branches stay on the host, and sorts do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
@@ -50,12 +51,15 @@ class FormDispatchesPass(Pass):
     """Group operations on tensors into regions, one a kernel.
 
     `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
-    host, arrays of them are refused with the name of the `target`. What holds one of `host_ops` stays on the host.
+    host, arrays of them are refused with the name of the `target`, and so are arrays of more than `array_bytes` bytes
+    or `array_elements` elements, where these are not 0. What holds one of `host_ops` stays on the host.
     """
 
     name = "mlirml-form-dispatches"
     dtypes: tuple[str, ...] = ()
     host_ops: tuple[str, ...] = ()
+    array_bytes: int = 0
+    array_elements: int = 0
     target: str = "gpu"
 
     def run(self, module: mlir.Operation) -> None:
@@ -95,6 +99,22 @@ class FormDispatchesPass(Pass):
                 f"the target {self.target!r} has no {name} on this device",
                 location=source_location(op.location),
                 help=_INSTEAD.get(kind),
+            )
+        for kind in {v.type for v in (*op.operands, *op.results) if isinstance(v.type, mlir.RankedTensorType)}:
+            if kind.has_static_shape:
+                self.check_size(op, math.prod(kind.shape), kind.element_type)
+
+    def check_size(self, op: mlir.Operation, elements: int, kind: mlir.Type) -> None:
+        """Refuse an array that a kernel would not reach all of."""
+        nbytes = elements * (8 if isinstance(kind, mlir.IndexType) else max(1, kind.width // 8))
+        too_many = self.array_elements and elements > self.array_elements
+        if too_many or (self.array_bytes and nbytes > self.array_bytes):
+            most = f"{self.array_elements:,} elements" if too_many else f"{self.array_bytes / (1 << 20):,.0f} MiB"
+            raise TargetError(
+                f"the target {self.target!r} takes arrays of at most {most}, and one here has {elements:,} elements "
+                f"and {nbytes / (1 << 20):,.0f} MiB",
+                location=source_location(op.location),
+                help="compute in several parts, or compile for the CPU",
             )
 
 

@@ -148,6 +148,18 @@ def magnitude(op: mlir.Operation) -> None:
     op.erase()
 
 
+def counted(op: mlir.Operation) -> None:
+    """The bits that are set in a small integer, which shaders count in 32 bits."""
+    number, kind = op.operands[0], op.results[0].type
+    if not isinstance(kind, mlir.IntegerType) or kind.width >= 32:
+        return
+    with mlir.InsertionPoint(op):
+        wide = emit.value("arith.extui", [number], mlir.IntegerType.get_signless(32))
+        value = emit.value("arith.trunci", [emit.same_type("math.ctpop", wide)], kind)
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
 def element(vector: mlir.Value, lane: int) -> mlir.Value:
     """A lane of a vector, without making the vector where it is made of elements."""
     owner = vector.owner
@@ -256,6 +268,7 @@ _REWRITES = (
     (("arith.cmpf",), ordered),
     (("arith.extsi",), extended),
     (("math.absi",), magnitude),
+    (("math.ctpop",), counted),
 )
 
 

@@ -26,7 +26,7 @@ def target_for(checkpoint_bytes: int) -> Target:
     """The target, and what loops may keep for gradients."""
     return Target(
         name="cuda",
-        stages=gpu.stages(FACTS, gpu.TO_NVVM, checkpoint_bytes),
+        stages=gpu.stages(FACTS, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 target=cuda"),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),

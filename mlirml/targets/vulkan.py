@@ -58,6 +58,7 @@ def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
     """The target for a device that can do this."""
     facts = f"shared-bytes={capabilities.workgroup_bytes}"
     placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target=vulkan"
+    placement += f" array-bytes={capabilities.binding_bytes}"
     return Target(
         name="vulkan",
         stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes, placement),
