@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from mlirml.cli.console import console, table
+from mlirml.errors import TargetError
 from mlirml.runtime import _native
+from mlirml.runtime.device import device
+from mlirml.runtime.device import devices as all_devices
 from mlirml.targets.cpu import host_facts, vector_bits
 from mlirml.targets.registry import target_names
 
@@ -32,6 +36,25 @@ def devices() -> int:
     }
     rows = table(None, "target", "runs on", "what is there")
     for target in target_names():
-        rows.add_row(target, *about.get(target, ("", "")))
+        if target in about:
+            rows.add_row(target, *about[target])
+            continue
+        for place, facts_of_it in accelerators(target):
+            rows.add_row(target, place, facts_of_it)
     console().print(rows)
     return 0
+
+
+def accelerators(kind: str) -> Iterator[tuple[str, str]]:
+    """The name and the facts of each device of a kind; what is missing where there is none."""
+    try:
+        found = [device(f"{kind}:0"), *(d for d in all_devices() if d.kind == kind and d.index)]
+    except TargetError as error:
+        yield "no device", "\n".join(text for text in (error.message, error.help) if text)
+        return
+    for each in found:
+        memory = [f"{each.memory / (1 << 30):.0f} GiB"] if each.memory else []
+        features = each.capabilities.get("features", ())
+        words = [each.capabilities.get("architecture", ""), *memory, *features]
+        emulated = ", emulated by the CPU" if each.capabilities.get("emulated") else ""
+        yield f"{each.name} ({each.id}{emulated})", " ".join(filter(None, words))

@@ -20,7 +20,7 @@ MODULES = {"mlirml": "mlirml.cli", "mlirml-opt": "mlirml.opt", "python": ""}
 
 
 def test_every_program_has_its_output() -> None:
-    assert len(PROGRAMS) == README.count("```python") == 5
+    assert len(PROGRAMS) == README.count("```python") == 6
     assert sum(map(len, COMMANDS)) >= 5
 
 
