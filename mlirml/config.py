@@ -93,6 +93,7 @@ _SETTINGS = {
     "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
     "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
+    "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
@@ -111,6 +112,7 @@ class Config:
     * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
     * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
       (`MLIRML_DEVICE`).
+    * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
@@ -134,6 +136,7 @@ class Config:
     dump_dir: str | None
     target: str
     device: str | None
+    sync: bool
     math: str
     checks: bool
     checkpoint_bytes: int

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from mlirml.config import config
 from mlirml.errors import LaunchError
 from mlirml.runtime._native import load_object
 from mlirml.runtime.array import Array
@@ -85,7 +86,7 @@ class DeviceProgram:
         host = _aligned(self.artifact.host_workspace_bytes)
         if host is not None:
             pointers.append(host.ctypes.data)
-        self._driver.run(self._entry, pointers, self._module)
+        self._driver.run(self._entry, pointers, self._module, config.sync)
         stays = any(isinstance(value, Array) for value in values)
         return self._results(values, blocks, list(outs) if outs is not None else None, stays)
 

@@ -10,6 +10,7 @@ namespace {
 constexpr int kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
 
 int failure = 0;       // what the next launch, allocation or copy gives
+int later = 0;         // what is found out when the next kernel runs
 int busy = 0;          // whether events are reached
 int devices = 2, version = 12040;
 size_t in_use = 0, most = size_t{1} << 20;
@@ -28,7 +29,8 @@ int done() {
 
 extern "C" {
 
-void fake_fail(int code) { failure = code; }
+void fake_fail(int code) { failure = code, later = 0; }
+void fake_fail_later(int code) { later = code; }
 void fake_hold(int on) { busy = on; }
 void fake_devices(int count, int driver) { devices = count, version = driver; }
 int fake_contexts() { return contexts; }
@@ -59,7 +61,7 @@ int cuCtxPushCurrent_v2(void *) { return contexts++, 0; }
 int cuCtxPopCurrent_v2(void **) { return contexts--, 0; }
 int cuStreamCreate(void **out, unsigned) { return *out = out, 0; }
 int cuStreamDestroy_v2(void *) { return 0; }
-int cuStreamSynchronize(void *) { return 0; }
+int cuStreamSynchronize(void *) { return failure; }
 int cuEventCreate(void **out, unsigned) { return *out = std::malloc(1), 0; }
 int cuEventRecord(void *, void *) { return 0; }
 int cuEventQuery(void *) { return failure == kIllegalAddress ? failure : busy ? kNotReady : 0; }
@@ -113,6 +115,7 @@ int cuLaunchKernel(void *, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
   last = {{gx, gy, gz}, {bx, by, bz}, shared};
   const int result = done();
   if (result) return result;
+  failure = later;
   auto *in = *static_cast<float **>(arguments[0]), *out = *static_cast<float **>(arguments[1]);
   const float factor = *static_cast<float *>(arguments[2]);
   for (unsigned i = 0; i < gx * gy * gz * bx * by * bz; i++) out[i] = factor * in[i];

@@ -129,15 +129,15 @@ def test_work_is_waited_for(fake: Any) -> None:
     assert x.block() is x
 
 
-def launch(fake: Any) -> tuple[Any, Callable[[], np.ndarray]]:
+def launch(fake: Any) -> tuple[Any, Callable[..., np.ndarray]]:
     driver = ml.device("cuda").driver
     module = driver.load(b"an image", [("scale", [0, 0, 4])])
     code = load_object(emit_object(HOST))
     x = ml.put(np.arange(8, dtype=np.float32), "cuda")
     y = ml.put(np.zeros(8, np.float32), "cuda")
 
-    def run() -> np.ndarray:
-        driver.run(code.address("main"), [x.address, y.address], module)
+    def run(waits: bool = False) -> np.ndarray:
+        driver.run(code.address("main"), [x.address, y.address], module, waits)
         return y.numpy()
 
     return driver, run
@@ -164,6 +164,15 @@ def test_a_kernel_that_fails_loses_the_device(fake: Any) -> None:
         run()
     np.testing.assert_array_equal(ml.put(np.ones(3), "cpu").numpy(), 1)
     assert fake.fake_contexts() == 0
+
+
+@pytest.mark.parametrize(("waits", "doing"), [(False, "copying from it"), (True, "running scale")])
+def test_waiting_for_each_kernel_tells_which_one_failed(fake: Any, waits: bool, doing: str) -> None:
+    _, run = launch(fake)
+    np.testing.assert_array_equal(run(waits), 2.5 * np.arange(8))
+    fake.fake_fail_later(ILLEGAL_ADDRESS)
+    with pytest.raises(ml.LaunchError, match=f"failed while {doing}: CUDA_ERROR_ILLEGAL_ADDRESS"):
+        run(waits)
 
 
 def test_an_error_of_work_that_nobody_waited_for(fake: Any) -> None:

@@ -152,3 +152,15 @@ def test_explain_says_what_runs_where() -> None:
     assert "test_vulkan.py:" in told
     assert "argument 1 stays on the host: it is one number" in told
     assert "moves 4000 bytes in and 4000 out" in told
+
+
+def test_waiting_for_each_kernel_gives_the_same() -> None:
+    x, driver = samples(16, 16), device("vulkan").driver
+    compiled = ml.compile(lambda x: np.tanh(np.tanh(x @ x) @ x), target="vulkan")
+    compiled(x)
+    native: Any = driver
+    before = native.native.submissions
+    with ml.config.override(sync=True):
+        found = compiled(x)
+    assert native.native.submissions - before >= 2
+    np.testing.assert_array_equal(found, compiled(x))

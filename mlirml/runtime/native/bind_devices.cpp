@@ -50,7 +50,7 @@ nb::dict limits_of(const WgpuDevice &device) {
 }
 
 template <typename Held, typename Module>
-void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module) {
+void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module, bool waits) {
   std::vector<void *> values;
   for (uint64_t pointer : pointers) values.push_back(reinterpret_cast<void *>(pointer));
   std::vector<Kernel *> kernels;
@@ -58,7 +58,7 @@ void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, M
     for (const auto &kernel : module->kernels) kernels.push_back(kernel.get());
   {
     nb::gil_scoped_release release;
-    device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels);
+    device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels, waits);
   }
   if (raise_failed_check()) throw nb::python_error();
 }
@@ -111,8 +111,8 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
             return module.release();
           },
           "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
-      .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(),
-           "Run host code at an address, with its pointers.");
+      .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(), "waits"_a = false,
+           "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails.");
 }
 
 }  // namespace

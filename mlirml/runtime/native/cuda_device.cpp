@@ -270,6 +270,7 @@ void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *argum
          ("launching " + known.name).c_str());
     launches++;
     pending_ = true;
+    if (waits_) need(f_.StreamSynchronize(stream_), ("running " + known.name).c_str());
   } catch (const std::exception &error) {
     error_ = error.what();
   }
@@ -309,8 +310,10 @@ CudaModule::~CudaModule() {
   device->f_.ModuleUnload(module);
 }
 
-void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels) {
+void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
+                     bool waits) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
+  waits_ = waits;
   if (lost_) throw DeviceError("the device " + name + " was lost");
   Active active(*this);
   std::vector<void *> table = {static_cast<Device *>(this)};

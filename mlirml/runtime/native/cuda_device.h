@@ -56,7 +56,7 @@ class CudaDevice : public Device {
   uint64_t mark();
   bool wait(uint64_t mark, double seconds);  // without end where negative
   void load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module);
-  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels);
+  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels, bool waits);
 
   void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
   void copy_any(uint64_t target, uint64_t source, size_t size) noexcept override;
@@ -99,6 +99,7 @@ class CudaDevice : public Device {
   uint64_t marks_ = 0, done_ = 0;
   bool pending_ = false;  // work behind the last mark
   bool lost_ = false;
+  bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;  // of work by host code, which cannot raise
   std::recursive_mutex mutex_;
 };

@@ -399,7 +399,12 @@ void WgpuDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcep
 void WgpuDevice::launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept {
   if (lost_ || !error_.empty()) return;
   try {
-    launch_checked(static_cast<WgpuKernel &>(*kernel), launch.grid, arguments, count);
+    auto &known = static_cast<WgpuKernel &>(*kernel);
+    launch_checked(known, launch.grid, arguments, count);
+    if (!waits_) return;
+    flush();
+    while (completed_ < submissions && !lost_) f_.DevicePoll(device_, 1, nullptr);
+    if (!error_.empty()) error_ = "kernel " + known.name + ": " + error_;
   } catch (const std::exception &error) {
     fail(error.what());
   }
@@ -536,9 +541,11 @@ WgpuModule::~WgpuModule() {
   }
 }
 
-void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels) {
+void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
+                     bool waits) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   check();
+  waits_ = waits;
   std::vector<void *> table = {this};
   table.insert(table.end(), kernels.begin(), kernels.end());
   pointers.push_back(table.data());

@@ -61,7 +61,7 @@ class WgpuDevice : public Device {
   void load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module);
 
   // Runs host code that launches and copies; `table` is its last argument but for the stream, which is put in front.
-  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels);
+  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels, bool waits);
   void lose();  // for tests: as if the device had been lost
 
   void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
@@ -131,6 +131,7 @@ class WgpuDevice : public Device {
   uint64_t in_pass_ = 0, pending_ = 0;
   std::atomic<uint64_t> completed_{0};
   std::atomic<bool> lost_{false}, out_of_memory_{false};
+  bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;
   std::recursive_mutex mutex_;
 };
