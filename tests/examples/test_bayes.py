@@ -23,7 +23,7 @@ def data() -> Data:
 
 def test_the_program_runs_and_agrees_with_the_reference() -> None:
     command = [sys.executable, "examples/bayes.py", "--samples", "200"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert "569 tumours, 4 chains of 200 samples" in done.stdout
     off = float(done.stdout.split("means differ by at most ")[1].split()[0])

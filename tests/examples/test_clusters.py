@@ -26,7 +26,7 @@ def test_the_program_runs_and_draws(tmp_path: Path) -> None:
 
     png = tmp_path / "clusters.png"
     command = [sys.executable, "examples/clusters.py", "--points", "300", "--png", png]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     before, after, steps = (

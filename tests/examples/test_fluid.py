@@ -31,7 +31,9 @@ def test_the_program_runs_and_draws(tmp_path: Path) -> None:
 
     png = tmp_path / "fluid.png"
     sizes = ["--size", "16", "--steps", "8", "--rounds", "5", "--png", png]
-    done = subprocess.run([sys.executable, "examples/fluid.py", *sizes], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "examples/fluid.py", *sizes], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr
     assert "16 x 16 points, 8 steps" in done.stdout and "after 5 rounds" in done.stdout
     assert len(np.unique(imread(png).reshape(-1, 4), axis=0)) > 50

@@ -142,6 +142,11 @@ def _over_elements(loop: ast.AST) -> bool:
             targets = {t.id for t in node.targets if isinstance(t, ast.Name)}
             numbers |= targets if loaded(node.value) & numbers else set()
 
+    if isinstance(loop, ast.While) and not any(
+        isinstance(n, ast.Subscript) and _indices(n.slice) & numbers for n in inside
+    ):
+        return False  # it counts where slices begin and end, as array code does
+
     def picks(root: ast.AST) -> bool:
         return any(isinstance(n, ast.Subscript) and loaded(n.slice) & numbers for n in ast.walk(root))
 
@@ -155,6 +160,12 @@ def _over_elements(loop: ast.AST) -> bool:
         if isinstance(node, (ast.If, ast.While, ast.IfExp)) and picks(node.test):
             return True
     return False
+
+
+def _indices(subscript: ast.expr) -> set[str]:
+    """The names that a subscript reads outside of slices."""
+    parts = subscript.elts if isinstance(subscript, ast.Tuple) else [subscript]
+    return {name for part in parts if not isinstance(part, ast.Slice) for name in loaded(part)}
 
 
 def _counted(node: ast.AST) -> set[str]:
