@@ -50,3 +50,22 @@ class Driver(Protocol):
     def wait(self, mark: int, timeout: float | None = None) -> bool:
         """Wait until the work up to a mark is done, for at most `timeout` seconds; whether it is."""
         ...
+
+
+class NativeDriver:
+    """A device that the native runtime has opened: what `Driver` asks for, `load` and `run` for compiled programs."""
+
+    def __init__(self, native: Any, memory: int, capabilities: Mapping[str, Any]) -> None:
+        self.native = native
+        self.name: str = native.name
+        self.memory = memory
+        self.capabilities = capabilities
+        self.alloc = native.alloc
+        self.free = native.free
+        self.copy_in = native.copy_in
+        self.copy_out = native.copy_out
+        self.copy = native.copy
+        self.mark = native.mark
+        self.wait = native.wait
+        self.load = native.load
+        self.run = native.run

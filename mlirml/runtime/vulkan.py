@@ -9,32 +9,9 @@ from typing import Any
 
 from mlirml.errors import TargetError
 from mlirml.runtime import _native
+from mlirml.runtime.driver import NativeDriver
 
 _LIBRARY = "libwgpu_native-release.so"
-
-
-class VulkanDriver:
-    """An open Vulkan device: what `Driver` asks for, and `load` and `run` for compiled programs."""
-
-    def __init__(self, native: Any) -> None:
-        self.native = native
-        self.name: str = native.name
-        self.memory = 0  # Vulkan has heaps, and wgpu does not tell their sizes
-        self.capabilities = {
-            "emulated": native.emulated,
-            "features": tuple(sorted(native.features)),
-            "driver": native.driver,
-            **native.limits,
-        }
-        self.alloc = native.alloc
-        self.free = native.free
-        self.copy_in = native.copy_in
-        self.copy_out = native.copy_out
-        self.copy = native.copy
-        self.mark = native.mark
-        self.wait = native.wait
-        self.load = native.load
-        self.run = native.run
 
 
 def count() -> int:
@@ -43,9 +20,12 @@ def count() -> int:
 
 
 @cache
-def open_device(index: int) -> VulkanDriver:
+def open_device(index: int) -> NativeDriver:
     """A device by its number; raises `TargetError` that says what is missing."""
-    return VulkanDriver(_native.WgpuDevice(library(), index))
+    native = _native.WgpuDevice(library(), index)
+    facts = {"emulated": native.emulated, "features": tuple(sorted(native.features)), "driver": native.driver}
+    # Vulkan has heaps, and wgpu does not tell their sizes.
+    return NativeDriver(native, 0, {**facts, **native.limits})
 
 
 @cache
