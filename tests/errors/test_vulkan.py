@@ -12,7 +12,7 @@ from mlirml.errors import LaunchError, TargetError
 from mlirml.runtime import _native, vulkan
 from mlirml.runtime.device_program import DeviceProgram
 from tests.errors.shown import check_error
-from tests.targets.vulkan_driver import needs_vulkan
+from tests.targets.drivers import needs_vulkan
 
 
 def wide(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Every operation record on Vulkan, in the dtypes that it has, against NumPy.
+"""Every operation record on each kind of device, in the dtypes that it has, against NumPy.
 
 Drivers take longer to compile a kernel than NumPy takes for all calls: one or two calls of the usual dtypes are made.
 With `MLIRML_ALL_CALLS=1` all are.
@@ -22,16 +22,18 @@ from mlirml.dialects.ops import OPS, OpDef
 from mlirml.errors import TargetError
 from tests.ops.samples import DTYPES, Call, calls_of
 from tests.ops.test_records import is_taken, numpy_takes, run
-from tests.targets.vulkan_driver import needs_vulkan
-
-pytestmark = needs_vulkan
+from tests.targets.drivers import on_devices
 
 RECORDS = [OPS[name] for name in sorted(OPS)]
-_USUAL = [np.dtype(name) for name in ("float32", "int32", "bool")]
+_USUAL = {
+    "vulkan": [np.dtype(name) for name in ("float32", "int32", "bool")],
+    "cuda": [np.dtype(name) for name in ("float32", "int32", "bool", "float64", "float16", "int64")],
+}
 _ALL = os.environ.get("MLIRML_ALL_CALLS") == "1"
-GAPS = {"lcm": "integers are divided as 64-bit floats"}
-"""Records that Vulkan cannot compute yet, and why."""
-WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
+GAPS = {"vulkan": {"lcm": "integers are divided as 64-bit floats"}, "cuda": dict[str, str]()}
+"""Records that a kind of device cannot compute yet, and why."""
+WIDE = {"vulkan": (np.dtype(np.float64), np.dtype(np.complex128)), "cuda": ()}
+"""What a kind of device lacks."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,51 +43,53 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def chosen(record: OpDef) -> list[Call]:
+def chosen(record: OpDef, target: str) -> list[Call]:
     """The calls to make."""
     kinds: dict[str, list[Call]] = {}
-    for dtype in DTYPES if _ALL else _USUAL:
-        if dtype in WIDE or short_name(dtype) in dict(record.gaps) or not is_taken(record, dtype):
+    for dtype in DTYPES if _ALL else _USUAL[target]:
+        if dtype in WIDE[target] or short_name(dtype) in dict(record.gaps) or not is_taken(record, dtype):
             continue
-        calls = [call for call in calls_of(record, dtype) if numpy_takes(call) and not has_wide(call)]
+        calls = [call for call in calls_of(record, dtype) if numpy_takes(call) and not has_wide(call, target)]
         kinds.setdefault(short_name(dtype) if _ALL else dtype.kind, []).extend(
             calls if _ALL else calls[: 2 if dtype.kind == "f" else 1]
         )
     return [call for calls in kinds.values() for call in calls]
 
 
-def has_wide(call: Call) -> bool:
-    """Whether arguments or results are of 64-bit floats."""
+def has_wide(call: Call, target: str) -> bool:
+    """Whether arguments or results are of types that the device lacks."""
     leaves = call.leaves()
     result = call.apply(leaves)
     results = result if isinstance(result, (list, tuple)) else [result]
-    return any(np.asarray(x).dtype in WIDE for x in [x for x in leaves if isinstance(x, np.ndarray)] + list(results))
+    arrays = [x for x in leaves if isinstance(x, np.ndarray)]
+    return any(np.asarray(x).dtype in WIDE[target] for x in [*arrays, *results])
 
 
-def refused(record: OpDef, calls: list[Call]) -> list[Call]:
-    """The calls that compute with a type inside that Vulkan lacks."""
+def refused(record: OpDef, calls: list[Call], target: str) -> list[Call]:
+    """The calls that compute with a type inside that the device lacks."""
     try:
-        compiled = ml.compile(lambda groups: [call.apply(leaves) for call, leaves in zip(calls, groups)], "vulkan")
+        compiled = ml.compile(lambda groups: [call.apply(leaves) for call, leaves in zip(calls, groups)], target)
         compiled.ir("offload", [call.leaves() for call in calls])
     except TargetError:
         if len(calls) == 1:
             return calls
         middle = len(calls) // 2
-        return refused(record, calls[:middle]) + refused(record, calls[middle:])
+        return refused(record, calls[:middle], target) + refused(record, calls[middle:], target)
     return []
 
 
+@on_devices
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
-def test_record(record: OpDef) -> None:
-    if record.name in GAPS:
-        pytest.skip(GAPS[record.name])
-    calls = chosen(record)
+def test_record(record: OpDef, target: str) -> None:
+    if record.name in GAPS[target]:
+        pytest.skip(GAPS[target][record.name])
+    calls = chosen(record, target)
     if not calls:
         pytest.skip("works on 64-bit floats only")
-    without = set(map(id, refused(record, calls)))
+    without = set(map(id, refused(record, calls, target)))
     calls = [call for call in calls if id(call) not in without]
     if not calls:
         pytest.skip("computes with 64-bit floats")
-    failures = list(run(record, calls, "vulkan"))
+    failures = list(run(record, calls, target))
     if failures:
         pytest.fail(f"{record.name}: {len(failures)} failures\n" + "\n".join(failures[:20]), pytrace=False)

@@ -1,0 +1,33 @@
+"""Which devices there are for the tests, and the marks of tests that run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mlirml.errors import TargetError
+from mlirml.runtime import cuda, vulkan
+
+_INSTALL = {
+    "vulkan": "no Vulkan driver: on Debian, apt-get install mesa-vulkan-drivers libvulkan1",
+    "cuda": "no NVIDIA GPU",
+}
+
+
+def missing(kind: str) -> str:
+    """What is missing for running on devices of a kind; empty where nothing is."""
+    count: Callable[[], int] = {"vulkan": vulkan.count, "cuda": cuda.count}[kind]
+    try:
+        return "" if count() else _INSTALL[kind]
+    except TargetError as error:
+        return f"no device of kind {kind}: {error.message}"
+
+
+needs_vulkan = pytest.mark.skipif(bool(missing("vulkan")), reason=missing("vulkan") or "-")
+needs_cuda = [pytest.mark.cuda, pytest.mark.skipif(bool(missing("cuda")), reason=missing("cuda") or "-")]
+on_devices: Any = pytest.mark.parametrize(
+    "target", [pytest.param("vulkan", marks=needs_vulkan), pytest.param("cuda", marks=needs_cuda)]
+)
+"""Runs a test with `target` on the first device of each kind; `pytest -m cuda` chooses those on NVIDIA's."""
