@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     out = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     out.print(tables.machine())
-    chosen = options.only or [*WORKLOADS, *ONCE]
+    chosen = options.only or [*(name for name in WORKLOADS if name not in compiling.ONLY), *ONCE]
     pythons = {name: options.python.get(name, sys.executable) for name in PEERS}
     workloads = [name for name in WORKLOADS if name in chosen]
     table: Table = {}

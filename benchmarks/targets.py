@@ -147,6 +147,17 @@ TARGETS = (
         )
         for name in ("linear_gelu", "mlp512", "block128x768")
     ),
+    Target(
+        "cold compile of the value and gradient of a transformer block", 1, "times jax.jit's", False,
+        _ratio(compiling.label("gradients_block", "mlirml"), compiling.label("gradients_block", "jax")),
+    ),
+    *(
+        Target(
+            f"cold compile of {stack}, 12 transformer blocks in ml.scan", 1.2, "times one block", False,
+            _ratio(compiling.label(stack, "mlirml"), compiling.label(block, "mlirml")),
+        )
+        for stack, block in (("stack12", "block128x768"), ("gradients_stack12", "gradients_block"))
+    ),
     *(
         Target(f"cold compile of {name}", 1000, "ms", False, _once(compiling.label(name, "mlirml")))
         for name in compiling.COMPILED

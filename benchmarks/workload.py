@@ -17,9 +17,9 @@ class Workload:
     `narrow`: peers get the inputs as bfloat16, which they hold exactly, and NumPy as float32, since it is slow at that.
     `loops` is the same work as loops over elements, for mlirml and Numba: it takes the inputs, and arrays of the shapes
     that `made` gives, zeros at first, and stores into argument `stored`.
-    `transform` says what peers make of the function: its gradient for arguments `wrt`, or another derivative. NumPy has
-    none of them. `value` gives numbers whose differences are to be those derivatives, where `function` itself does not;
-    `derivative` gives the derivatives themselves. `double`: the numbers are float64.
+    `transform` says what peers make of the function: its gradient for arguments `wrt`, the function's value with it, or
+    another derivative. NumPy has none of them. `value` gives numbers whose differences are to be those derivatives,
+    where `function` itself does not; `derivative` gives the derivatives themselves. `double`: the numbers are float64.
     """
 
     name: str
@@ -33,9 +33,8 @@ class Workload:
     loops: Callable[..., None] | None = None
     made: Callable[..., Shapes] = lambda *arguments: ()
     stored: int = -1
-    transform: str = (
-        ""  # "gradient", "jacobian" of each example, "hvp", "step", or "" where only the function is called
-    )
+    # "gradient", "value and gradient", "jacobian" of each example, "hvp", "step", or "": the function itself
+    transform: str = ""
     wrt: tuple[int, ...] = (0,)
     value: Callable[..., Any] | None = None
     derivative: Callable[..., Any] | None = None

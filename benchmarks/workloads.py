@@ -114,6 +114,14 @@ def block(x: np.ndarray, p: dict[str, np.ndarray]) -> np.ndarray:
     return x + linear_gelu(layer_norm(x, p["gain2"], p["bias2"]), p["w1"], p["b1"]) @ p["w2"] + p["b2"]
 
 
+def stack(x: np.ndarray, p: dict[str, np.ndarray]) -> np.ndarray:
+    """Transformer blocks one behind the other, in a loop: the first axis of each parameter is of the blocks."""
+    from mlirml import scan
+
+    result: np.ndarray = scan(lambda x, p: (block(x, p), None), x, p)[0]
+    return result
+
+
 def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A convolution layer: `same` padding, bias, relu; depthwise where the filters have one channel."""
     from mlirml.nn import functional as F
@@ -177,6 +185,14 @@ def block_arguments(length: int, width: int) -> Arguments:
     }  # fmt: skip
     x, *parameters = _normal((length, width), *shapes.values(), scale=0.05)
     return x, dict(zip(shapes, parameters))
+
+
+def _stack(layers: int) -> Callable[[int, int], Arguments]:
+    def arguments(length: int, width: int) -> Arguments:
+        x, p = block_arguments(length, width)
+        return x, {name: np.repeat(array[None], layers, axis=0) for name, array in p.items()}
+
+    return arguments
 
 
 def _conv(channels: int, each: int, size: int, filters: int) -> Arguments:
@@ -283,7 +299,12 @@ _ALL = (
     Workload("avg_pool", avg_pool, _image, (64, 112), (3, 9), "byte", _pool_bytes),
     Workload(
         "gradients_block", lambda x, p: np.mean(block(x, p) ** 2), block_arguments, (128, 768), (16, 48), "flop",
-        lambda length, width: 3 * _block_flops(length, width), transform="gradient", wrt=(0, 1),
+        lambda length, width: 3 * _block_flops(length, width), transform="value and gradient", wrt=(0, 1),
+    ),
+    Workload("stack12", stack, _stack(12), (128, 768), (16, 48), "flop", lambda n, width: 12 * _block_flops(n, width)),
+    Workload(
+        "gradients_stack12", lambda x, p: np.mean(stack(x, p) ** 2), _stack(12), (128, 768), (16, 48), "flop",
+        lambda length, width: 36 * _block_flops(length, width), transform="value and gradient", wrt=(0, 1),
     ),
     Workload("call", add, lambda n: _normal((n,), (n,)), (8,), (8,)),
     Workload(

@@ -47,6 +47,8 @@ def expected(workload: Workload, arguments: Arguments) -> np.ndarray:
 
 def seen(workload: Workload, arguments: Arguments, result: Any, kind: type[np.floating]) -> np.ndarray:
     """The same of what a peer computed; NaN where that has other shapes or another dtype."""
+    if workload.transform == "value and gradient":
+        _, result = result
     found, wanted = leaves(result), leaves([arguments[place] for place in workload.wrt])
     if workload.transform == "step":  # parameters and momenta: what is left of the gradient in each
         count = len(wanted)

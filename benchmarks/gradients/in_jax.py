@@ -119,6 +119,8 @@ def transformed(function: Callable[..., Any], workload: Workload) -> Callable[..
     """The derivative that a workload is about."""
     if workload.transform == "gradient":
         return jax.grad(function, workload.wrt)
+    if workload.transform == "value and gradient":
+        return jax.value_and_grad(function, workload.wrt)
     if workload.transform == "jacobian":
         return jax.vmap(jax.jacrev(function, workload.wrt))
     if workload.transform == "hvp":

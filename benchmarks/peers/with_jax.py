@@ -38,6 +38,10 @@ def _block(x: Any, p: Any) -> Any:
     return x + h @ p["w2"] + p["b2"]
 
 
+def _stack(x: Any, p: Any) -> Any:
+    return jax.lax.scan(lambda x, p: (_block(x, p), None), x, p)[0]
+
+
 def _conv(x: Any, w: Any, b: Any) -> Any:
     y = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=x.shape[1] // w.shape[1])
     return jax.nn.relu(y + b[:, None, None])
@@ -71,6 +75,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "avg_pool": lambda x: _pool(x, 0.0, jax.lax.add) / 9,
     "call": lambda a, b: a + b,
     "gradients_block": lambda x, p: jnp.mean(_block(x, p) ** 2),
+    "stack12": _stack,
+    "gradients_stack12": lambda x, p: jnp.mean(_stack(x, p) ** 2),
     **in_jax.FUNCTIONS,
 }
 

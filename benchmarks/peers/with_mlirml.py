@@ -44,6 +44,8 @@ def transformed(workload: Workload) -> Callable[..., Any]:
     function, wrt = workload.function, workload.wrt
     if workload.transform == "gradient":
         return ml.grad(function, wrt)
+    if workload.transform == "value and gradient":
+        return ml.value_and_grad(function, wrt)
     if workload.transform == "jacobian":
         return ml.vmap(ml.jacrev(function, wrt))
     if workload.transform == "hvp":
