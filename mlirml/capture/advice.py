@@ -17,6 +17,11 @@ from mlirml.errors import SourceLocation
 
 STATIC = "make the argument static (`static_argnums`)"
 PRINT = "`print(x)` shows shape and dtype while tracing; return the array to see its value"
+MASK = "indexing with a mask: the shape of the result would depend on the data"
+MASK_HELP = (
+    "keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under "
+    "the same mask, `x[mask] = np.sqrt(x[mask])`"
+)
 _STORE = "a store into a real array"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"

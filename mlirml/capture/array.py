@@ -417,6 +417,13 @@ class Traced:
                 parsed = parse_index(self._trace, self._shape, index)
             except UnknownLengthError:
                 return self._varying(index)
+            except ShapeError:
+                masked = scattering.unknown_mask(self, index)
+                if masked is None:
+                    raise
+                from mlirml.capture.selected import selected
+
+                return selected(masked)
             result = self._viewed(*parsed.views)
             if parsed.arrays:
                 return self._gathered(result, parsed)
@@ -445,7 +452,13 @@ class Traced:
             self._check_alive()
             masked = scattering.masked_part(self, index)
             if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
-                masked.part._store_where(masked.mask, value, masked.free)
+                value = self._trace.array(value) if isinstance(value, (list, tuple)) else value
+                if is_varying(value) or np.ndim(value) > masked.free:
+                    from mlirml.capture.selected import store_selected
+
+                    store_selected(masked, value)
+                else:
+                    masked.part._assign_where(masked.mask, value)
                 return
             try:
                 parsed = parse_index(self._trace, self._shape, index)
@@ -460,16 +473,6 @@ class Traced:
                 scattering.store(target, parsed, value)
             elif not target._same_place(value):
                 target._assign(value)
-
-    def _store_where(self, mask: Any, value: Any, free: int) -> None:
-        """Store under a mask that leaves the last `free` dimensions open."""
-        value = self._trace.array(value) if isinstance(value, (list, tuple)) else value
-        if np.ndim(value) > free:
-            raise ShapeError(
-                "storing an array through a mask: the length that it needs would depend on the data",
-                help="write `x[...] = np.where(mask, value, x)` with a value of the shape of x",
-            )
-        self._assign_where(mask, value)
 
     def _assign_where(self, mask: Any, value: Any) -> None:
         """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
@@ -657,7 +660,7 @@ class Traced:
         return self._trace.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if any(getattr(kind, VARYING, False) for kind in types):
+        if any(hasattr(kind, VARYING) for kind in types):
             return NotImplemented
         return self._trace.call_function(function, args, kwargs)
 

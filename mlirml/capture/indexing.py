@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from mlirml.capture.array import Traced
     from mlirml.capture.trace import Trace
 
-_MASK_HELP = (
-    "keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or "
-    "`x[:] = np.where(mask, new, x)`"
-)
-
 
 _BASIC = {int, slice, type(None), type(Ellipsis)}
 
@@ -81,12 +76,12 @@ class UnknownLengthError(UnsupportedSyntaxError):
 
 
 VARYING = "__mlirml_varying__"
-"""The attribute of the class of parts of arrays whose lengths are known only when the program runs."""
+"""The attribute of classes of arrays whose lengths are known only when the program runs: what they are called."""
 
 
 def is_varying(x: Any) -> bool:
-    """Whether something is such a part."""
-    return getattr(type(x), VARYING, False)
+    """Whether something is an array of such a class."""
+    return hasattr(type(x), VARYING)
 
 
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
@@ -337,7 +332,7 @@ def _mask(trace: Trace, shape: tuple[int, ...], mask: Any, axis: int) -> list[_I
 
     known = mask._known() if isinstance(mask, Traced) else mask
     if known is None:
-        raise ShapeError("indexing with a mask: the shape of the result would depend on the data", help=_MASK_HELP)
+        raise ShapeError(advice.MASK, help=advice.MASK_HELP)
     if known.shape != shape[axis : axis + known.ndim]:
         raise mask_does_not_fit(known.shape, shape)
     if not isinstance(mask, Traced):

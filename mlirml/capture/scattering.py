@@ -101,6 +101,16 @@ def masked_part(array: Traced, index: Any) -> Masked | None:
     return Masked(part, mask.reshape(shape + (1,) * free), free, known)
 
 
+def unknown_mask(array: Traced, index: Any) -> Masked | None:
+    """The mask in an index for reading, if it is known only when the program runs and what it picks stays in place."""
+    if isinstance(index, tuple):
+        taking = [i for i, item in enumerate(index) if _counts(item)]
+        if taking and taking[-1] - taking[0] != len(taking) - 1:  # NumPy puts their dimensions in front
+            return None
+    masked = masked_part(array, index)
+    return None if masked is None or masked.known else masked
+
+
 def _counts(item: Any) -> bool:
     """Whether an item of an index takes a dimension away."""
     return not (item is None or item is Ellipsis or isinstance(item, slice))

@@ -717,8 +717,7 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
         leaf._check_region()
         return leaf._read()
     if is_varying(leaf):
-        message = f"{path} is a slice whose length is known only when the program runs"
-        raise ShapeError(message, help="return the array and the length")
+        raise leaf.as_result(path)
     try:
         operand = state.lift(leaf)
     except DTypeError as error:

@@ -100,3 +100,83 @@ def test_selections_of_known_positions() -> None:
 def test_selections_by_mask_are_refused(index: Any) -> None:
     with pytest.raises(ml.errors.ShapeError, match="the shape of the result would depend on the data"):
         ml.compile(index)(X)
+
+
+def test_what_a_mask_picks_is_stored_under_it() -> None:
+    def f(x: Any, y: Any, v: Any) -> Any:
+        x[x > 2] *= 2
+        m = y > 0
+        y[m] = np.sqrt(y[m].astype(float)) + x[m]
+        x[m], y[m] = y[m], x[m] // 2
+        y[y < 0] = np.abs(y[y < 0])
+        picked = x[m]
+        same = picked
+        picked += 1
+        x[m] = same
+        x[~m] -= x[~m].max()
+        y[y[:, 1] > 0] -= y[y[:, 1] > 0].max(axis=0)
+        x[:, x[0] < v] **= 2
+        return x[m].size + x[m].shape[0]
+
+    for dtype in (np.float64, np.float32, np.int64):
+        check(f, X.astype(dtype), X[::-1].astype(dtype) * 3, 3)
+
+
+def test_an_array_as_long_as_what_a_mask_picks() -> None:
+    def f(x: Any, y: Any, v: Any) -> Any:
+        x[x > 0] = v
+        y[:, y[0] > -4] = v[:2]
+        y[y[:, 0] > 0] = v[:4][None]
+        y[y > 99] = v[:0]
+
+    check(f, X, X * 1, np.arange(6.0) * 10)
+
+
+def test_sums_of_what_a_mask_picks() -> None:
+    def f(x: Any, y: Any) -> Any:
+        m, rows = x > 0, y[:, 0] > -10
+        return (
+            x[m].sum(),
+            np.mean(x[m]),
+            (x[m].min(), x[m].max(), np.max(x[x > 99], initial=3)),
+            (np.prod(x[m]), np.all(x[m] > 1), (x[m] > 1).any(), np.count_nonzero(x[m] > 2)),
+            (x[m] + y[m]).sum() + np.sum(x[m] * 2 - 1) + np.dot(x[m], y[m]) + x[m] @ x[m] + np.linalg.norm(y[m]),
+            (np.sum(x[1, x[1] > 0]), x[1:, x[0] < 0].sum(axis=1, keepdims=True)),
+            (y[rows].mean(axis=0), y[rows].max(axis=0, keepdims=True), (y[rows] @ x[0]).sum(), y[rows].sum(1).sum()),
+            divmod(x[m], 2)[1].sum() + np.where(x[m] > 2, x[m], 0).sum() + x[m].clip(1, 2).sum(),
+        )
+
+    for dtype in (np.float64, np.int64):
+        check(f, X.astype(dtype), X[::-1].astype(dtype) * 3)
+    check(lambda x: (x[x > 0].std(ddof=1), x[x > 0].var()), X)
+
+
+def test_powers_of_what_a_mask_picks_need_no_others() -> None:
+    def f(x: Any) -> Any:
+        m = x >= 0
+        x[m] **= x[m]
+
+    check(f, np.arange(6) - 3)
+
+
+def test_what_a_mask_picks_in_a_loop() -> None:
+    def f(points: Any, centres: Any) -> Any:
+        label = np.argmin(np.sum((points[:, None] - centres) ** 2, axis=-1), axis=1)
+        for k in range(centres.shape[0]):
+            if np.any(label == k):
+                centres[k] = points[label == k].mean(axis=0)
+        return label
+
+    points = np.array([[0.0, 0], [1, 0], [8, 8], [9, 8], [0, 1]])
+    check(f, points, np.array([[0.0, 0], [9, 9], [50, 50]]))
+
+
+def test_derivatives_of_what_a_mask_picks() -> None:
+    def f(x: Any) -> Any:
+        y = x.copy()
+        y[y > 0] *= y[y > 0]
+        return np.sum(np.sqrt(x[x > 0])) + np.sum(y)
+
+    expected = np.where(X > 0, 0.5 / np.sqrt(np.abs(np.where(X == 0, 1, X))) + 2 * X, 1)
+    np.testing.assert_allclose(ml.grad(f)(X), expected, rtol=1e-14)
+    np.testing.assert_array_equal(ml.vmap(lambda x: x[x > 2].sum())(X), [0, 0, 18])

@@ -37,7 +37,7 @@ def test_a_mask_as_index() -> None:
             |
          14 |     return x[x > 0]
             |            ^^^^^^^^
-           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or `x[:] = np.where(mask, new, x)`
+           = help: keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under the same mask, `x[mask] = np.sqrt(x[mask])`
         """,  # noqa: E501
     )
 
@@ -46,12 +46,12 @@ def test_an_array_stored_through_a_mask() -> None:
     check_error(
         lambda: ml.compile(store_array)(np.ones(4), np.ones(3)),
         """
-        mlirml.ShapeError: storing an array through a mask: the length that it needs would depend on the data
+        mlirml.ShapeError: assignment: the mask picks another number of elements than there are in f64[3]
           --> test_mask.py:18:5 (store_array)
             |
          18 |     x[x > 0] = y
             |     ^^^^^^^^
-           = help: write `x[...] = np.where(mask, value, x)` with a value of the shape of x
+           = help: `x[...] = np.where(mask, value, x)` takes a value of the shape of x
         """,
     )
 
@@ -79,6 +79,80 @@ def test_a_mask_in_a_tuple() -> None:
             |
          28 |     return x[0, x[0] > 0]
             |            ^^^^^^^^^^^^^^
-           = help: keep the shape with `np.where(mask, x, 0)`; to change elements, `x[mask] = value` for a number, or `x[:] = np.where(mask, new, x)`
+           = help: keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under the same mask, `x[mask] = np.sqrt(x[mask])`
         """,  # noqa: E501
+    )
+
+
+def sorted_choice(x: Any) -> Any:
+    return np.sort(x[x > 0])
+
+
+def largest_of_none(x: Any) -> Any:
+    return x[x > 9].max()
+
+
+def between_masks(x: Any) -> Any:
+    x[x > 0] = x[x > 1]
+    return x
+
+
+def with_an_array(x: Any, y: Any) -> Any:
+    return np.sum(x[x > 0] + y)
+
+
+def test_a_function_that_needs_all_of_what_a_mask_picks() -> None:
+    check_error(
+        lambda: ml.compile(sorted_choice)(np.ones(4)),
+        """
+        mlirml.ShapeError: indexing with a mask: the shape of the result would depend on the data
+          --> test_mask.py:88:20 (sorted_choice)
+            |
+         88 |     return np.sort(x[x > 0])
+            |                    ^^^^^^^^
+           = note: `np.sort` would need all of what the mask picks, side by side
+           = help: keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under the same mask, `x[mask] = np.sqrt(x[mask])`
+        """,  # noqa: E501
+    )
+
+
+def test_the_largest_of_no_elements() -> None:
+    check_error(
+        lambda: ml.compile(largest_of_none)(np.ones(4)),
+        """
+        mlirml.ShapeError: max: the mask picks no element
+          --> test_mask.py:92:12 (largest_of_none)
+            |
+         92 |     return x[x > 9].max()
+            |            ^^^^^^^^^^^^^^
+           = help: give `initial=...`
+        """,
+    )
+
+
+def test_what_masks_that_differ_pick() -> None:
+    check_error(
+        lambda: ml.compile(between_masks)(np.ones(4)),
+        """
+        mlirml.ShapeError: what one mask picks is combined with what another one picks, and the masks differ
+          --> test_mask.py:96:5 (between_masks)
+            |
+         96 |     x[x > 0] = x[x > 1]
+            |     ^^^^^^^^
+           = help: compute the mask once, `mask = x > 0`, and use it for all of them
+        """,
+    )
+
+
+def test_an_array_beside_what_a_mask_picks() -> None:
+    check_error(
+        lambda: ml.compile(with_an_array)(np.ones(4), np.ones(2)),
+        """
+        mlirml.ShapeError: an array of shape [2] is combined with what a mask picks, whose length depends on the data
+          --> test_mask.py:101:19 (with_an_array)
+             |
+         101 |     return np.sum(x[x > 0] + y)
+             |                   ^^^^^^^^^^^^
+           = help: pick from both with the mask, `x[mask] + y[mask]`
+        """,
     )

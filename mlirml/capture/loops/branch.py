@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
-from mlirml.capture.indexing import is_varying
+from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.references import watch
@@ -217,6 +217,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, Traced):
         return value._describe()
     if is_varying(value):
-        return "a slice of changing length"
+        return str(getattr(type(value), VARYING))
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
-from mlirml.capture.indexing import is_varying
+from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.variables import (
@@ -338,6 +338,6 @@ def _a(leaf: Any) -> str:
     if leaf is None:
         return "None"
     if is_varying(leaf):
-        return "a slice of changing length"
+        return str(getattr(type(leaf), VARYING))
     name = "array" if isinstance(leaf, Traced) else type(leaf).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -38,7 +38,7 @@ class Varying:
     """
 
     __array_priority__ = 2000
-    __mlirml_varying__ = True
+    __mlirml_varying__ = "a slice of changing length"
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -121,6 +121,11 @@ class Varying:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         raise self._refused(f"`.{name}`")
+
+    def as_result(self, path: str) -> CaptureError:
+        """The error for a part in the result of the function."""
+        message = f"{path} is a slice whose length is known only when the program runs"
+        return ShapeError(message, help="return the array and the length")
 
     def _refused(self, what: str, help_: str = _HELP) -> CaptureError:
         """The error for what would need lengths that are known."""

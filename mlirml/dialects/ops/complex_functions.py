@@ -38,7 +38,9 @@ def magnitude(z: Complex) -> Real:
     scale = tiny.choose(large.like(up), huge.choose(large.like(down), 1.0))
     back = tiny.choose(large.like(1 / up), huge.choose(large.like(1 / down), 1.0))
     x, y = z.re * scale, z.im * scale
-    root = x.fma(x, y * y).sqrt() * back
+    square = x.fma(x, y * y)
+    none = square.same(0.0)  # the derivative there is 0, and that of the root infinite
+    root = none.choose(square, none.choose(square.like(1.0), square).sqrt()) * back
     return (z.re.is_infinite() | z.im.is_infinite()).choose(root.like(np.inf), root)
 
 
