@@ -77,6 +77,12 @@ def test_dead_branches_stay_out_of_second_derivatives() -> None:
     np.testing.assert_allclose(ml.grad(lambda y: np.sum(ml.grad(f)(y)))(x), [2.0, 2.0, -1 / 32])
 
 
+def test_the_magnitude_of_complex_numbers_at_0() -> None:
+    gradient = ml.grad(lambda z: np.sum(np.abs(z)))(np.array([0j, 3 + 4j]))
+    np.testing.assert_allclose(gradient, [0, 0.6 - 0.8j], rtol=1e-15)
+    assert ml.jvp(np.abs, (0j,), (1 + 0j,))[1] == 0
+
+
 @pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2, np.hypot])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_at_the_ends_of_the_range_are_numpys(function: Any, dtype: Any) -> None:

@@ -40,7 +40,7 @@ def magnitude(z: Complex) -> Real:
     x, y = z.re * scale, z.im * scale
     square = x.fma(x, y * y)
     none = square.same(0.0)  # the derivative there is 0, and that of the root infinite
-    root = none.choose(square, none.choose(square.like(1.0), square).sqrt()) * back
+    root = none.choose(square.like(0.0), none.choose(square.like(1.0), square).sqrt()) * back
     return (z.re.is_infinite() | z.im.is_infinite()).choose(root.like(np.inf), root)
 
 
