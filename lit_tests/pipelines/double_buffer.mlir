@@ -96,3 +96,35 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<
   }
   return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+#v = affine_map<(i) -> (i)>
+
+// An array put together of slices begins in the second buffer.
+
+// CHECK-LABEL: func.func @pieces
+// CHECK: scf.for {{.*}} iter_args(%[[U:.*]] = {{.*}}, %[[OTHER:.*]] = {{.*}})
+// CHECK: %[[A:.*]] = tensor.insert_slice {{.*}} into %[[OTHER]][0] [1] [1]
+// CHECK: %[[B:.*]] = tensor.insert_slice {{.*}} into %[[A]][1] [7] [1]
+// CHECK: scf.yield %[[B]], %[[U]]
+func.func @pieces(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r = scf.for %t = %c0 to %c9 step %c1 iter_args(%u = %x) -> (tensor<8xf32>) {
+    %left = tensor.extract_slice %u[0] [7] [1] : tensor<8xf32> to tensor<7xf32>
+    %e = tensor.empty() : tensor<7xf32>
+    %f = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+        ins(%left : tensor<7xf32>) outs(%e : tensor<7xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %0 = arith.negf %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<7xf32>
+    %w = tensor.empty() : tensor<8xf32>
+    %first = tensor.insert_slice %y into %w[0] [1] [1] : tensor<1xf32> into tensor<8xf32>
+    %new = tensor.insert_slice %f into %first[1] [7] [1] : tensor<7xf32> into tensor<8xf32>
+    scf.yield %new : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}

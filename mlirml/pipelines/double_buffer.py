@@ -59,6 +59,8 @@ class DoubleBufferPass(Pass):
 class Update:
     """What happens to carried tensor `number`: `made` is stored by `insert`, or takes its place where that is None.
 
+    What takes its place is computed by one operation, or put together of slices.
+
     `copies` are other carried tensors that `made` is stored into.
     """
 
@@ -89,6 +91,10 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     old, new = block.arguments[1 + number], block_ops(block)[-1].operands[number]
     if not isinstance(old.type, mlir.RankedTensorType) or new == old:
         raise NoMatch("no new tensor")
+    if begins_empty(new) is not None:
+        if not only_read(old, None):
+            raise NoMatch("something is stored into the old tensor")
+        return Update(number, new, None, ())
     made, insert = stored_into(new, old)
     maker = defining_op(made)
     if maker is None or maker.block != block or maker.name != "linalg.generic":
@@ -104,6 +110,20 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     if not only_read(old, insert):
         raise NoMatch("something else is stored into the old tensor")
     return Update(number, made, insert, tuple(copies_of(loop, number, made)))
+
+
+def begins_empty(new: mlir.Value) -> mlir.Operation | None:
+    """The first of the static slices that a tensor is put together of, where nothing has been stored before."""
+    op, block = defining_op(new), new.owner
+    block = op.block if op is not None else block
+    while op is not None and op.name == "tensor.insert_slice" and op.block == block and len(op.operands) == 2:
+        into = defining_op(op.operands[1])
+        if into is not None and into.name == "tensor.empty":
+            return op
+        if count_uses(op.operands[1]) > 1:
+            return None
+        op = into
+    return None
 
 
 def stored_into(new: mlir.Value, old: mlir.Value) -> tuple[mlir.Value, mlir.Operation | None]:
@@ -216,6 +236,8 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         yields.append(block.arguments[1 + update.number])
         if update.insert is not None:
             update.insert.operands[1] = other
+        elif (first := begins_empty(update.made)) is not None:
+            first.operands[1] = other
         else:
             maker = update.made.owner.operation
             first_out = len(maker.operands) - len(maker.results)

@@ -36,7 +36,7 @@ class RotateBuffersPass(Pass):
 
     name = "mlirml-rotate-buffers"
     max_rounds: int = 6
-    max_ops: int = 768
+    max_ops: int = 2400
 
     def run(self, module: mlir.Operation) -> None:
         for loop in [op for op in operations(module) if op.name == "scf.for"][::-1]:  # inner loops first

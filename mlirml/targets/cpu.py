@@ -18,7 +18,10 @@ from mlirml.targets.target import Target
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
-FUSE = "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse"
+FUSE = (
+    "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,"
+    "mlirml-hoist,mlirml-fuse"
+)
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 SCHEDULE = (
@@ -40,11 +43,12 @@ LOWER = (
     "mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "move_reshapes", "fuse", "block_examples", "double_buffer", "rotate_buffers",
-    "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies",
-    "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract",
-    "lower_conv", "lower_loops", "parallelize_loops", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "lower_asserts", "expand_math", "lower_parallel", "emit_entry", "flush_denormals",
+    "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "block_examples", "double_buffer",
+    "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
+    "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
+    "widen_bools", "lower_contract", "lower_conv", "lower_loops", "parallelize_loops", "plan_buffers",
+    "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math", "lower_parallel",
+    "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _FILES = (
@@ -66,6 +70,7 @@ _NEEDS = (
     *((f"mlirml-{name}", (*_LOOPS, _REQUESTS)) for name in ("hoist", "double-buffer", "rotate-buffers", "align-while")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
+    ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),
     ("mlirml-fold-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
     ("mlirml-fuse-attention", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
     ("mlirml-schedule-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
