@@ -19,7 +19,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.polybench", description=__doc__)
     parser.add_argument("kernels", nargs="*", choices=[[], *KERNELS], metavar="kernel", help="all when none is named")
     parser.add_argument("--numba", metavar="PYTHON", help="a Python that has Numba, to compare the times with")
-    parser.add_argument("--everything", action="store_true", help="also raise what is as fast in loops")
     options = parser.parse_args()
     out = Console(width=None if Console().is_terminal else 200, highlight=False)
     table = Table(
@@ -35,7 +34,7 @@ def main() -> int:
         for name in options.kernels or KERNELS:
             with out.status(name):
                 try:
-                    row, remarks[name], wrong = _row(KERNELS[name], peer, options.everything)
+                    row, remarks[name], wrong = _row(KERNELS[name], peer)
                     table.add_row(*row)
                 except MlirmlError as error:
                     wrong = str(error)
@@ -52,8 +51,8 @@ def main() -> int:
     return int(bool(problems))
 
 
-def _row(kernel: Kernel, peer: Numba | None, everything: bool) -> tuple[list[str], tuple[str, ...], str]:
-    found, error = structure(kernel, 9, everything=everything), largest_error(kernel)
+def _row(kernel: Kernel, peer: Numba | None) -> tuple[list[str], tuple[str, ...], str]:
+    found, error = structure(kernel, 9), largest_error(kernel)
     seconds = cold_compile(kernel)
     row = [
         kernel.name,

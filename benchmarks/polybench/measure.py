@@ -48,8 +48,8 @@ def compiled(kernel: Kernel, target: str = "cpu") -> Any:
     return ml.compile(kernel.function, target, frontend="loops")
 
 
-def structure(kernel: Kernel, size: int, *, everything: bool = False) -> Structure:
-    """Run stage `raise` and look at what is there; with `everything`, also raise what is as fast in loops."""
+def structure(kernel: Kernel, size: int) -> Structure:
+    """Run stage `raise` and look at what is there."""
     from mlirml.ir import operations, parse
     from mlirml.location import source_location
     from mlirml.passes import Instrumentation, parse_pipeline
@@ -60,8 +60,7 @@ def structure(kernel: Kernel, size: int, *, everything: bool = False) -> Structu
     module = parse(captured.text)
     watch = Instrumentation()
     load_passes(RAISE)
-    text = RAISE.replace("mlirml-raise,", "mlirml-raise{everything=true},") if everything else RAISE
-    parse_pipeline(text).run(module, instrumentation=watch)
+    parse_pipeline(RAISE).run(module, instrumentation=watch)
     ops = list(operations(module))
     left = collections.Counter(op.name for op in ops if _is_left(op))
     named = collections.Counter(

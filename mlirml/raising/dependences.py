@@ -37,13 +37,13 @@ class Dependence:
 
 
 def dependences(nest: Nest, isl: Isl) -> list[Dependence]:
-    """The dependences of a nest: all flows of a statement to itself, of all others one for each level."""
+    """The dependences of a nest: all of a statement's reads on its own stores, of all others one for each level."""
     found: list[Dependence] = []
     known: set[tuple[Statement, Statement, int]] = set()
     for a, b, kind, first, second, read in pairs(nest.statements):
         loops = common_loops(a, b)
         levels = [
-            level for level in levels_of(a, b, first) if (kind == "flow" and a is b) or (a, b, level) not in known
+            level for level in levels_of(a, b, first) if (kind != "output" and a is b) or (a, b, level) not in known
         ]
         for level in met(a, b, first, second, levels, isl):
             if level < len(loops) and loops[level].independent:

@@ -55,9 +55,8 @@ Component = tuple[Statement, ...]
 
 
 class _Planner:
-    def __init__(self, nest: Nest, spans: Spans, everything: bool, isl: Isl) -> None:
+    def __init__(self, nest: Nest, spans: Spans, isl: Isl) -> None:
         self.nest, self.all = nest, dependences(nest, isl)
-        self.everything = everything
         self.spans: dict[Variable, Span] = dict(spans)
         for statement in nest.statements:
             self.spans.update(spans_of(statement.loops, self.spans))
@@ -128,24 +127,26 @@ class _Planner:
         (statement,) = component
         if len(statement.loops) == level:
             raise NoMatch("")
-        if not self.everything and len(statement.loops) - level < level and statement.loops[level].op is not None:
-            raise NoMatch("what could be raised is small, with more loops around it than in it")
+        small = len(statement.loops) - level < level and statement.loops[level].op is not None
         flows = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "flow"]
-        if flows:
-            try:
-                old = match_combination(statement).old
-            except NoMatch:
-                old = None
-            if old is None or any(d.read != old for d in flows):
-                raise NoMatch("rounds that come later need what it stores")
         try:
-            return match_raised(statement, level, self.layouts, self.spans, self.everything)
+            old = match_combination(statement).old
+        except NoMatch:
+            old = None
+        if flows and (old is None or any(d.read != old for d in flows)):
+            raise NoMatch("rounds that come later need what it stores")
+        antis = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "anti"]
+        ordered = any(old is None or d.read != old for d in antis)
+        try:
+            return match_raised(statement, level, self.layouts, self.spans, small, ordered)
         except NoMatch as reason:
             try:
                 skew = skewed(statement, level)
             except NoMatch:
                 raise reason from None
-            return match_raised(skew.statement, level, self.layouts, self.spans, self.everything, skew)
+            if small:
+                raise reason from None
+            return match_raised(skew.statement, level, self.layouts, self.spans, small, ordered, skew)
 
     def merged(
         self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]
@@ -178,14 +179,14 @@ class _Planner:
         return component[0].loops[level]
 
 
-def plan(nest: Nest, spans: Spans, everything: bool) -> Scope:
-    """What becomes of a nest; what is as fast in loops is raised only for `everything`."""
+def plan(nest: Nest, spans: Spans) -> Scope:
+    """What becomes of a nest."""
     isl = Isl()
-    found = _Planner(nest, spans, everything, isl).scope(nest.statements, 0)
+    found = _Planner(nest, spans, isl).scope(nest.statements, 0)
     if not loops_in(found):
         return found
     try:
-        other = _Planner(privatised(nest, spans, isl), spans, everything, isl)
+        other = _Planner(privatised(nest, spans, isl), spans, isl)
         separate = other.scope(other.nest.statements, 0)
     except NoMatch:
         return found

@@ -88,6 +88,8 @@ class Raised:
     mask: tuple[Linear, ...]
     gone: Mapping[Loop, Linear] = field(default_factory=dict)
     """Loops of the nest that others stand for."""
+    order: tuple[int, ...] | None = None
+    """How the loops go that it becomes again: 1 upward, -1 downward, 0 any way; None where it stays an operation."""
 
     @property
     def is_empty(self) -> bool:
@@ -148,18 +150,25 @@ def match_raised(
     level: int,
     layouts: Mapping[Array, Layout],
     spans: Spans,
-    dynamic: bool,
+    small: bool,
+    ordered: bool,
     skew: Skewed | None = None,
 ) -> Raised:
     """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic.
 
-    Its slices have constant lengths, or also such that differ from round to round of the loops around if `dynamic`.
+    It becomes loops again if it is `small`, or if the lengths of its slices differ from round to round of the loops
+    around; they must go as those of the nest if it is `ordered`, as it reads what it stores later.
     """
     loops = statement.loops[level:]
     ends = hull(loops)
-    if not dynamic and not all((last - first).is_constant for first, last in ends.values()):
-        raise NoMatch("how many rounds it has differs from round to round of the loops around")
+    returns = small or not all((last - first).is_constant for first, last in ends.values())
     mask = [*conditions(loops, ends, spans), *(skew.conditions if skew is not None else ())]
+    if returns and mask:
+        raise NoMatch("how many rounds it has differs from round to round of its own loops")
+    if returns and any(loop.op is None for loop in loops):
+        raise NoMatch("how many rounds it has differs from round to round of the loops around")
+    if returns and skew is not None:
+        raise NoMatch("how many rounds it has differs from round to round of the loops around")
     check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
@@ -171,6 +180,8 @@ def match_raised(
     part = bool(mask) or not has_rounds(box, spans)
     check_bounds(write, shape_in(statement.write.array, layouts), box, spans, part)
     flat = not is_separate(write, loops)
+    if flat and returns:
+        raise NoMatch("what could be raised is a diagonal, with loops around it")
     if flat:
         write = flattened(write, statement.write.array, loops)
     dims = tuple(Dim(loop, *ends[loop], backward=any(e.factor(loop) < 0 for e in write)) for loop in loops)
@@ -218,6 +229,7 @@ def match_raised(
         combination,
         tuple(mask),
         skew.gone if skew is not None else {},
+        tuple((-1 if dim.backward else 1) if ordered else 0 for dim in dims) if returns else None,
     )
 
 

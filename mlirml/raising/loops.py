@@ -9,6 +9,9 @@ LOOPS = ("scf.for", "scf.while", "affine.for", "affine.parallel", "scf.parallel"
 RAISED = "mlirml.raised"
 """The attribute of functions that mlirml-raise has changed, until mlirml-recognise has run."""
 
+ORDER = "mlirml.order"
+"""The attribute of operations that become loops again: how each loop goes, 1 upward, -1 downward, 0 any way."""
+
 
 def loop_functions(module: mlir.Operation) -> list[mlir.Operation]:
     """The functions of a module with a loop in them, in the order of the module."""

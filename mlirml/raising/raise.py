@@ -39,49 +39,43 @@ from mlirml.raising.remarks import remark
 class RaisePass(Pass):
     """Raise loop nests on tensors to linalg operations.
 
-    With `everything`, also what is as fast in loops: slices whose length differs from round to round of the loops that
-    stay around them, and what has fewer loops in it than around it.
+    What is as fast in loops is marked `mlirml.order`, and becomes loops again in `mlirml-lower-lengths`: slices whose
+    length differs from round to round of the loops that stay around them, and what has fewer loops in it than around.
     """
 
     name = "mlirml-raise"
-    everything: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         for function in loop_functions(module):
             for region in function.regions:
                 for block in region.blocks:
-                    Raiser(self.everything).block(block, {})
+                    raise_block(block, {})
 
 
-@dataclass(frozen=True)
-class Raiser:
-    """Walks over blocks and raises the loops in them."""
+def raise_block(block: mlir.Block, spans: dict[Variable, Span]) -> None:
+    """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
+    for op in block_ops(block):
+        if op.name == "scf.for":
+            raise_nest(op, spans)
+        elif not op.name.startswith("linalg."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    raise_block(inner, spans)
 
-    everything: bool
 
-    def block(self, block: mlir.Block, spans: dict[Variable, Span]) -> None:
-        """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
-        for op in block_ops(block):
-            if op.name == "scf.for":
-                self.nest(op, spans)
-            elif not op.name.startswith("linalg."):
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self.block(inner, spans)
-
-    def nest(self, op: mlir.Operation, spans: dict[Variable, Span]) -> None:
-        """Raise a nest, or those inside of it."""
-        try:
-            nest = match_nest(op)
-            scope = plan(nest, spans, self.everything)
-        except NoMatch as reason:
-            remark(op, str(reason))
-            self.block(op.regions[0].blocks[0], spans | loop_span(op))
-            return
-        explain(scope)
-        if raised_in(scope):
-            mark_raised(op)
-            rebuild(nest, scope)
+def raise_nest(op: mlir.Operation, spans: dict[Variable, Span]) -> None:
+    """Raise a nest, or those inside of it."""
+    try:
+        nest = match_nest(op)
+        scope = plan(nest, spans)
+    except NoMatch as reason:
+        remark(op, str(reason))
+        raise_block(op.regions[0].blocks[0], spans | loop_span(op))
+        return
+    explain(scope)
+    if raised_in(scope):
+        mark_raised(op)
+        rebuild(nest, scope)
 
 
 def loop_span(op: mlir.Operation) -> dict[Variable, Span]:

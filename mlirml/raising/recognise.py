@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, has_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, has_op, linalg, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.loops import RAISED
-from mlirml.raising.recognition.contract import build_contraction, match_contraction
+from mlirml.raising.loops import ORDER, RAISED
+from mlirml.raising.recognition.contract import build_contraction, is_plain, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
@@ -70,13 +70,21 @@ def recognise(op: mlir.Operation) -> None:
         nest = read_nest(op)
     except NoMatch:
         return
-    for family in _FAMILIES:
+    order = mlir.DenseI64ArrayAttr(op.attributes[ORDER]) if ORDER in op.attributes else None
+    if order is not None and any(order):
+        return
+    for family in _FAMILIES if order is None else _SINGLE:
         try:
             build = family(nest)
         except NoMatch:
             continue
         with op.location, mlir.InsertionPoint(op):
             values, what = build()
+        if order is not None:  # it becomes loops again, of which any may be the outermost
+            new = defining_op(values[0])
+            assert new is not None
+            rank = linalg.get_indexing_maps(new)[0].value.n_dims
+            new.attributes[ORDER] = mlir.DenseI64ArrayAttr.get([0] * rank, op.context)
         if what:
             remark(op, what, "recognised")
         for old, new in zip(op.results, values, strict=True):
@@ -119,6 +127,12 @@ def _contraction(nest: Nest) -> Callable[[], Built]:
     return build
 
 
+def _product(nest: Nest) -> Callable[[], Built]:
+    if not is_plain(nest, match_contraction(nest)):
+        raise NoMatch("an operand would be computed in front")
+    return _contraction(nest)
+
+
 def _convolution(nest: Nest) -> Callable[[], Built]:
     found = match_convolution(nest)
 
@@ -140,3 +154,5 @@ def _pooling(nest: Nest) -> Callable[[], Built]:
 
 
 _FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _pooling, _extreme)
+_SINGLE: tuple[Family, ...] = (_fill, _product)
+"""Those that build one operation, of any lengths."""

@@ -16,6 +16,7 @@ from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.raising.affine import Linear, Loop
 from mlirml.raising.generic import Index, Operand, Raised, outer_places, places_in
+from mlirml.raising.loops import ORDER
 from mlirml.raising.model import is_pure
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class _Builder:
         inputs = [(operand, self.slice(operand)) for operand in raised.inputs]
         keeps = raised.combination is not None
         old = None
-        if keeps or not self.is_static(raised.out):
+        if keeps or not self.is_static(raised.out) or (raised.order is not None and target is not None):
             assert target is not None
             out = self.cut(target, raised.out)
         else:
@@ -158,7 +159,10 @@ class _Builder:
             kept = arguments[len(inputs)] if old is not None else arguments[-1]
             return [self.result(arguments[-1], kept)]
 
-        return emit.generic(values, [out], [*maps, self.map_of(raised.out)], raised.iterators, body).results[0]
+        op = emit.generic(values, [out], [*maps, self.map_of(raised.out)], raised.iterators, body)
+        if raised.order is not None:
+            op.attributes[ORDER] = mlir.DenseI64ArrayAttr.get(raised.order)
+        return op.results[0]
 
     def map_of(self, operand: Operand) -> mlir.AffineMap:
         results = []

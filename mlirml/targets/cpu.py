@@ -52,7 +52,7 @@ PASSES = (
 )  # fmt: skip
 
 _FILES = (
-    ("raising", (*RAISING_PASSES, "promote_elements")),
+    ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", PASSES),
     ("autodiff", ("stop_shifts", "checkpoint", "expand")),
 )
@@ -61,7 +61,7 @@ _REQUESTS = "mlirml."
 _CONTRACTIONS = ("linalg.contract", "linalg.mat", "linalg.batch_", "linalg.vecmat", "linalg.dot")
 _WINDOWS = ("linalg.conv", "linalg.depthwise", "linalg.pooling", "linalg.window")
 _NEEDS = (
-    *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in RAISING_PASSES),
+    *((f"mlirml-{name.replace('_', '-')}", _LOOPS) for name in (*RAISING_PASSES, "lower_lengths")),
     ("mlirml-promote-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-stop-shifts", (_REQUESTS,)),
     ("mlirml-checkpoint", (_REQUESTS,)),
@@ -100,7 +100,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         name="cpu",
         stages=(
             ("raise", RAISE),
-            ("transform", f"mlirml-stop-shifts,mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
+            ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
             ("optimize", f"{FUSE},{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
@@ -119,6 +119,11 @@ def load_passes(without: Collection[str] = ()) -> None:
         for name in names:
             if f"mlirml-{name.replace('_', '-')}" not in without:
                 importlib.import_module(f"mlirml.{package}.{name}")
+
+
+def expand(checkpoint_bytes: int) -> str:
+    """The passes that differentiate and batch."""
+    return f"mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"
 
 
 @cache

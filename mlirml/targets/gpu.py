@@ -35,7 +35,7 @@ TO_NVVM = (
 NVVM_PASSES = ("inline_library", "prepare_nvvm")
 
 _FILES = (
-    ("raising", (*RAISING_PASSES, "promote_elements")),
+    ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", (*cpu.PASSES, "schedule_kernels")),
     ("autodiff", ("checkpoint", "expand")),
     ("offload", ("form_dispatches", "outline", "link_kernels", "plan_transfers", "lower_launches")),
@@ -50,7 +50,7 @@ def stages(facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str
     """
     return (
         ("raise", RAISE),
-        ("transform", f"mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"),
+        ("transform", f"mlirml-lower-lengths,{cpu.expand(checkpoint_bytes)}"),
         ("optimize", cpu.OPTIMIZE),
         ("offload", OFFLOAD.format(placement=f"{{{placement}}}" if placement else "")),
         ("schedule", SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits())),

@@ -14,7 +14,7 @@ from mlirml.pipelines.stages import load_passes
 from mlirml.targets.reference import interpret
 from tests.raising.loop_text import loop_module
 
-PIPELINE = "canonicalize,cse,mlirml-raise{everything=true},canonicalize,cse"
+PIPELINE = "canonicalize,cse,mlirml-raise,canonicalize,cse"
 SHAPES = {"a": (6,), "b": (7,), "A": (5, 6), "B": (6, 5), "C": (6, 6)}
 
 

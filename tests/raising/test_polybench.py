@@ -13,7 +13,6 @@ from mlirml.pipelines.stages import load_passes
 from mlirml.raising import RAISE
 from mlirml.targets.reference import interpret
 
-PIPELINE = RAISE.replace("mlirml-raise,", "mlirml-raise{everything=true},")
 # Time steps, recurrences, factorisations; all others have none.
 LOOPS = {
     "jacobi-1d": 1, "jacobi-2d": 1, "heat-3d": 1, "fdtd-2d": 1, "seidel-2d": 3, "adi": 7, "lu": 2, "ludcmp": 4,
@@ -26,8 +25,8 @@ def test_kernel(name: str) -> None:
     kernel = KERNELS[name]
     captured = ml.compile(kernel.function, frontend="loops").trace(*kernel.arguments(6))
     module = parse(captured.text)
-    load_passes(PIPELINE)
-    parse_pipeline(PIPELINE).run(module)
+    load_passes(RAISE)
+    parse_pipeline(RAISE).run(module)
     expected = kernel.arguments(6)
     results = interpret(module, [*kernel.arguments(6), *captured.constants])
     kernel.function(*expected)

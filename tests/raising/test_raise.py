@@ -15,7 +15,7 @@ from mlirml.pipelines.stages import load_passes
 from mlirml.targets.reference import interpret
 from tests.raising.loop_text import loop_module
 
-PIPELINE = "canonicalize,cse,mlirml-raise{everything=true},canonicalize,cse"
+PIPELINE = "canonicalize,cse,mlirml-raise,canonicalize,cse"
 N, M = 6, 5
 
 

@@ -72,6 +72,15 @@ def match_contraction(nest: Nest) -> Contraction:
     return Contraction(tuple(match_product(nest, term, out) for term in terms), out)
 
 
+def is_plain(nest: Nest, contraction: Contraction) -> bool:
+    """Whether nothing is computed but one product of two operands of the generic."""
+    if len(contraction.products) != 1:
+        return False
+    (product,) = contraction.products
+    direct = all(match_direct(nest, operand) is not None for operand in (product.x, product.y))
+    return direct and not product.masks
+
+
 def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
     """The two operands of a term. Raises `NoMatch`."""
     operands, scalars = gather(nest, term.factors)

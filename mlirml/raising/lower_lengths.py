@@ -1,0 +1,340 @@
+"""Lower lengths: operations that raising has marked `mlirml.order` become loops over their elements again.
+
+Their slices have lengths that differ from round to round of the loops around, or are small: loops are as fast, and
+what differentiates and batches loops need not know slices without a length.
+
+Before:
+    %x = tensor.extract_slice %a[%i, 0] [1, %n] [1, 1] : tensor<8x8xf32> to tensor<?xf32>
+    %o = tensor.extract_slice %y[0] [%n] [1] : tensor<8xf32> to tensor<?xf32>
+    %g = linalg.generic {maps = [(d) -> (d), (d) -> (d)], iterator_types = ["parallel"]} ins(%x) outs(%o)
+        attrs = {mlirml.order = array<i64: 0>} { math.exp }
+    %r = tensor.insert_slice %g into %y[0] [%n] [1] : tensor<?xf32> into tensor<8xf32>
+After:
+    %r = scf.for %d = %c0 to %n step %c1 iter_args(%c = %y) -> (tensor<8xf32>) {
+      %e = tensor.extract %a[%i, %d] : tensor<8x8xf32>
+      %f = math.exp %e : f32
+      %s = tensor.insert %f into %c[%d] : tensor<8xf32>
+      scf.yield %s : tensor<8xf32>
+    }
+
+What a statement reads of the array that it stores into is read of `%c`: the loops go as those that it was raised from,
+or the order does not matter. Then the innermost one is that along which most operands have neighbouring elements. A sum
+over the innermost loops is a number that they carry.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, linalg, mlir, operations, passmanager
+from mlirml.passes import Pass, register
+from mlirml.raising.loops import ORDER, loop_functions
+
+_DYNAMIC = mlir.ShapedType.get_dynamic_size()
+_MOST_LOOPS = 4
+_SHORT = 8
+Number: TypeAlias = "int | mlir.Value"
+Round: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
+
+
+@register
+@dataclass(frozen=True)
+class LowerLengthsPass(Pass):
+    """Turn what is as fast in loops over elements into those."""
+
+    name = "mlirml-lower-lengths"
+
+    def run(self, module: mlir.Operation) -> None:
+        found = [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]
+        if not found:
+            return
+        # Slices at one place are only known to be that if their numbers are the same.
+        passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module)
+        for op in [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]:
+            with op.location:
+                _Lowering(op).build()
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the elements of a tensor lie in another one.
+
+    For each dimension of that: the first place, the step, and the dimension of the tensor that walks along it. `sizes`
+    are those of the tensor.
+    """
+
+    tensor: mlir.Value
+    offsets: tuple[Number, ...]
+    steps: tuple[int, ...]
+    dims: tuple[int | None, ...]
+    sizes: tuple[Number, ...]
+
+    def is_at(self, other: View) -> bool:
+        return (self.tensor, self.offsets, self.steps) == (other.tensor, other.offsets, other.steps)
+
+
+def view_of(value: mlir.Value) -> View:
+    """What a tensor is a slice of; itself if of nothing."""
+    op = defining_op(value)
+    if op is not None and op.name == "tensor.extract_slice":
+        return slice_view(op, op.operands[0], value.type.shape, list(op.operands)[1:])
+    return whole_view(value)
+
+
+def whole_view(value: mlir.Value) -> View:
+    """A tensor as a view of itself."""
+    shape = value.type.shape
+    sizes = tuple(
+        emit.value("tensor.dim", [value, emit.index(d)], mlir.IndexType.get()) if size == _DYNAMIC else size
+        for d, size in enumerate(shape)
+    )
+    return View(value, (0,) * len(shape), (1,) * len(shape), tuple(range(len(shape))), sizes)
+
+
+def slice_view(op: mlir.Operation, whole: mlir.Value, shape: Sequence[int], numbers: Sequence[mlir.Value]) -> View:
+    """A slice of type `shape` of a tensor; `op` has its places, but for the `numbers` that are not fixed."""
+    given = iter(numbers)
+    offsets = tuple(
+        next(given) if n == _DYNAMIC else n for n in mlir.DenseI64ArrayAttr(op.attributes["static_offsets"])
+    )
+    fixed = list(mlir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
+    dims: list[int | None] = []
+    sizes: list[Number] = []
+    for size in fixed:  # what has one element and is no dimension of the slice stays where it begins
+        walks = len(sizes) < len(shape) and shape[len(sizes)] == size
+        dims.append(len(sizes) if walks else None)
+        length = next(given) if size == _DYNAMIC else size
+        if walks:
+            sizes.append(length)
+    steps = tuple(mlir.DenseI64ArrayAttr(op.attributes["static_strides"]))
+    return View(whole, offsets, steps, tuple(dims), tuple(sizes))
+
+
+class _Lowering:
+    """An operation that becomes loops. Dims of its iteration space are numbers, as in its maps."""
+
+    def __init__(self, op: mlir.Operation) -> None:
+        self.op = op
+        self.maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+        self.order = list(mlir.DenseI64ArrayAttr(op.attributes[ORDER]))
+        *self.inputs, self.out = op.operands
+        self.body = op.regions[0].blocks[0]
+        users = [use.owner.operation for use in op.results[0].uses]
+        self.store = users[0] if [user.name for user in users] == ["tensor.insert_slice"] else None
+        with mlir.InsertionPoint(op):
+            self.views = [view_of(value) if is_tensor(value) else None for value in self.inputs]
+            self.target = self._target()
+        self.sizes = self._sizes()
+        written = {d for expression in self.maps[-1].results for d in dims_of(expression)}
+        self.sums = [d not in written for d in range(len(self.sizes))]
+
+    def _target(self) -> View:
+        """Where the result goes; what is added to is there already."""
+        if self.store is None:
+            return whole_view(self.out)
+        _, whole, *numbers = self.store.operands
+        target = slice_view(self.store, whole, self.out.type.shape, numbers)
+        assert view_of(self.out).is_at(target), "what is stored into is what is added to"
+        return target
+
+    def _sizes(self) -> list[Number]:
+        """How many rounds each loop has."""
+        found: dict[int, Number] = {}
+        for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
+            for number, expression in enumerate(map_.results if view is not None else ()):
+                if isinstance(expression, mlir.AffineDimExpr) and not isinstance(found.get(expression.position), int):
+                    assert view is not None
+                    found[expression.position] = view.sizes[number]
+        return [found[d] for d in range(len(self.order))]
+
+    def build(self) -> None:
+        """Build the loops in the place of the operation and of what stores its result."""
+        last = self.op if self.store is None else self.store
+        with mlir.InsertionPoint(last):
+            if self.store is None and not self.target.sizes:
+                result = self.number()
+            else:
+                result = self.nest(self.chosen(), {}, self.target.tensor)
+        last.results[0].replace_all_uses_with(result)
+        if self.store is not None:
+            self.store.erase()
+        self.op.erase()
+        for value in dict.fromkeys([result, *self.inputs, self.out]):
+            erase_unused(value)
+
+    def number(self) -> mlir.Value:
+        """A result without dimensions: what reads its element gets the number."""
+        loops = self.chosen()
+        old = self.read(self.out, self.maps[-1], self.target, {}, self.target.tensor)
+        new = self.total(loops, {}, self.target.tensor, old)
+        users = [use.owner.operation for use in self.op.results[0].uses]
+        for user in (user for user in users if user.name == "tensor.extract"):
+            user.results[0].replace_all_uses_with(new)
+            user.erase()
+        return emit.value("tensor.from_elements", [new], self.out.type)
+
+    def chosen(self) -> tuple[int, ...]:
+        """The loops from the outermost to the innermost."""
+        given = tuple(range(len(self.order)))
+        if any(self.order) or len(given) > _MOST_LOOPS:
+            return given
+        return min(itertools.permutations(given), key=lambda loops: (self.cost(loops[-1]) if loops else 0, loops))
+
+    def cost(self, loop: int) -> int:
+        """How many operands have no neighbouring elements along a loop; a short one is not good for much either."""
+        size = self.sizes[loop]
+        count = int(isinstance(size, int) and size < _SHORT) * len(self.maps)
+        for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
+            if view is None:
+                continue
+            moved = [n for n, expression in enumerate(map_.results) if loop in dims_of(expression)]
+            places = [place for place, dim in enumerate(view.dims) if dim in moved]
+            near = places == [len(view.dims) - 1] and view.steps[-1] == 1
+            count += bool(places) and not near
+        return count
+
+    def nest(self, loops: Sequence[int], at: dict[int, mlir.Value], array: mlir.Value) -> mlir.Value:
+        """The loops that store into an array, and what it is after them."""
+        if not all(self.sums[d] for d in loops):
+            return self.loop(loops[0], at, array, lambda inside, carried: self.nest(loops[1:], inside, carried))
+        place = self.place(self.target, self.maps[-1], at)
+        kind = array.type.element_type
+        old = emit.value("tensor.extract", [array, *place], kind) if loops or self.reads_out() else None
+        new = self.total(loops, at, array, old)
+        return emit.value("tensor.insert", [new, array, *place], array.type)
+
+    def total(
+        self, loops: Sequence[int], at: dict[int, mlir.Value], array: mlir.Value, old: mlir.Value | None
+    ) -> mlir.Value:
+        """What one element becomes by loops that sum it up."""
+        if not loops:
+            return self.element(at, array, old)
+        assert old is not None
+        return self.loop(loops[0], at, old, lambda inside, number: self.total(loops[1:], inside, array, number))
+
+    def loop(self, loop: int, at: dict[int, mlir.Value], start: mlir.Value, body: Round) -> mlir.Value:
+        """One loop that carries one value."""
+        size = as_index(self.sizes[loop])
+
+        def inside(variable: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            if self.order[loop] < 0:
+                variable = emit.same_type("arith.subi", emit.same_type("arith.subi", size, variable), emit.index(1))
+            return [body({**at, loop: variable}, carried[0])]
+
+        return emit.for_loop(emit.index(0), without_limit(size), emit.index(1), inside, [start])[0]
+
+    def reads_out(self) -> bool:
+        return any(True for _ in self.body.arguments[len(self.inputs)].uses)
+
+    def element(self, at: dict[int, mlir.Value], array: mlir.Value, old: mlir.Value | None) -> mlir.Value:
+        """What the body gives in one round."""
+        *body, final = block_ops(self.body)
+        known: dict[mlir.Value, mlir.Value] = {self.target.tensor: array}
+        for value, map_, view, argument in zip(self.inputs, self.maps, self.views, self.body.arguments):
+            if any(True for _ in argument.uses):
+                known[argument] = self.read(value, map_, view, at, array)
+        if old is not None:
+            known[self.body.arguments[len(self.inputs)]] = old
+        for op in body:
+            if op.name == "linalg.index":
+                known[op.results[0]] = at[op.attributes["dim"].value]
+            else:
+                emit.body_op(op, known)
+        (result,) = final.operands
+        return known.get(result, result)
+
+    def read(
+        self, value: mlir.Value, map_: mlir.AffineMap, view: View | None, at: dict[int, mlir.Value], array: mlir.Value
+    ) -> mlir.Value:
+        """An element of an operand."""
+        if view is None:
+            return value
+        op = defining_op(value)
+        if op is not None and op.name == "tensor.from_elements" and len(op.operands) == 1 and not map_.results:
+            return op.operands[0]
+        tensor = array if view.tensor == self.target.tensor else view.tensor
+        return emit.value("tensor.extract", [tensor, *self.place(view, map_, at)], tensor.type.element_type)
+
+    def place(self, view: View, map_: mlir.AffineMap, at: dict[int, mlir.Value]) -> list[mlir.Value]:
+        """The indices of an element in what a view is one of."""
+        found = []
+        for offset, step, dim in zip(view.offsets, view.steps, view.dims, strict=True):
+            walked = 0 if dim is None else times(value_of(map_.results[dim], at), step)
+            found.append(as_index(plus(walked, offset)))
+        return found
+
+
+def is_tensor(value: mlir.Value) -> bool:
+    return isinstance(value.type, mlir.RankedTensorType)
+
+
+def dims_of(expression: mlir.AffineExpr) -> Iterator[int]:
+    """The dims in an expression."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        yield expression.position
+    elif not isinstance(expression, mlir.AffineConstantExpr):
+        yield from dims_of(expression.lhs)
+        yield from dims_of(expression.rhs)
+
+
+def value_of(expression: mlir.AffineExpr, at: dict[int, mlir.Value]) -> Number:
+    """The value of a sum of multiples of dims."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return at[expression.position]
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return int(expression.value)
+    one, other = value_of(expression.lhs, at), value_of(expression.rhs, at)
+    if isinstance(expression, mlir.AffineAddExpr):
+        return plus(one, other)
+    assert isinstance(expression, mlir.AffineMulExpr) and isinstance(other, int), f"{expression} is not linear"
+    return times(one, other)
+
+
+def plus(a: Number, b: Number) -> Number:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(b, int) and b == 0:
+        return a
+    if isinstance(a, int):
+        return plus(b, a) if a else b
+    return emit.same_type("arith.addi", a, as_index(b))
+
+
+def times(a: Number, factor: int) -> Number:
+    if isinstance(a, int):
+        return a * factor
+    return a if factor == 1 else emit.same_type("arith.muli", a, emit.index(factor))
+
+
+def as_index(number: Number) -> mlir.Value:
+    return emit.index(number) if isinstance(number, int) else number
+
+
+def without_limit(size: mlir.Value) -> mlir.Value:
+    """A length as the end of a loop, which may be less than 0."""
+    op = defining_op(size)
+    if op is None or op.name != "arith.maxsi":
+        return size
+    value, least = op.operands
+    zero = defining_op(least)
+    if zero is None or zero.name != "arith.constant" or mlir.IntegerAttr(zero.attributes["value"]).value != 0:
+        return size
+    return value
+
+
+def erase_unused(value: mlir.Value) -> None:
+    """Erase what nobody uses any more, and what was only needed for it."""
+    op = defining_op(value)
+    if op is None or op.name not in _FREE or any(True for result in op.results for _ in result.uses):
+        return
+    operands = list(op.operands)
+    op.erase()
+    for operand in dict.fromkeys(operands):
+        erase_unused(operand)
+
+
+_FREE = ("tensor.extract_slice", "tensor.from_elements", "tensor.empty", "arith.maxsi", "arith.constant", "tensor.dim")
