@@ -221,14 +221,15 @@ def plan_loops(problem: Problem, machine: Machine) -> Schedule:
 def wanted_packing(problem: Problem, machine: Machine) -> str:
     """The operands that are worth packing, or must be packed.
 
-    b is packed when enough rows of a read it again and it is too big for the second cache, or its rows lie so that
-    they fall on the same few sets of the first. Packing a costs little as soon as there are many columns. Operands
-    that must be converted are packed, so that each element is converted once.
+    b is packed when enough rows of a read it again and it is a good part of the second cache (its rows lie on many
+    pages there, and vectors across lines), or its rows lie so that they fall on the same few sets of the first.
+    Packing a costs little as soon as there are many columns. Operands that must be converted are packed, so that each
+    element is converted once.
     """
     required, size = required_packing(problem), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     collides = problem.k[-1].b * size % 2048 == 0 and k * size * 32 > machine.l1_bytes
-    pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes or collides)
+    pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes // 8 or collides)
     pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
     pack_a = pack_a or "a" in required or bool(problem.a.casts)
     pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > 12)
@@ -261,7 +262,9 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     mr, nr = panel_tile(problem, machine)
     prefetch = 8 if k * n * size > machine.l2_bytes else 0
     rows, columns = round_up(m, mr), round_up(n, nr)
-    most = min(PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size))
+    # Tiles read their panel of a from the first cache, one element after another, while b comes from the second.
+    panel_a = (machine.l1_bytes * 9 // 8) // (mr * size)
+    most = min(PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
     if is_narrow_float(problem.c, problem.compute):
         most = k
     blocks = -(-k // max(most, K_BLOCK))
@@ -315,7 +318,8 @@ def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[i
     # Rows of b at such distances push each other out of all caches before the next tile of rows reads them.
     collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
     line = 64 // size if collides and not packed_b else 0
-    return min(options, key=lambda tile: _cost(problem, lanes, tile, line))
+    load = _LOAD if packed_b else _LOAD_IN_PLACE * machine.vector_bits / 512
+    return min(options, key=lambda tile: _cost(problem, lanes, tile, line, load))
 
 
 def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
@@ -328,11 +332,17 @@ def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tupl
                 yield mr, nr
 
 
-def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int) -> float:
+_LOAD = 0.3
+"""Multiply-adds that a vector of packed b costs: every tile of rows reads it again, from the second cache mostly."""
+_LOAD_IN_PLACE = 1.0
+"""The same of b that is not packed: NumPy's arrays start anywhere, so that vectors of 64 bytes lie across two lines."""
+
+
+def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: float) -> float:
     """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop.
 
     When `line` is not zero, every tile of rows reads b from memory, in lines of so many elements. Tiles of another size
-    at the edges are more code to compile, which counts a little.
+    at the edges are more code to compile, which counts a little, and less where there is much to do.
     """
     cost, kinds = 0.0, 0
     for count, rows in _cut(problem.m.size, tile[0]):
@@ -341,9 +351,10 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int) -> flo
             arithmetic = rows * sum(max(part.lanes / lanes, 0.5) for part in parts)
             around = (8 + rows * len(parts)) / problem.k_size
             memory = 2.0 * -(-width // line) if line else 0.0
-            cost += count * panels * (max(arithmetic, 4.0) + 0.15 * (rows + len(parts)) + around + memory)
+            inner = max(arithmetic, rows + len(parts), 4.0) + 0.15 * rows + load * len(parts)
+            cost += count * panels * (inner + around + memory)
             kinds += 1
-    return cost * (1 + 0.04 * kinds)
+    return cost * (1 + (0.01 if problem.work >= BIG_WORK // 8 else 0.04) * kinds)
 
 
 def _cut(size: int, width: int) -> list[tuple[int, int]]:
