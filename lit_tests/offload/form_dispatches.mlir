@@ -132,3 +132,33 @@ func.func @main(%x: tensor<8xf32>, %s: tensor<f64>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// What is stored into a slice of unknown length is computed with the store, and read there by others.
+#id = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[R:.*]] = scf.execute_region -> tensor<64xf32>
+// CHECK: %[[S:.*]] = linalg.generic
+// CHECK: tensor.insert_slice %[[S]]
+// CHECK: scf.execute_region -> tensor<64xf32>
+// CHECK: tensor.extract_slice %[[R]][0] [%{{.*}}] [1] : tensor<64xf32> to tensor<?xf32>
+// CHECK: tensor.insert_slice
+func.func @main(%x: tensor<64xf32>, %y: tensor<64xf32>, %n: index) -> (tensor<64xf32>, tensor<64xf32>) {
+  %s = tensor.extract_slice %x[0] [%n] [1] : tensor<64xf32> to tensor<?xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%s : tensor<?xf32>)
+      outs(%s : tensor<?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %0 = math.exp %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<?xf32>
+  %r = tensor.insert_slice %a into %x[0] [%n] [1] : tensor<?xf32> into tensor<64xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : tensor<?xf32>)
+      outs(%a : tensor<?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %0 = arith.addf %in, %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<?xf32>
+  %t = tensor.insert_slice %b into %y[0] [%n] [1] : tensor<?xf32> into tensor<64xf32>
+  return %r, %t : tensor<64xf32>, tensor<64xf32>
+}

@@ -16,3 +16,12 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// Memory of unknown size is passed by its address.
+// CHECK-LABEL: gpu.module @unknown
+// CHECK: gpu.func @k(%{{.*}}: memref<1073741824xf32>) kernel
+gpu.module @unknown {
+  gpu.func @k(%x: memref<?xf32>) kernel {
+    gpu.return
+  }
+}

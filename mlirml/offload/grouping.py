@@ -3,13 +3,15 @@
 An operation joins the group of a producer if the whole group may as well be computed where the operation stands, and
 - it is elementwise over a result of the group, whose first operation is a contraction or a convolution: an epilogue; or
 - it and all of the group walk the same rows, along which they reduce or not at all: softmax, norms; or
-- it stores a slice into what a store of the group has left: a concatenation.
+- it stores a slice into what a store of the group has left: a concatenation; or
+- it stores what the group computes, whose size is not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.dialects.bounds import is_dynamic
 from mlirml.dialects.ordered import is_ordered
 from mlirml.ir import defining_op, linalg, mlir
 
@@ -63,13 +65,20 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
     if len(buffers) > _MOST:
         return False
     if op.name == "tensor.insert_slice":
-        return bool(group[-1].name == "tensor.insert_slice" and op.operands[1] == group[-1].results[0])
+        if group[-1].name == "tensor.insert_slice":
+            return bool(op.operands[1] == group[-1].results[0])
+        small = op.operands[0]
+        return is_dynamic(small) and len(group) == 1 and small in group[0].results and has_one_user(small)
     if op.name != "linalg.generic" or any(not member.name.startswith("linalg.") for member in group):
         return False
     if is_contraction(group[0]):
         return is_parallel(op) and shape_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
     sizes = next((shape_of(member) for member in (*group, op) if is_reduction(member)), [])
     return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))
+
+
+def has_one_user(value: mlir.Value) -> bool:
+    return sum(1 for _ in value.uses) == 1
 
 
 def is_contraction(op: mlir.Operation) -> bool:

@@ -29,7 +29,9 @@ import itertools
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import DISPATCH, KERNEL
+from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
 _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield", "tensor.empty", "linalg.fill"])
@@ -141,12 +143,13 @@ def captures(body: mlir.Block) -> list[mlir.Value]:
 def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
     """The tensor outside of a dispatch that a result is written into; inside, it replaces the empty one.
 
-    Builds an empty tensor, unless the result is made of a tensor from outside by storing or accumulating into it.
+    Builds an empty tensor, unless the result is made of a tensor from outside by storing or accumulating into it. What
+    accumulates must not read the tensor in another way: another thread may have written there.
     """
-    value, owner = result, defining_op(result)
+    value, owner, accumulates = result, defining_op(result), False
     while owner is not None and owner.block == body:
         if owner.name == "tensor.empty":
-            new = emit.empty(result.type)
+            new = empty_like(owner, result)
             if value.type == result.type and sum(1 for _ in value.uses) == 1:
                 value.replace_all_uses_with(new)
                 owner.erase()
@@ -154,11 +157,37 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
         if owner.name in ("tensor.insert_slice", "tensor.insert"):
             value = owner.operands[1]
         elif owner.name.startswith("linalg."):
+            accumulates = True
             value = owner.operands[len(owner.operands) - len(owner.results) + list(owner.results).index(value)]
         else:
-            return emit.empty(result.type)
+            return empty_like(None, result)
         owner = defining_op(value)
-    return value if value.type == result.type and value != result else emit.empty(result.type)
+    reads = sum(operand == value for op in nested(body) for operand in op.operands)
+    if value.type != result.type or value == result or (accumulates and reads > 1):
+        return empty_like(None, result)
+    return value
+
+
+def empty_like(owner: mlir.Operation | None, result: mlir.Value) -> mlir.Value:
+    """An empty tensor outside of a dispatch, with the sizes that the `tensor.empty` inside of it has."""
+    if result.type.has_static_shape:
+        return emit.empty(result.type)
+    if owner is None or any(is_inside(operand, owner.block) for operand in owner.operands):
+        raise no_size(result)
+    return emit.value("tensor.empty", list(owner.operands), result.type)
+
+
+def is_inside(value: mlir.Value, body: mlir.Block) -> bool:
+    owner = defining_op(value)
+    return owner is not None and owner.block == body
+
+
+def no_size(result: mlir.Value) -> LoweringError:
+    error = LoweringError(
+        "the size of a result is not known outside of its kernel", location=source_location(result.owner.location)
+    )
+    error.op = result.owner.name
+    return error
 
 
 def make_function(

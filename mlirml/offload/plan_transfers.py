@@ -29,6 +29,7 @@ _ON_DEVICE = (
     "gpu.launch_func",
     "gpu.memcpy",
     "memref.dealloc",
+    "memref.dim",
     "scf.for",
     "scf.while",
     "scf.if",

@@ -26,6 +26,8 @@ _INTRINSICS = {
     "math.roundeven": "roundeven", "math.sqrt": "sqrt", "math.trunc": "trunc",
 }  # fmt: skip
 
+_LARGE = 1 << 30
+
 
 @register
 @dataclass(frozen=True)
@@ -38,8 +40,20 @@ class PrepareNvvmPass(Pass):
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
             for function in block_ops(kernels.regions[0].blocks[0]):
                 with function.location:
+                    size_arguments(function)
                     share_globals(function, kernels)
                     use_intrinsics(function)
+
+
+def size_arguments(function: mlir.Operation) -> None:
+    """Give memory of unknown size any size: only its address is passed."""
+    arguments = function.regions[0].blocks[0].arguments
+    for argument in arguments:
+        kind = argument.type
+        if isinstance(kind, mlir.MemRefType) and not kind.has_static_shape:
+            argument.set_type(mlir.MemRefType.get([_LARGE], kind.element_type))
+    kinds = mlir.FunctionType.get([argument.type for argument in arguments], [])
+    function.attributes["function_type"] = mlir.TypeAttr.get(kinds)
 
 
 def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:

@@ -30,6 +30,8 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.schedules.gpu.general import lower_general, try_fused
 from mlirml.pipelines.schedules.gpu.kernel import Facts, Host
 from mlirml.pipelines.schedules.gpu.outs import body_of, carried_outs, is_used, returned
+from mlirml.pipelines.schedules.gpu.sizes import has_dynamic_sizes
+from mlirml.pipelines.schedules.gpu.slices import chain_of
 
 MODULE = "kernels"
 
@@ -70,8 +72,10 @@ class ScheduleKernelsPass(Pass):
 def schedule(host: Host, function: mlir.Operation) -> None:
     """Write the launches of one kernel function by the first schedule that takes it."""
     reductions = [op for op in body_of(function) if carried_outs(op) and any(map(is_used, op.results))]
-    if reductions and not any(map(is_ordered, body_of(function))):
+    stores = returned(function)
+    whole = not has_dynamic_sizes(function) and not any(chain_of(*store) for store in stores)
+    if reductions and whole and not any(map(is_ordered, body_of(function))):
         with reductions[-1].location:
-            if try_fused(host, reductions, returned(function)):
+            if try_fused(host, reductions, stores):
                 return
     lower_general(host, function)

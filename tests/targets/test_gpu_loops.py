@@ -59,3 +59,41 @@ def test_loops_on_the_host_keep_what_kernels_still_read() -> None:
     gradient = ml.compile(ml.grad(lambda x: np.sum(np.cumsum(x, axis=0) ** 2)), target="vulkan")
     total = 2 * np.cumsum(x, axis=0)
     np.testing.assert_allclose(gradient(x), np.cumsum(total[::-1], axis=0)[::-1], rtol=1e-5)
+
+
+def test_stores_into_slices_wait_for_those_that_read_them() -> None:
+    @ml.compile(target="vulkan")
+    def shifted(x: Any) -> Any:
+        for _ in range(3):
+            x[1:] = x[:-1] + x[1:]
+        return x * 2
+
+    x = draw(40_000)
+    expected = x.copy()
+    for _ in range(3):
+        expected[1:] = expected[:-1] + expected[1:]
+    np.testing.assert_array_equal(shifted(x.copy()), expected * 2)
+
+
+def test_a_product_accumulated_into_its_own_operand() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return ml.fori_loop(0, 3, lambda i, a: a + a @ b, a)
+
+    a, b = draw(96, 96) / 10, draw(96, 96) / 10
+    np.testing.assert_allclose(ml.compile(function, target="vulkan")(a, b), function(a, b), rtol=1e-4, atol=1e-4)
+
+
+def test_many_launches_with_numbers() -> None:
+    def lu(a):  # type: ignore[no-untyped-def]
+        for k in range(a.shape[0]):
+            for i in range(k + 1, a.shape[0]):
+                a[i, k] /= a[k, k]
+            for i in range(k + 1, a.shape[0]):
+                for j in range(k + 1, a.shape[0]):
+                    a[i, j] -= a[i, k] * a[k, j]
+
+    a = draw(14, 14) + 14 * np.eye(14, dtype=np.float32)
+    expected, found = a.copy(), a.copy()
+    lu(expected)
+    ml.compile(lu, target="vulkan")(found)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

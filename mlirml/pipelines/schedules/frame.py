@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.bounds import DYNAMIC
 from mlirml.ir import mlir
 from mlirml.pipelines.schedules.nest import Access, Body, Nest
 
@@ -63,9 +65,7 @@ def flatten(operand: mlir.Value) -> mlir.Value:
     if identity and len(shape) == 1:
         return operand
     if identity:
-        size = 1
-        for extent in shape:
-            size *= extent
+        size = math.prod(shape) if kind.has_static_shape else DYNAMIC
         flat = mlir.MemRefType.get([size], kind.element_type, memory_space=kind.memory_space)
         if shape:
             groups = mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(d) for d in range(len(shape))])])

@@ -414,6 +414,8 @@ void WgpuDevice::launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], v
   if (count != kernel.scalar_bytes.size()) throw DeviceError("kernel " + kernel.name + " takes another number of arguments");
   if (!grid[0] || !grid[1] || !grid[2]) return;
   addresses_.resize(count);
+  // The numbers of one kernel lie in one upload: the next one starts from the front again.
+  if (scalars_used_ + count * kAlignment > kScalarBytes) flush();
   for (size_t i = 0; i < count; i++) {
     if (kernel.scalar_bytes[i]) addresses_[i] = put_scalar(arguments[i], kernel.scalar_bytes[i]);
     else std::memcpy(&addresses_[i], arguments[i], sizeof(uint64_t));
@@ -431,7 +433,6 @@ void WgpuDevice::launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], v
 
 // Numbers are read from a buffer of their own, which is written in front of the kernels that are submitted together.
 uint64_t WgpuDevice::put_scalar(const void *value, size_t size) {
-  if (scalars_used_ + kAlignment > kScalarBytes) flush();
   const uint64_t at = scalars_used_;
   std::memcpy(scalar_shadow_.data() + at, value, size);
   scalars_used_ += kAlignment;

@@ -18,8 +18,8 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.gpu.elements import Elements, cut_up
-from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
+from mlirml.pipelines.schedules.gpu.elements import Elements
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
 from mlirml.pipelines.schedules.gpu.product import Product, fewest, has_zero_init, match_product
 from mlirml.pipelines.schedules.gpu.trace import place_of, symbols

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from mlirml.dialects import emit
-from mlirml.errors import LoweringError
+from mlirml.dialects.bounds import DYNAMIC, is_dynamic, size_operand
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
-from mlirml.location import source_location
-from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, UnknownDivisionError, coordinates, flat, form, split
+from mlirml.pipelines.schedules.gpu.index import (
+    Base,
+    Digit,
+    Form,
+    UnknownDivisionError,
+    cut_up,
+    flat,
+    form,
+    split,
+)
 from mlirml.pipelines.schedules.gpu.kernel import Kernel, is_tensor
+from mlirml.pipelines.schedules.gpu.sizes import length, loop_extents, no_rule, number_on_host, place
 
 Indices = tuple[Form, ...]
-_DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 class Elements:
@@ -36,7 +43,7 @@ class Elements:
         if found is not None:
             return found
         if tensor in self.kernel.host.buffers:
-            found = self.kernel.load(tensor, flat(indices, tensor.type.shape))
+            found = self.kernel.load(tensor, place(self.kernel, tensor, indices))
         else:
             op = defining_op(tensor)
             assert op is not None
@@ -62,7 +69,9 @@ class Elements:
         with op.location:
             if op.name == "tensor.extract":
                 return self.get(op.operands[0], tuple(form_of(self.scalar(i)) for i in op.operands[1:]))
-            if op.name == "tensor.dim" or op.regions:
+            if op.name == "tensor.dim":
+                return self.kernel.at(length(self.kernel, number_on_host(self.kernel.host, value)))
+            if op.regions:
                 raise no_rule(op)
             environment = {operand: self.scalar(operand) for operand in op.operands}
             emit.body_op(op, environment)
@@ -147,12 +156,6 @@ def has_rule(op: mlir.Operation) -> bool:
 
 def is_structured(op: mlir.Operation) -> bool:
     return op.name.startswith("linalg.") and len(op.regions) == 1 and op.name != "linalg.yield"
-
-
-def no_rule(op: mlir.Operation) -> LoweringError:
-    error = LoweringError(f"no kernel for `{op.name}`", location=source_location(op.location))
-    error.op = op.name
-    return error
 
 
 def form_of(value: mlir.Value) -> Form:
@@ -260,7 +263,7 @@ def structured(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indi
 
 def reduce_in_order(e: Elements, op: mlir.Operation, dims: Sequence[Form | None]) -> list[mlir.Value]:
     """The outs of an operation at a parallel point; the loops that are None are run one after the other."""
-    sizes = sizes_of(op)
+    sizes = loop_extents(e.kernel.host, op)
     block = op.regions[0].blocks[0]
     outs = len(op.results)
     arguments = list(block.arguments)[len(block.arguments) - outs :]
@@ -277,7 +280,8 @@ def reduce_in_order(e: Elements, op: mlir.Operation, dims: Sequence[Form | None]
             def body(i: Form, inner: list[mlir.Value]) -> list[mlir.Value]:
                 return inside([i if d == first else dim for d, dim in enumerate(point)], rest, inner)
 
-            return e.kernel.loop((0, sizes[first], 1), body, values)
+            upper = sizes[first]
+            return e.kernel.loop((0, upper if isinstance(upper, int) else length(e.kernel, upper), 1), body, values)
         known = [dim for dim in point if dim is not None]
         given = {arguments[n]: value for n, value in zip(carried, values, strict=True)}
         results = e.run(block, known, e.arguments(op, known, given))
@@ -373,7 +377,7 @@ def kept_dims(op: mlir.Operation, sizes: Sequence[int]) -> list[bool]:
 
 def slice_parts(e: Elements, op: mlir.Operation, sources: int) -> tuple[list[Form], list[int]]:
     """The offsets and strides of a slice."""
-    if any(n == _DYNAMIC for name in ("static_sizes", "static_strides") for n in op.attributes[name]):
+    if any(stride == DYNAMIC for stride in op.attributes["static_strides"]):
         raise no_rule(op)
     dynamic = iter(list(op.operands)[sources:])
     unknown = mlir.ShapedType.get_dynamic_stride_or_offset()
@@ -405,11 +409,17 @@ def insert_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: In
     sizes = list(op.attributes["static_sizes"])
     conditions: list[mlir.Value] = []
     inner: list[Form] = []
-    for index, offset, stride, size, whole in zip(indices, offsets, strides, sizes, value.type.shape, strict=True):
-        if size == whole and stride == 1:
+    for dim, (index, offset, stride) in enumerate(zip(indices, offsets, strides, strict=True)):
+        size = size_operand(op, dim, 2)
+        if not isinstance(size, int):
+            if stride != 1:
+                raise no_rule(op)
+            inner.append(index - offset)
+            conditions.append(emit.compare("ult", e.kernel.at(index - offset), e.scalar(size)))
+        elif size == value.type.shape[dim] and stride == 1:
             inner.append(index)
-            continue
-        inner.append(place_in_slice(e, index - offset, stride, size, conditions))
+        else:
+            inner.append(place_in_slice(e, index - offset, stride, size, conditions))
     kept = kept_dims(op, sizes)
     place = tuple(index for index, keep in zip(inner, kept, strict=True) if keep)
     false = [c for c in conditions if is_false(c)]
@@ -452,6 +462,8 @@ def pad(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) ->
     """The small tensor, with the yielded value around it."""
     low = list(op.attributes["static_low"])
     small = op.operands[0]
+    if is_dynamic(small) or is_dynamic(value):
+        raise no_rule(op)
     conditions: list[mlir.Value] = []
     place = []
     for index, before, size, whole in zip(indices, low, small.type.shape, value.type.shape, strict=True):
@@ -471,6 +483,8 @@ def pad(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) ->
 @rule("tensor.collapse_shape")
 def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     """The indices of a group are cut out of one."""
+    if is_dynamic(op.operands[0]):
+        raise no_rule(op)
     shape = op.operands[0].type.shape
     groups = groups_of(op)
     result: list[Form] = [form(0)] * len(shape)
@@ -484,6 +498,8 @@ def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: 
 @rule("tensor.expand_shape")
 def expand_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     """The indices of a group are joined to one."""
+    if is_dynamic(value):
+        raise no_rule(op)
     shape = value.type.shape
     result = [flat([indices[d] for d in group], [shape[d] for d in group]) for group in groups_of(op)]
     return e.get(op.operands[0], tuple(result))
@@ -492,20 +508,3 @@ def expand_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: In
 def groups_of(op: mlir.Operation) -> list[list[int]]:
     """The groups of dimensions of a reshape."""
     return [[d.value for d in group] for group in op.attributes["reassociation"]]
-
-
-def cut_up(index: Form, shape: Sequence[int]) -> list[Form]:
-    """The coordinates of the element with a row-major number in a box."""
-    try:
-        return split_form(index, shape)
-    except UnknownDivisionError:
-        return coordinates(Digit(Base(index, math.prod(shape))), shape)
-
-
-def split_form(index: Form, shape: Sequence[int]) -> list[Form]:
-    """The coordinates, where divisions cancel."""
-    found = []
-    for size in reversed(shape[1:]):
-        index, rest = split(index, size)
-        found.append(rest)
-    return [index, *reversed(found)] if shape else []

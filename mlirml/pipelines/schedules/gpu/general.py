@@ -14,12 +14,13 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 
+from mlirml.dialects.bounds import is_dynamic
 from mlirml.dialects.ordered import SCATTER, is_ordered
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.contract import lower_contract, match_contract
-from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, is_structured, maps_of, out_map, sizes_of
-from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, flat, form
+from mlirml.pipelines.schedules.gpu.elements import Elements, apply, is_structured, maps_of, out_map, sizes_of
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.loops import initial, lower_loop
 from mlirml.pipelines.schedules.gpu.outs import (
@@ -31,6 +32,8 @@ from mlirml.pipelines.schedules.gpu.outs import (
     returned,
 )  # fmt: skip
 from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
+from mlirml.pipelines.schedules.gpu.sizes import each_element, extents, has_dynamic_sizes, place, temporary
+from mlirml.pipelines.schedules.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.pipelines.schedules.gpu.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.pipelines.schedules.gpu.transpose import lower_transposition, match_transposition
 from mlirml.pipelines.schedules.nest import element_bytes
@@ -42,6 +45,8 @@ Store = tuple[mlir.Value, mlir.Value]
 def lower_general(host: Host, function: mlir.Operation) -> None:
     """Launches for everything that a function computes."""
     places = dict[mlir.Value, mlir.Value]()
+    chains = [chain for value, out in returned(function) if (chain := chain_of(value, out)) is not None]
+    dynamic = has_dynamic_sizes(function)
     for value, out in returned(function):
         places.setdefault(before_reshapes(value), out)
     for op in body_of(function):
@@ -54,13 +59,34 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
             for n, result in enumerate(op.results)
             if carried and is_used(result) and (n in carried or depends_on_outs(op, n, carried))
         ]
-        if not stored:
+        if not stored or (dynamic and is_only_stored(op, chains)):
             continue
-        for n in stored:
-            assign(host, op.results[n], places)
         with op.location:
+            if dynamic:
+                lower_unknown(host, op, stored, places)
+                continue
+            for n in stored:
+                assign(host, op.results[n], places)
             lower_one(host, op, stored)
-    lower_rest(host, function)
+    lower_rest(host, function, [chain.out for chain in chains])
+    lower_chains(host, chains)
+
+
+def is_only_stored(op: mlir.Operation, chains: Sequence[Chain]) -> bool:
+    """Whether a reduction is read by one store into a slice alone, which then computes it."""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return len(users) == 1 and any(users[0] == insert for chain in chains for insert in chain.inserts)
+
+
+def lower_unknown(host: Host, op: mlir.Operation, stored: Sequence[int], places: dict[mlir.Value, mlir.Value]) -> None:
+    """A reduction in a function with sizes that are not known."""
+    for n in stored:
+        result = op.results[n]
+        if result in places:
+            host.buffers[result] = host.buffers[places[result]]
+        else:
+            temporary(host, result)
+        fill_tensor(host, result)
 
 
 def lower_ordered(host: Host, op: mlir.Operation, places: dict[mlir.Value, mlir.Value]) -> None:
@@ -192,12 +218,15 @@ def thread_number(kernel: Kernel, total: int) -> Form:
     return kernel.cover(-(-total // threads)) * threads + kernel.thread()
 
 
-def lower_rest(host: Host, function: mlir.Operation) -> None:
-    """One launch for all returned tensors of one shape that are not in memory yet."""
+def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]) -> None:
+    """One launch for all returned tensors of one shape that are not in memory yet, but for the outs that come later."""
     shapes: dict[tuple[int, ...], list[Store]] = {}
     for value, out in returned(function):
         source = before_reshapes(value)
-        if source in host.buffers and host.buffers[source] == host.buffers[out]:
+        if out in later or (source in host.buffers and host.buffers[source] == host.buffers[out]):
+            continue
+        if is_dynamic(value):
+            lower_whole(host, value, out)
             continue
         shapes.setdefault(tuple(value.type.shape), []).append((value, out))
     for shape, stores in shapes.items():
@@ -205,6 +234,18 @@ def lower_rest(host: Host, function: mlir.Operation) -> None:
             lower_elementwise(host, shape, stores)
             for value, out in stores:
                 host.buffers.setdefault(value, host.buffers[out])
+
+
+def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
+    """A tensor of unknown size: a thread for each element."""
+
+    def body(kernel: Kernel, indices: list[Form]) -> None:
+        found = Elements(kernel).get(value, tuple(indices))
+        kernel.store(out, [(place(kernel, out, indices), found)])
+
+    with (defining_op(value) or host.function).location:
+        each_element(host, "elementwise", extents(host, out), body)
+    host.buffers.setdefault(value, host.buffers[out])
 
 
 def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:

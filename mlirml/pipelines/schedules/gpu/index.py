@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -188,3 +189,20 @@ def coordinates(number: Digit, shape: Sequence[int]) -> list[Form]:
         found.append(Form() if size == 1 else form(Digit(number.base, number.stride * stride, None if top else size)))
         stride *= size
     return found[::-1]
+
+
+def cut_up(index: Form, shape: Sequence[int]) -> list[Form]:
+    """The coordinates of the element with a row-major number in a box."""
+    try:
+        return split_form(index, shape)
+    except UnknownDivisionError:
+        return coordinates(Digit(Base(index, math.prod(shape))), shape)
+
+
+def split_form(index: Form, shape: Sequence[int]) -> list[Form]:
+    """The coordinates, where divisions cancel."""
+    found = []
+    for size in reversed(shape[1:]):
+        index, rest = split(index, size)
+        found.append(rest)
+    return [index, *reversed(found)] if shape else []

@@ -45,6 +45,7 @@ class Host:
         self.kernels = kernels
         self.buffers: dict[mlir.Value, mlir.Value] = {}
         self.scalars: dict[mlir.Value, mlir.Value] = {}
+        self.extents: dict[object, mlir.Value] = {}
         self._flat: dict[mlir.Value, mlir.Value] = {}
         self._count = 0
         arguments = list(function.regions[0].blocks[0].arguments)
@@ -76,8 +77,8 @@ class Host:
             return emit.create("memref.alloc", (), [memory], attributes).results[0]
 
     def flat(self, tensor: mlir.Value) -> mlir.Value:
-        """The memory of a tensor as one dimension."""
-        memory = self.buffers[tensor]
+        """The memory of a tensor, or a memory, as one dimension."""
+        memory = self.buffers.get(tensor, tensor)
         if memory not in self._flat:
             with mlir.InsertionPoint(self.end):
                 self._flat[memory] = flatten(memory)
@@ -98,7 +99,7 @@ class Host:
     def launch(self, kernel: Kernel) -> None:
         """`gpu.launch_func` of a finished kernel."""
         with mlir.InsertionPoint(self.end):
-            sizes = [emit.index(number) for number in (*kernel.grid, *kernel.threads)]
+            sizes = [emit.index(n) if isinstance(n, int) else n for n in (*kernel.grid, *kernel.threads)]
             operands = [*sizes, *kernel.operands]
             segments = emit.segments(0, *[1] * 6, 0, 0, 0, 0, len(kernel.operands), 0)
             symbol = mlir.Attribute.parse(f"@kernels::@{kernel.name}")
@@ -115,7 +116,7 @@ class Kernel:
         self.host = host
         self.name = name
         self.threads = (*threads, *[1] * (3 - len(threads)))
-        self.grid: tuple[int, ...] = (1, 1, 1)
+        self.grid: tuple[int | mlir.Value, ...] = (1, 1, 1)
         self.operands: list[mlir.Value] = []
         self.known: ChainMap[Hashable, Any] = ChainMap()
         self.lanes = 0
@@ -180,9 +181,10 @@ class Kernel:
 
     def block_number(self, dimension: str = "x") -> Form:
         """The number of a block in the grid, which must be known already."""
-        return self._position("gpu.block_id", dimension, self.grid["xyz".index(dimension)])
+        extent = self.grid["xyz".index(dimension)]
+        return self._position("gpu.block_id", dimension, extent if isinstance(extent, int) else None)
 
-    def _position(self, name: str, dimension: str, extent: int) -> Form:
+    def _position(self, name: str, dimension: str, extent: int | None) -> Form:
         if extent == 1:
             return Form()
         key = (name, dimension)
@@ -321,7 +323,7 @@ class Kernel:
     def _width(self, memory: mlir.Value) -> int:
         """The lanes of the vectors in which a buffer is read and written."""
         kind = memory.type.element_type
-        if self.lanes < 2 or not vectorisable(kind):
+        if self.lanes < 2 or not vectorisable(kind) or not memory.type.has_static_shape:
             return 1
         width = min(self.lanes, 16 // element_bytes(kind))
         return width if width > 1 and memory.type.shape[0] % width == 0 else 1

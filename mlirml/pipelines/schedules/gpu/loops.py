@@ -20,8 +20,8 @@ from functools import partial
 from mlirml.dialects.ordered import SCATTER
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.gpu.elements import Elements, cut_up, form_of, is_structured, kept_dims, slice_parts
-from mlirml.pipelines.schedules.gpu.index import Form, flat, form
+from mlirml.pipelines.schedules.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 
 

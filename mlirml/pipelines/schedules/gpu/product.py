@@ -10,8 +10,8 @@ from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.combiners import Combiner
-from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, maps_of, out_map, sizes_of
-from mlirml.pipelines.schedules.gpu.index import Form
+from mlirml.pipelines.schedules.gpu.elements import Elements, apply, maps_of, out_map, sizes_of
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up
 
 
 @dataclass(frozen=True)

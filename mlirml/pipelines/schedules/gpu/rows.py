@@ -25,9 +25,9 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.combiners import Combiner, Values, match_combiner
-from mlirml.pipelines.schedules.gpu.elements import Elements, apply, cut_up, maps_of, out_map, sizes_of, uses_dim
+from mlirml.pipelines.schedules.gpu.elements import Elements, apply, maps_of, out_map, sizes_of, uses_dim
 from mlirml.pipelines.schedules.gpu.groups import merge_group
-from mlirml.pipelines.schedules.gpu.index import Form, flat, form
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.trace import Untraceable, place_of, reads, reads_of_operands, symbols
 from mlirml.pipelines.schedules.nest import element_bytes

@@ -19,8 +19,7 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.contract import Contract, Store, Tile
-from mlirml.pipelines.schedules.gpu.elements import cut_up
-from mlirml.pipelines.schedules.gpu.index import Form
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel
 from mlirml.pipelines.schedules.gpu.product import Product
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from mlirml.ir import defining_op, mlir, operations
-from mlirml.pipelines.schedules.gpu.elements import (
+from mlirml.pipelines.schedules.gpu.elements import (  # fmt: skip
     Indices,
     apply,
-    cut_up,
     dims_at,
     groups_of,
     is_structured,
     maps_of,
-)  # fmt: skip
-from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, coordinates, flat
+)
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, coordinates, cut_up, flat
 from mlirml.pipelines.schedules.gpu.kernel import is_tensor
 
 

@@ -13,8 +13,8 @@ from functools import partial
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.gpu.elements import Elements, Indices, cut_up
-from mlirml.pipelines.schedules.gpu.index import Form, flat
+from mlirml.pipelines.schedules.gpu.elements import Elements, Indices
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.trace import Untraceable, depends, reads, symbols
 
