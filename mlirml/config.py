@@ -54,6 +54,12 @@ def _library(value: Any) -> str:
     raise ValueError(f"expected 'builtin' or 'libmvec', got {value!r}")
 
 
+def _precision(value: Any) -> str:
+    if value in ("highest", "tf32"):
+        return str(value)
+    raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
+
+
 def _parse_switch(text: str) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     if text.lower() not in words:
@@ -95,6 +101,7 @@ _SETTINGS = {
     "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
     "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
+    "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
     "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
@@ -115,6 +122,8 @@ class Config:
     * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
+    * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
+      for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
     * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
       read when a signature is compiled (`MLIRML_CHECKS`).
     * `checkpoint_bytes`: a loop that would keep more than this for its gradient keeps the square root of it, and runs
@@ -138,6 +147,7 @@ class Config:
     device: str | None
     sync: bool
     math: str
+    matmul_precision: str
     checks: bool
     checkpoint_bytes: int
     verify: bool

@@ -16,10 +16,17 @@
 // NAIVE-NOT: gpu.barrier
 // NAIVE: gpu.return
 
-// Half floats are multiplied on tensor cores, and lie in shared memory as they are.
+// Half floats are multiplied on tensor cores, and copied to shared memory two rounds ahead.
 // CORES-LABEL: gpu.func @k0_matmul_contract
-// CORES: memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
-// CORES: vector.load %{{.*}} {alignment = 16 : i64} : memref<4096xf16>, vector<8xf16>
+// CORES-COUNT-2: memref.alloc() : memref<6144xf16, #gpu.address_space<workgroup>>
+// CORES: nvgpu.device_async_copy {{.*}}, 8 {bypassL1} : memref<4096xf16> to memref<6144xf16, #gpu.address_space<workgroup>>
+// CORES: nvgpu.device_async_create_group
+// CORES: scf.for
+// CORES: nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CORES-NEXT: gpu.barrier
+// CORES: nvgpu.device_async_copy
+// CORES: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = false}
+// CORES: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = true}
 // CORES: nvgpu.mma.sync{{.*}}mmaShape = [16, 8, 16]
 func.func private @k0_matmul(%a: tensor<64x64xf16>, %b: tensor<64x64xf16>, %out: tensor<64x64xf32>) -> tensor<64x64xf32>
     attributes {mlirml.kernel} {

@@ -6,9 +6,10 @@
 // CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
 // CHECK-LABEL: .entry k1_matmul
-// CHECK: ld.global.v4.b32
-// CHECK: st.shared
-// CHECK: bar.sync
+// CHECK: cp.async.cg.shared.global [{{.*}}], [{{.*}}], 16;
+// CHECK: cp.async.commit_group
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
 // CHECK: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 // CHECK-NOT: .local
 #map = affine_map<(d0, d1) -> (d0, d1)>

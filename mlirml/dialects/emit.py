@@ -52,6 +52,10 @@ def i64(number: int) -> mlir.IntegerAttr:
     return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), number)
 
 
+def i32(number: int) -> mlir.IntegerAttr:
+    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(32), number)
+
+
 def constant(attribute: mlir.Attribute) -> mlir.Value:
     """`arith.constant` of a typed attribute."""
     return value("arith.constant", (), attribute.type, value=attribute)

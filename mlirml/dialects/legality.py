@@ -73,7 +73,16 @@ STAGES: Mapping[str, Contract] = {
     "offload": Contract(_TENSOR_LEVEL, _CHECKS),
     "schedule": Contract(
         frozenset({"arith", "builtin", "cf", "func", "gpu", "math", "memref", "mlirml", "scf", "ub", "vector"}),
-        ops=frozenset({"llvm.call_intrinsic", "nvgpu.mma.sync"}),
+        ops=frozenset(
+            {
+                "llvm.call_intrinsic",
+                "nvgpu.device_async_copy",
+                "nvgpu.device_async_create_group",
+                "nvgpu.device_async_wait",
+                "nvgpu.ldmatrix",
+                "nvgpu.mma.sync",
+            }
+        ),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
             **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),

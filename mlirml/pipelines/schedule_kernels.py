@@ -42,8 +42,8 @@ class ScheduleKernelsPass(Pass):
     """Write the kernels of functions with the attribute `mlirml.kernel`.
 
     `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
-    shared memory of a block. With `tensor_cores` products of half floats use them; `naive` gives each element of a
-    result a thread and shares nothing.
+    shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
+    too, rounded to its 10 bits; `naive` gives each element of a result a thread and shares nothing.
     """
 
     name = "mlirml-schedule-kernels"
@@ -52,6 +52,7 @@ class ScheduleKernelsPass(Pass):
     shared_bytes: int = 32768
     tensor_cores: bool = False
     naive: bool = False
+    tf32: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         body = module.regions[0].blocks[0]
@@ -59,7 +60,7 @@ class ScheduleKernelsPass(Pass):
         if not functions:
             return
         module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
-        facts = Facts(self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.naive)
+        facts = Facts(self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.naive, self.tf32)
         with functions[0].location, mlir.InsertionPoint(functions[0]):
             kernels = emit.create("gpu.module", (), (), {"sym_name": mlir.StringAttr.get(MODULE)}, regions=1)
         block = kernels.regions[0].blocks.append()

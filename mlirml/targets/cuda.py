@@ -18,15 +18,16 @@ ARCHITECTURE = "sm_80"
 
 def cuda_target() -> Target:
     """The target for NVIDIA's processors from compute capability 8.0 on."""
-    return target_for(config.checkpoint_bytes)
+    return target_for(config.checkpoint_bytes, config.matmul_precision)
 
 
 @cache
-def target_for(checkpoint_bytes: int) -> Target:
-    """The target, and what loops may keep for gradients."""
+def target_for(checkpoint_bytes: int, matmul_precision: str) -> Target:
+    """The target, what loops may keep for gradients, and in what products of f32 may be computed."""
+    facts = f"{FACTS} tf32={str(matmul_precision == 'tf32').lower()}"
     return Target(
         name="cuda",
-        stages=gpu.stages(FACTS, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 target=cuda"),
+        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 target=cuda"),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),

@@ -26,13 +26,13 @@ TO_SPIRV = (
 """From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
 SPIRV_PASSES = ("inline_library", "prepare_spirv", "sign_spirv", "embed_spirv")
 TO_NVVM = (
-    "mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,"
+    "mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,mlirml-lower-nvgpu,"
     "gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=32},canonicalize,cse,"
     "reconcile-unrealized-casts)"
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
-NVVM_PASSES = ("inline_library", "prepare_nvvm")
+NVVM_PASSES = ("inline_library", "prepare_nvvm", "lower_nvgpu")
 
 _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),

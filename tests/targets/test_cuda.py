@@ -132,8 +132,32 @@ def test_streams_16_bytes(name: str) -> None:
 def test_half_precision_uses_tensor_cores(name: str) -> None:
     text = code(name, "sm_80")
     assert "mma.sync.aligned.m16n8k16.row.col.f32" in text
-    assert "ld.global.v4.b32" in text
+    assert "cp.async.cg.shared.global" in text and "ldmatrix.sync.aligned.m8n8.x4.trans" in text
+    assert "st.shared" not in text
     assert not any(ptx.assemble(text, "sm_80").spills.values())
+
+
+def test_the_large_half_matmul_leaves_place_for_two_blocks() -> None:
+    x = ml.TensorSpec((4096, 4096), np.dtype(np.float16))
+    made = ptx.assemble(str(ml.lower(lambda a, b: a @ b, x, x, target="cuda").emit("ptx-sm_90")), "sm_90")
+    (registers,), (shared,) = made.registers.values(), made.shared.values()
+    assert not any(made.spills.values())
+    assert 2 * 128 * registers <= 65536
+    assert shared <= 49152
+
+
+def test_f32_uses_tensor_cores_only_where_it_may() -> None:
+    x = ml.TensorSpec((256, 256), np.dtype(np.float32))
+
+    def product() -> str:
+        return str(ml.lower(lambda a, b: a @ b, x, x, target="cuda").emit("ptx"))
+
+    assert "mma.sync" not in product()
+    with ml.config.override(matmul_precision="tf32"):
+        text = product()
+    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in text
+    for architecture in ARCHITECTURES:
+        assert not any(ptx.assemble(text, architecture).spills.values())
 
 
 def test_a_chain_is_one_kernel() -> None:

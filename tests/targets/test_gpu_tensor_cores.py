@@ -1,121 +1,95 @@
-"""Kernels for tensor cores, run without them: each instruction is replaced by what PTX's manual says that it does."""
+"""Kernels for tensor cores, run without them: each instruction does what PTX's manual says that it does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 
-pytest.importorskip("wgpu")
-from mlirml.dialects import emit
-from mlirml.ir import mlir, operations
+from mlirml.ir import operations
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.schedules.gpu import tensor_cores
 from mlirml.pipelines.stages import load_passes
-from mlirml.targets.gpu import TO_SPIRV
-from tests.targets.gpu_harness import Program, as_kernel, device
-
-try:
-    device()
-except Exception as reason:  # wgpu raises what its backend raises
-    pytest.skip(f"no Vulkan driver: {reason}", allow_module_level=True)
+from tests.targets.gpu_harness import as_kernel
+from tests.targets.simt import simulate
 
 
-def pairs_of(vector: mlir.Value) -> list[mlir.Value]:
-    """The pairs that a fragment was put together from."""
-    found = {}
-    op = vector.owner
-    while op.name == "vector.insert":
-        found[op.attributes["static_position"][0]] = op.operands[0]
-        op = op.operands[1].owner
-    return [found[n] for n in range(len(found))]
-
-
-class Emulation:
-    """Replaces `nvgpu.mma.sync` in one kernel: fragments go to shared memory, and each thread sums its four results."""
-
-    def __init__(self, kernel: mlir.Operation) -> None:
-        self.f32 = mlir.F32Type.get()
-        self.index = mlir.IndexType.get()
-        threads = next(iter(kernel.attributes["known_block_size"]))
-        with mlir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]):
-            x = mlir.Attribute.parse("#gpu<dim x>")
-            thread = emit.value("gpu.thread_id", (), self.index, dimension=x)
-            self.warp = self.arith("divui", thread, 32)
-            lane = self.arith("remui", thread, 32)
-            self.g, self.t = self.arith("divui", lane, 4), self.arith("remui", lane, 4)
-            self.a, self.b = self.shared(threads // 32 * 256), self.shared(threads // 32 * 128)
-        for op in [op for op in operations(kernel) if op.name == "nvgpu.mma.sync"]:
-            with op.location, mlir.InsertionPoint(op):
-                self.replace(op)
-
-    def arith(self, name: str, a: mlir.Value, b: mlir.Value | int) -> mlir.Value:
-        return emit.same_type(f"arith.{name}", a, emit.index(b) if isinstance(b, int) else b)
-
-    def shared(self, size: int) -> mlir.Value:
-        space = mlir.Attribute.parse("#gpu.address_space<workgroup>")
-        kind = mlir.MemRefType.get([size], self.f32, memory_space=space)
-        attributes = {"operandSegmentSizes": emit.segments(0, 0)}
-        return emit.create("memref.alloc", (), [kind], attributes).results[0]
-
-    def place(self, matrix: int, row: mlir.Value, width: int, column: mlir.Value) -> mlir.Value:
-        start = self.arith("muli", self.warp, matrix)
-        return self.arith("addi", self.arith("addi", start, self.arith("muli", row, width)), column)
-
-    def write(self, memory: mlir.Value, pair: mlir.Value, place: mlir.Value) -> None:
-        for lane in range(2):
-            position = mlir.DenseI64ArrayAttr.get([lane])
-            kind = mlir.VectorType(pair.type).element_type
-            half = emit.value("vector.extract", [pair], kind, static_position=position)
-            wide = emit.value("arith.extf", [half], self.f32)
-            emit.create("memref.store", [wide, memory, self.arith("addi", place, lane)])
-
-    def replace(self, op: mlir.Operation) -> None:
-        left, right, before = op.operands
-        twice = self.arith("muli", self.t, 2)
-        for number, pair in enumerate(pairs_of(left)):  # a0 a1: row g; a2 a3: row g + 8; then the same 8 columns on
-            row = self.arith("addi", self.g, 8 * (number % 2))
-            self.write(self.a, pair, self.place(256, row, 16, self.arith("addi", twice, 8 * (number // 2))))
-        for number, pair in enumerate(pairs_of(right)):  # b0 b1: rows 2t, 2t + 1 of column g; b2 b3: 8 rows on
-            self.write(self.b, pair, self.place(128, self.g, 16, self.arith("addi", twice, 8 * number)))
-        emit.create("gpu.barrier")
-        results = []
-        for number, start in enumerate(before.owner.operands):  # c0 c1: row g, columns 2t, 2t + 1; c2 c3: row g + 8
-            row, column = self.arith("addi", self.g, 8 * (number // 2)), self.arith("addi", twice, number % 2)
-            results.append(self.dot(row, column, start))
-        emit.create("gpu.barrier")
-        for use in [use.owner.operation for use in op.results[0].uses]:
-            i, j = use.attributes["static_position"]
-            use.results[0].replace_all_uses_with(results[2 * i + j])
-            use.erase()
-        op.erase()
-
-    def dot(self, row: mlir.Value, column: mlir.Value, start: mlir.Value) -> mlir.Value:
-        def step(k: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            a = emit.value("memref.load", [self.a, self.place(256, row, 16, k)], self.f32)
-            b = emit.value("memref.load", [self.b, self.place(128, column, 16, k)], self.f32)
-            return [emit.same_type("arith.addf", carried[0], emit.same_type("arith.mulf", a, b))]
-
-        return emit.for_loop(emit.index(0), emit.index(16), emit.index(1), step, [start])[0]
-
-
-@pytest.mark.parametrize(("m", "n", "k", "transposed"), [(32, 32, 32, False), (35, 20, 40, True)])
-def test_matmul(monkeypatch: pytest.MonkeyPatch, m: int, n: int, k: int, transposed: bool) -> None:
-    monkeypatch.setattr(tensor_cores, "MIDDLE", tensor_cores.Tile(32, 16, 32, 16, 16))  # the emulation is long
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (n, k) if transposed else (k, n)))
-
-    def function(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.maximum(a @ (b.T if transposed else b), 0)
-
+def run(
+    function: Callable[..., Any], a: np.ndarray, b: np.ndarray, out: np.ndarray, conflicts: list[int] | None = None
+) -> tuple[np.ndarray, int]:
+    """The product, and how many of its copies are asynchronous."""
     module = as_kernel(function, a, b)
-    load_passes(f"mlirml-schedule-kernels {TO_SPIRV}")
-    parse_pipeline("mlirml-schedule-kernels{subgroup=32 tensor-cores=true}").run(module.operation)
-    with module.context:
-        for kernel in [op for op in operations(module) if op.name == "gpu.func"]:
-            with kernel.location:
-                Emulation(kernel)
-    parse_pipeline("canonicalize,cse").run(module.operation)
-    (result,) = Program(module, "k")(a, b, np.zeros((m, n), np.float16))
-    expected = function(a.astype(np.float64), b.astype(np.float64))
-    assert abs(result - expected).max() < 1e-2
+    load_passes("mlirml-schedule-kernels")
+    parse_pipeline("mlirml-schedule-kernels{subgroup=32 tensor-cores=true tf32=true}").run(module.operation)
+    copies = len([op for op in operations(module) if op.name == "nvgpu.device_async_copy"])
+    (result,) = simulate(module, "k", a, b, out, conflicts=conflicts)
+    return result, copies
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "nn": lambda a, b: a @ b,
+    "nt": lambda a, b: a @ b.T,
+    "tn": lambda a, b: np.maximum(a.T @ b, 0),
+    "computed": lambda a, b: np.abs(a) @ b,
+}
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    """f32 to the nearest tf32, ties away from zero."""
+    return ((x.view(np.uint32) + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def operands(form: str, m: int, n: int, k: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = ((k, m) if form == "tn" else (m, k), (n, k) if form == "nt" else (k, n))
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
+    return a, b
+
+
+@pytest.mark.parametrize(
+    ("form", "m", "n", "k", "dtype", "direct"),
+    [
+        ("nn", 32, 32, 160, "f2", True),  # more rounds than slots
+        ("tn", 40, 24, 136, "f2", True),  # rows and the depth end within a tile
+        ("nt", 35, 20, 40, "f2", True),
+        ("nn", 36, 20, 44, "f2", False),  # rows that are not aligned to 16 bytes
+        ("computed", 32, 16, 160, "f2", True),  # one factor is copied, one computed
+        ("nn", 40, 48, 40, ml_dtypes.bfloat16, True),
+        ("nn", 32, 32, 72, "f4", True),
+        ("tn", 36, 20, 20, "f4", True),
+        ("nt", 35, 20, 20, "f4", True),
+        ("nn", 33, 19, 21, "f4", False),
+    ],
+)
+def test_matmul(monkeypatch: pytest.MonkeyPatch, form: str, m: int, n: int, k: int, dtype: Any, direct: bool) -> None:
+    monkeypatch.setattr(tensor_cores, "MIDDLE", tensor_cores.Tile(32, 16, 32, 16, 16))
+    a, b = operands(form, m, n, k, dtype)
+    result, copies = run(FORMS[form], a, b, np.zeros((m, n), dtype))
+    wide = [(rounded(x) if dtype == "f4" else x).astype(np.float64) for x in (a, b)]
+    tolerance = {"f2": 2e-2, "f4": 1e-5}.get(str(dtype), 0.2)
+    np.testing.assert_allclose(result.astype(np.float64), FORMS[form](*wide), atol=tolerance, rtol=0)
     assert result.any()
+    assert (copies > 0) == direct
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+@pytest.mark.parametrize("form", ["nn", "nt", "tn"])
+def test_whole_tiles_meet_no_bank_conflicts(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:
+    if form == "tn":
+        monkeypatch.setattr(tensor_cores, "MIDDLE", tensor_cores.LARGE)
+    a, b = operands(form, 72, 64, 40, dtype)
+    conflicts: list[int] = []
+    result, _ = run(FORMS[form], a, b, np.zeros((72, 64), dtype), conflicts)
+    wide = [(rounded(x) if dtype == "f4" else x).astype(np.float64) for x in (a, b)]
+    np.testing.assert_allclose(result, FORMS[form](*wide), atol=2e-2)
+    assert max(conflicts) == 1
+
+
+def test_nan_and_infinity_stay_what_they_are_in_tf32() -> None:
+    a, b = np.zeros((16, 8), np.float32), np.eye(8, 16, dtype=np.float32)
+    a[:4, 0] = np.nan, np.inf, -np.inf, np.uint32(0x7FFFFFFF).view(np.float32)
+    result, _ = run(FORMS["nn"], a, b, np.zeros((16, 16), np.float32))
+    np.testing.assert_array_equal(result[:4, 0], a[:4, 0])

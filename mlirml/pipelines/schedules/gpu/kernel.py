@@ -25,7 +25,8 @@ WORKGROUP = "#gpu.address_space<workgroup>"
 class Facts:
     """What schedules ask about a device: threads of a block, of a subgroup (0: not relied on), shared memory in bytes.
 
-    `naive` takes the plain schedule for everything: a thread for each element.
+    `tf32` allows products of f32 on tensor cores, and `naive` takes the plain schedule for everything: a thread for
+    each element.
     """
 
     threads: int = 256
@@ -33,6 +34,7 @@ class Facts:
     shared_bytes: int = 32768
     tensor_cores: bool = False
     naive: bool = False
+    tf32: bool = False
 
 
 class Host:

@@ -1,13 +1,15 @@
-"""Products of f16 and bf16 matrices on tensor cores: 16x8x16 at a time by a subgroup of 32 threads, summed in f32.
+"""Products on tensor cores, 16x8 results at a time by a subgroup of 32 threads, summed in f32.
 
-    shared_a[m, k'] = a[m0 + m, k + k'];  shared_b[n, k'] = b[k + k', n0 + n];  barrier
-    for k' in steps of 16, for each 16x8 piece of the subgroup's tile:
-        sums = nvgpu.mma.sync(rows of shared_a, columns of shared_b, sums)
-    barrier
+    slots 0 .. SLOTS-2 of the panels are asked for
+    for round in the depth, DEPTH at a time:
+        wait until slot round % SLOTS is filled;  barrier
+        ask for slot (round + SLOTS - 1) % SLOTS, whose readers are behind the barrier
+        for k' in steps of 16 (8 of tf32), for each 16x8 piece of the subgroup's tile:
+            sums = nvgpu.mma.sync(rows of panel a, columns of panel b, sums)
 
-Thread 4g + t of a subgroup holds, of the left factor, rows g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9; of the
-right one column g at the same places along k; and of the sums rows g and g + 8 at columns 2t and 2t + 1 (PTX ISA,
-"Matrix fragments for mma.m16n8k16").
+The factors are f16 or bf16, or f32 that is rounded to tf32. Thread 4g + t of a subgroup holds, of the left factor, rows
+g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9 (t and t + 4 of tf32); of the right one column g at the same places
+along k; and of the sums rows g and g + 8 at columns 2t and 2t + 1 (PTX ISA, "Matrix fragments for mma.m16n8k16").
 """
 
 from __future__ import annotations
@@ -19,15 +21,21 @@ from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.contract import Contract, Store, Tile
-from mlirml.pipelines.schedules.gpu.index import Form, cut_up
-from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel
+from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, form
+from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
+from mlirml.pipelines.schedules.gpu.panels import CHUNK_BYTES, Panel, token
 from mlirml.pipelines.schedules.gpu.product import Product
+from mlirml.pipelines.schedules.nest import element_bytes
 
 _SUBGROUP = 32
-_ROWS, _COLUMNS, _DEPTH = 16, 8, 16
-_PAD = 8
-MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 32)
-"""Tiles of a block, and of a subgroup."""
+_ROWS, _COLUMNS = 16, 8
+_ROW_BYTES = 64
+SLOTS = 3
+"""Rounds of panels in shared memory: the largest tile fills the 48 KiB that every block may have."""
+MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 64)
+"""Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits are half as deep."""
+_FILLS = 96
+"""Large tiles are taken where there are so many: a processor of the first size has 108 places for them."""
 
 
 def check_tensor_cores(host: Host, product: Product) -> None:
@@ -35,11 +43,14 @@ def check_tensor_cores(host: Host, product: Product) -> None:
     if not host.facts.tensor_cores or host.facts.subgroup != _SUBGROUP:
         raise NoMatch("no tensor cores")
     operands = [product.op.operands[side.operand].type.element_type for side in product.sides]
-    if operands[0] != operands[1] or not isinstance(operands[0], (mlir.F16Type, mlir.BF16Type)):
-        raise NoMatch("the factors are no small floats")
     if not isinstance(product.combiner.kinds[0], mlir.F32Type):
         raise NoMatch("the sum is not f32")
-    if any([op.name for op in side.ops] != ["arith.extf"] for side in product.sides):
+    inside = [[op.name for op in side.ops] for side in product.sides]
+    if all(isinstance(kind, mlir.F32Type) for kind in operands) and inside == [[], []] and host.facts.tf32:
+        return
+    if operands[0] != operands[1] or not isinstance(operands[0], (mlir.F16Type, mlir.BF16Type)):
+        raise NoMatch("the factors are no small floats")
+    if inside != [["arith.extf"], ["arith.extf"]]:
         raise NoMatch("the factors are computed")
 
 
@@ -48,7 +59,9 @@ def lower_tensor_contract(host: Host, product: Product, stores: Sequence[Store])
     host.op.context.get_dialect_descriptor("nvgpu")  # loads it
     rows, columns = product.size(product.rows), product.size(product.columns)
     blocks = -(-rows // LARGE.rows) * -(-columns // LARGE.columns) * product.size(product.batch)
-    tile = LARGE if blocks >= 32 else MIDDLE
+    tile = LARGE if blocks >= _FILLS else MIDDLE
+    depth = _ROW_BYTES // element_bytes(product.op.operands[0].type.element_type)
+    tile = Tile(tile.rows, tile.columns, depth, tile.high, tile.wide)
     subgroups = (tile.rows // tile.high) * (tile.columns // tile.wide)
     with host.kernel("contract", (subgroups * _SUBGROUP,)) as kernel:
         TensorContract(kernel, product, tile).build(stores)
@@ -57,18 +70,18 @@ def lower_tensor_contract(host: Host, product: Product, stores: Sequence[Store])
 class TensorContract(Contract):
     """The kernel; `high` and `wide` of its tile are a subgroup's."""
 
-    vector = 8
-
     def __init__(self, kernel: Kernel, product: Product, tile: Tile) -> None:
+        self.vector = CHUNK_BYTES // element_bytes(product.op.operands[0].type.element_type)
         super().__init__(kernel, product, tile)
         across = tile.columns // tile.wide
         down = tile.rows // tile.high
         self.above, self.beside, self.group, self.member = cut_up(self.thread, [down, across, 8, 4])
+        _, self.lane_high, self.lane_low, self.lane_row = cut_up(self.thread, [down * across, 2, 2, 8])
+        self.rounds = -(-self.depth // tile.depth)
+        self.panels = [Panel(self, side, SLOTS) for side in (0, 1)]
 
     def share(self) -> list[mlir.Value]:
-        tile = self.tile
-        kind = self.product.op.operands[0].type.element_type
-        return [self.kernel.shared([extent, tile.depth + _PAD], kind) for extent in (tile.rows, tile.columns)]
+        return []
 
     @property
     def threads(self) -> int:
@@ -77,60 +90,126 @@ class TensorContract(Contract):
     def factor(self, side: int, point: Sequence[Form]) -> mlir.Value:
         return self.product.raw(self.elements, side, point)
 
-    def write(
-        self, side: int, places: Sequence[tuple[Form, Form]], values: Sequence[mlir.Value], along_depth: bool
-    ) -> None:
-        """Both tiles lie with k innermost."""
-        if along_depth:
-            self.write_vector(values, self.shared[side], places[0][1], places[0][0])
-            return
-        for (k, x), value in zip(places, values, strict=True):
-            self.kernel.write(value, self.shared[side], x, k)
-
     def zeros(self) -> list[mlir.Value]:
         pieces = (self.tile.high // _ROWS) * (self.tile.wide // _COLUMNS)
         return [self.kernel.constant(0, self.kind)] * (4 * pieces)
 
-    def steps(self) -> int:
-        return _DEPTH
+    def build(self, stores: Sequence[Store]) -> None:
+        """The whole kernel."""
+        kernel = self.kernel
+        direct = [panel for panel in self.panels if panel.direct]
+        staged = [panel for panel in self.panels if not panel.direct]
+        for number in range(SLOTS - 1):
+            early = form(min(number, self.rounds - 1))
+            with kernel.scope():
+                for panel in direct:
+                    panel.copy(form(number), early)
+                for panel in staged:
+                    panel.store(form(number), self.loaded(panel, early))
+            group = self.commit()
 
-    def multiply(self, k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+        def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+            later = number + (SLOTS - 1)
+            # Waits for all groups but the newest ones; which one is named does not matter.
+            emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(SLOTS - 2)})
+            kernel.barrier()
+            kernel.guarded([kernel.below(later, self.rounds)], lambda: self.copy(direct, later))
+            self.commit()
+            values = [self.loaded(panel, kernel.clamped(later, self.rounds)) for panel in staged]
+            for depth in range(0, self.tile.depth, 2 * self.vector):
+                sums = self.multiply_slot(self.slot(number), depth, sums)
+            for panel, loaded in zip(staged, values, strict=True):
+                panel.store(self.slot(later), loaded)
+            return sums
+
+        sums = kernel.loop((0, self.rounds, 1), step, self.zeros())
+        self.finish(sums, stores)
+
+    def copy(self, panels: Sequence[Panel], number: Form) -> None:
+        """Ask for a round of panels."""
+        for panel in panels:
+            panel.copy(self.slot(number), number)
+
+    def loaded(self, panel: Panel, number: Form) -> list[list[mlir.Value]]:
+        """What a thread puts into a panel, loaded in vectors where neighbours lie together."""
+        self.kernel.lanes = self.vector
+        values = panel.load(number)
+        self.kernel.lanes = 0
+        return values
+
+    def slot(self, number: Form) -> Form:
+        """Where the panels of a round lie."""
+        if not number.terms:
+            return form(number.constant % SLOTS)
+        return form(Digit(Base(self.kernel.at(number), self.rounds + SLOTS), 1, SLOTS))
+
+    def commit(self) -> mlir.Value:
+        """End the copies of a round."""
+        return emit.value("nvgpu.device_async_create_group", (), token())
+
+    def multiply_slot(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
         """One step along k of all pieces of the subgroup."""
         tile = self.tile
-        left = [
-            self.fragment(0, self.above * tile.high + first + self.group, k, 2) for first in range(0, tile.high, _ROWS)
-        ]
+        left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, _ROWS)]
         right = [
-            self.fragment(1, self.beside * tile.wide + first + self.group, k, 1)
-            for first in range(0, tile.wide, _COLUMNS)
+            half
+            for first in range(0, tile.wide, 2 * _COLUMNS)
+            for half in self.halves(self.fragment(1, slot, self.beside * tile.wide + first, depth))
         ]
-        shape = mlir.ArrayAttr.get([emit.i64(n) for n in (_ROWS, _COLUMNS, _DEPTH)])
+        shape = mlir.ArrayAttr.get([emit.i64(n) for n in (_ROWS, _COLUMNS, 2 * self.vector)])
+        attributes: dict[str, mlir.Attribute] = {"mmaShape": shape}
+        if self.vector == 4:
+            attributes["tf32Enabled"] = mlir.UnitAttr.get()
         kind = mlir.VectorType.get([2, 2], self.kind)
         found: list[mlir.Value] = []
-        for a in left:
+        for a in map(self.joined, left):
             for b in right:
                 # The sums stay scalars around the loop: vectors of two dimensions have no form in branches.
                 before = emit.value("vector.from_elements", sums[len(found) : len(found) + 4], kind)
-                after = emit.value("nvgpu.mma.sync", [a, b, before], kind, mmaShape=shape)
+                after = emit.value("nvgpu.mma.sync", [a, b, before], kind, **attributes)
                 found += [element(after, row, column) for row in range(2) for column in range(2)]
         return found
 
-    def fragment(self, side: int, x: Form, k: Form, halves: int) -> mlir.Value:
-        """What this thread holds of a factor: pairs at k + 2t and k + 2t + 8, of `halves` rows that lie 8 apart."""
-        memory = self.shared[side]
-        kind = memory.type.element_type
-        pair, whole = mlir.VectorType.get([2], kind), mlir.VectorType.get([2 * halves, 2], kind)
-        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(kind, 0.0))
+    def fragment(self, side: int, slot: Form, across: Form, depth: int) -> list[mlir.Value]:
+        """Four registers of a factor: 16 rows, or 16 columns, at one step along k."""
+        panel = self.panels[side]
+        if self.vector == 8:
+            order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
+            return panel.fragment(slot, across, depth, order)
+        if panel.along:
+            order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
+            registers = panel.fragment(slot, across, depth, order)
+        else:
+            steps = [(n % 2, n // 2) if side == 0 else (n // 2, n % 2) for n in range(4)]
+            registers = panel.scattered(slot, across, depth, steps)
+        return [self.rounded(register) for register in registers]
+
+    def rounded(self, register: mlir.Value) -> mlir.Value:
+        """An f32 rounded to the 10 bits of tf32, which the processor would cut off."""
+        kernel = self.kernel
+        integer = mlir.IntegerType.get_signless(32)
+        value = extract(register, 0)
+        bits = emit.value("arith.bitcast", [value], integer)
+        half = kernel.constant(1 << 12, integer)
+        more = emit.value("arith.bitcast", [emit.same_type("arith.addi", bits, half)], self.kind)
+        # Adding to a NaN could make a number of it.
+        chosen = emit.same_type("arith.select", emit.compare("uno", value, value), value, more)
+        return emit.value("vector.from_elements", [chosen], register.type)
+
+    def joined(self, registers: Sequence[mlir.Value]) -> mlir.Value:
+        """A fragment as a vector of its registers."""
+        kind = registers[0].type
+        whole = mlir.VectorType.get([len(registers), *kind.shape], kind.element_type)
+        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(kind.element_type, 0.0))
         result = self.kernel.once(("zero", whole), lambda: emit.constant(zero))
-        number = 0
-        for beyond in (0, 8):
-            for half in range(halves):
-                indices = [self.kernel.at(x + 8 * half), self.kernel.at(k + self.member * 2 + beyond)]
-                value = emit.value("vector.load", [memory, *indices], pair, alignment=emit.i64(4))
-                position = mlir.DenseI64ArrayAttr.get([number])
-                result = emit.value("vector.insert", [value, result], whole, static_position=position)
-                number += 1
+        for number, register in enumerate(registers):
+            position = mlir.DenseI64ArrayAttr.get([number])
+            result = emit.value("vector.insert", [register, result], whole, static_position=position)
         return result
+
+    def halves(self, registers: Sequence[mlir.Value]) -> list[mlir.Value]:
+        """The fragments of two pieces of the right factor."""
+        return [self.joined(registers[:2]), self.joined(registers[2:])]
 
     def finish(self, sums: list[mlir.Value], stores: Sequence[Store]) -> None:
         """Store what is returned: two neighbours in two rows of each piece."""
