@@ -19,3 +19,28 @@ func.func private @k0_scatter(%v: tensor<8x4xf32>, %i: tensor<8xindex>, %out: te
   } {mlirml.scatter = "set"}
   return %r : tensor<16x4xf32>
 }
+
+// A long row is cut into pieces: what each has, what is in front of each, and the results.
+// CHECK-LABEL: gpu.func @k1_cumsum_pieces(
+// CHECK-LABEL: gpu.func @k1_cumsum_2_starts(
+// CHECK-LABEL: gpu.func @k1_cumsum_3_scan(
+// CHECK: memref.alloc() : memref<256xf32, #gpu.address_space<workgroup>>
+// CHECK: scf.for
+// CHECK: gpu.barrier
+// CHECK: memref.store %{{.*}} : memref<20000xf32>
+func.func private @k1_cumsum(%x: tensor<20000xf32>, %out: tensor<20000xf32>) -> tensor<20000xf32>
+    attributes {mlirml.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 20000 : index
+  %e = tensor.empty() : tensor<20000xf32>
+  %first = tensor.extract %x[%c0] : tensor<20000xf32>
+  %begun = tensor.insert %first into %e[%c0] : tensor<20000xf32>
+  %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%s = %first, %t = %begun) -> (f32, tensor<20000xf32>) {
+    %a = tensor.extract %x[%i] : tensor<20000xf32>
+    %b = arith.addf %s, %a : f32
+    %u = tensor.insert %b into %t[%i] : tensor<20000xf32>
+    scf.yield %b, %u : f32, tensor<20000xf32>
+  } {mlirml.scan}
+  return %r#1 : tensor<20000xf32>
+}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mlirml.autodiff.arithmetic import add, element_type
 from mlirml.dialects import emit
+from mlirml.dialects.ordered import SCATTER
 from mlirml.ir import block_ops, mlir
 
 _PURE = ("arith.", "math.", "linalg.index", "tensor.extract", "affine.apply")
@@ -122,7 +123,10 @@ def nest(
     carried: mlir.Value,
     body: Callable[[list[mlir.Value], mlir.Value], mlir.Value],
 ) -> mlir.Value:
-    """Loops over all places, one after the other, that carry one tensor: `carried = body(indices, carried)`."""
+    """Loops over all places, one after the other, that carry one tensor: `carried = body(indices, carried)`.
+
+    They are marked as a scatter, which devices take as one kernel if it stores into the tensor.
+    """
 
     def level(number: int, indices: list[mlir.Value], value: mlir.Value) -> mlir.Value:
         if number == len(sizes):
@@ -130,7 +134,10 @@ def nest(
         first, last, step = emit.index(0), emit.index(sizes[number]), emit.index(1)
         return emit.for_loop(first, last, step, lambda i, xs: [level(number + 1, [*indices, i], xs[0])], [value])[0]
 
-    return level(0, [], carried)
+    result = level(0, [], carried)
+    if sizes:
+        result.owner.attributes[SCATTER] = mlir.StringAttr.get("add")
+    return result
 
 
 def slice_attributes(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> dict[str, mlir.Attribute]:

@@ -48,6 +48,30 @@ def test_scan_has_the_order_of_numpy(shape: tuple[int, ...], axis: int) -> None:
     np.testing.assert_array_equal(result, np.cumsum(x, axis=axis))
 
 
+@pytest.mark.parametrize(("shape", "kernels"), [((700,), 1), ((20_001,), 3), ((9, 300), 2), ((3, 9000), 3)])
+def test_long_scans_share_rows(shape: tuple[int, ...], kernels: int) -> None:
+    x, launches = draw(*shape), list[str]()
+    (result,) = run_traced(lambda x: np.cumsum(x, axis=-1), x, launches=launches)
+    exact = np.cumsum(x.astype(np.float64), axis=-1)
+    assert np.abs(result - exact).max() <= 2 * np.abs(np.cumsum(x, axis=-1) - exact).max()
+    assert len(launches) == kernels
+
+
+def test_long_scans_of_integers_and_nans() -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (5, 1000)).astype(np.int32)
+    for function in (
+        lambda x: np.cumsum(x, axis=1, dtype=np.int32)[:, ::-1],
+        lambda x: np.cumprod(x, axis=1, dtype=np.int32),
+        lambda x: np.minimum.accumulate(x, axis=1),
+    ):
+        (result,) = run_traced(function, x)
+        np.testing.assert_array_equal(result, function(x))
+    y = draw(5000)
+    y[[7, 4000]] = np.inf, np.nan
+    (result,) = run_traced(lambda x: np.maximum.accumulate(x * 2), y)
+    np.testing.assert_array_equal(result, np.maximum.accumulate(y * 2))
+
+
 def test_running_maxima_of_what_is_computed() -> None:
     x = draw(6, 17)
     (result,) = run_traced(lambda x: np.maximum.accumulate(x * 2, axis=1) + 1, x)

@@ -49,6 +49,12 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
     dynamic = has_dynamic_sizes(function)
     for value, out in returned(function):
         places.setdefault(before_reshapes(value), out)
+    for op in reversed(body_of(function)):
+        if is_ordered(op) and (result := op.results[len(op.results) - 1]) in places:
+            base = begun(op)
+            made = defining_op(base)
+            if made is not None and is_ordered(made) and sum(1 for _ in base.uses) == 1:
+                places.setdefault(base, places[result])
     for op in body_of(function):
         if is_ordered(op):
             lower_ordered(host, op, places)
@@ -94,21 +100,30 @@ def lower_ordered(host: Host, op: mlir.Operation, places: dict[mlir.Value, mlir.
     result = op.results[len(op.results) - 1]
     start = initial(op)
     with op.location:
-        if start in host.buffers and start in places.values() and places.get(result) == start:
-            host.buffers[result] = host.buffers[start]
+        base = begun(op)
+        out = places.get(result)
+        if base in host.buffers and out is not None and out in (base, places.get(base, start)):
+            host.buffers[result] = host.buffers[base]
         else:
             assign(host, result, places)
-            if SCATTER in op.attributes or not starts_empty(start):
+            if not starts_empty(op):
                 lower_elementwise(host, result.type.shape, [(start, result)])
         lower_loop(host, op)
 
 
-def starts_empty(value: mlir.Value) -> bool:
-    """Whether a tensor holds nothing but what scans store first, which they do themselves."""
-    op = defining_op(value)
+def begun(loop: mlir.Operation) -> mlir.Value:
+    """The tensor that a loop starts from, without what a scan stores first, which it does itself."""
+    value = initial(loop)
+    op = None if SCATTER in loop.attributes else defining_op(value)
     while op is not None and op.name in ("tensor.insert", "tensor.insert_slice"):
         value = op.operands[1]
         op = defining_op(value)
+    return value
+
+
+def starts_empty(loop: mlir.Operation) -> bool:
+    """Whether a loop starts from a tensor that holds nothing."""
+    op = defining_op(begun(loop))
     return op is not None and op.name == "tensor.empty"
 
 

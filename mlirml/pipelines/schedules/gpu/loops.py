@@ -6,13 +6,14 @@ positions, so that what is stored last stays, as in the loop.
     for k in positions:                                     thread e:
         out[i[k], :] += v[k, :]                                 for k in positions: out[i[k], e] += v[k, e]
 
-A scan carries what it has summed so far: each thread takes one row.
+A scan carries what it has summed so far: each thread takes one row. Long rows are scanned as told in `scans.py`.
 
     for row: for i: sum = sum + x[row, i]; out[row, i] = sum
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
 from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.pipelines.schedules.gpu.scans import Scan, SetRow, lower_scan, store_of
 
 
 def lower_loop(host: Host, op: mlir.Operation) -> None:
@@ -134,10 +136,13 @@ def inner_loop(op: mlir.Operation) -> mlir.Operation | None:
 def lower_rows_of_scan(host: Host, op: mlir.Operation, inner: mlir.Operation) -> None:
     """A thread for each row; the loop goes through several at once, whose first one stands for all."""
     low, high, _ = bounds_of(op)
-    bounds_of(inner)
+    variable = body_of_loop(op)[0]
+    with contextlib.suppress(NoMatch):
+        lower_scan(host, scan_of(inner, 0, high - low, op.results[0], lambda k, n: set_scalar(k, variable, n + low)))
+        return
 
     def thread(kernel: Kernel, number: Form) -> None:
-        set_scalar(kernel, body_of_loop(op)[0], number + low)
+        set_scalar(kernel, variable, number + low)
         scan_row(Elements(kernel), inner, 0, op.results[0])
 
     each_thread(host, "scan", high - low, thread)
@@ -147,6 +152,11 @@ def lower_single(host: Host, op: mlir.Operation) -> None:
     """A loop along rows without one over them: a thread for each that it carries."""
     bounds_of(op)
     count = len(op.results) - 1
+    with contextlib.suppress(NoMatch):
+        scans = [scan_of(op, row, 1, op.results[count], lambda kernel, number: None) for row in range(count)]
+        for scan in scans:
+            lower_scan(host, scan)
+        return
 
     def thread(kernel: Kernel, number: Form) -> None:
         for row in range(count):
@@ -157,16 +167,21 @@ def lower_single(host: Host, op: mlir.Operation) -> None:
     each_thread(host, "scan", count, thread)
 
 
+def scan_of(op: mlir.Operation, row: int, count: int, out: mlir.Value, set_row: SetRow) -> Scan:
+    """The scan of a loop whose rounds can be combined in any groups; raises NoMatch."""
+    return Scan(op, row, count, bounds_of(op), set_row, lambda elements, at, value: insert(elements, at, value, out))
+
+
 def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) -> None:
     """Go along a row: `op` carries scalars and, last, the tensor that they are stored into."""
     kernel = elements.kernel
     variable, carried, ops = body_of_loop(op)
     start = op.operands[3 + row]
-    first = stores_of(initial(op), start)
+    first = store_of(initial(op), start)
     if first is not None:
         insert(elements, first, start, out)
     next_value = ops[-1].operands[row]
-    places = stores_of(ops[-1].operands[len(carried) - 1], next_value)
+    places = store_of(ops[-1].operands[len(carried) - 1], next_value)
     if places is None:
         raise NoMatch("a scan stores in another way")
     low, high, by = bounds_of(op)
@@ -178,16 +193,6 @@ def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) 
         return [elements.scalar(next_value)]
 
     kernel.loop((low, high, by), step, [elements.scalar(start)])
-
-
-def stores_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation | None:
-    """The store of `value` that a tensor was made with; None if it was not, or before this kernel."""
-    op = defining_op(tensor)
-    while op is not None and op.name == "tensor.insert":
-        if op.operands[0] == value:
-            return op
-        op = defining_op(op.operands[1])
-    return None
 
 
 def insert(elements: Elements, op: mlir.Operation, value: mlir.Value, out: mlir.Value) -> None:
