@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from benchmarks import compiling, scaling, startup, tables, threads
+from benchmarks.devices.workloads import WORKLOADS as DEVICE_WORKLOADS
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
 from benchmarks.workloads import WORKLOADS
@@ -21,6 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     out = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     out.print(tables.machine())
+    if options.target != "cpu":
+        from benchmarks.devices.run import run
+
+        pythons = {name: options.python.get(name, sys.executable) for name in PEERS}
+        return run(options.target, options, pythons, out)
     chosen = options.only or [*(name for name in WORKLOADS if name not in compiling.ONLY), *ONCE]
     pythons = {name: options.python.get(name, sys.executable) for name in PEERS}
     workloads = [name for name in WORKLOADS if name in chosen]
@@ -88,12 +94,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"which, with commas: {', '.join(PEERS)} (default: all; numpy and mlirml always run)",
     )  # fmt: skip
     parser.add_argument(
-        "--only", metavar="NAMES", action="extend", type=lambda text: _names(text, (*WORKLOADS, *ONCE)),
-        help=f"only these: {', '.join((*WORKLOADS, *ONCE))}",
+        "--only", metavar="NAMES", action="extend",
+        type=lambda text: _names(text, (*WORKLOADS, *ONCE, *DEVICE_WORKLOADS)),
+        help=f"only these: {', '.join((*WORKLOADS, *ONCE))}; on a device {', '.join(DEVICE_WORKLOADS)}",
     )  # fmt: skip
     parser.add_argument(
         "--python", metavar="PEER=PATH", action="append", default=[], type=_python,
         help="the interpreter of a peer that is installed elsewhere",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", default="cpu", choices=("cpu", "cuda", "vulkan"),
+        help="run the workloads of devices there, against torch: on the GPU for cuda, else on the CPU",
     )  # fmt: skip
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads of a peer (default: 1, pinned)")
     parser.add_argument("--repeats", metavar="N", type=int, default=7, help="rounds (default: 7)")

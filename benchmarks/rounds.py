@@ -8,7 +8,7 @@ import pickle
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,14 +63,14 @@ def environment(threads: int) -> dict[str, str]:
 
 
 class Peer:
-    """The live process of a peer."""
+    """The live process of a peer; `module` is what it runs with its arguments, a worker for the CPU if not given."""
 
-    def __init__(self, name: str, python: str, threads: int) -> None:
+    def __init__(self, name: str, python: str, threads: int, module: Sequence[str] = ()) -> None:
         self.name = name
         # One thread is pinned to the last CPU: the first ones serve the interrupts.
         cpu = str(max(os.sched_getaffinity(0))) if threads == 1 else "any"
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", name, str(threads), cpu],
+            [python, "-m", *(module or ("benchmarks.worker", name, str(threads), cpu))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env=environment(threads), cwd=ROOT,
         )  # fmt: skip

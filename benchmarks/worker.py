@@ -97,14 +97,18 @@ class Worker:
 
 
 def main() -> None:
-    """Serve requests until the input ends."""
+    """Serve the requests for one peer."""
     peer, threads, cpu = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if cpu != "any":
         os.sched_setaffinity(0, {int(cpu)})
+    serve(Worker(peer, threads))
+
+
+def serve(worker: Any) -> None:
+    """Answer requests with the methods of their names until the input ends."""
     # Libraries print to standard output; the answers go where they cannot.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    worker = Worker(peer, threads)
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -32,13 +32,14 @@ def training_step(
     images: np.ndarray,
     labels: np.ndarray,
     momentum: float,
+    place: str = "cpu",
 ) -> Callable[[], torch.Tensor]:
     """A step that changes its own copies of the weights in place, with arrays that are torch's already."""
     torch.set_num_threads(1)
     scores = {"mlp": mlp, "convnet": convnet}[model]
-    weights = {name: torch.tensor(array, requires_grad=True) for name, array in params.items()}
-    speeds = {name: torch.tensor(array) for name, array in velocity.items()}
-    x, y = torch.tensor(images), torch.tensor(labels)
+    weights = {name: torch.tensor(array, device=place, requires_grad=True) for name, array in params.items()}
+    speeds = {name: torch.tensor(array, device=place) for name, array in velocity.items()}
+    x, y = torch.tensor(images, device=place), torch.tensor(labels, dtype=torch.long, device=place)
 
     def step() -> torch.Tensor:
         loss = F.cross_entropy(scores(weights, x), y)

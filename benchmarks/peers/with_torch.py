@@ -50,7 +50,7 @@ def _conv(x: Any, w: Any, b: Any) -> Any:
     return torch.relu(F.conv2d(x, w, b, padding="same", groups=x.shape[1] // w.shape[1]))
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul_tn": lambda a, b: a.T @ b,
     "matmul_nt": lambda a, b: a @ b.T,
     "matmul": lambda a, b: a @ b,
@@ -97,7 +97,7 @@ def build(
     """The workload as a PyTorch user would write it."""
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    function = next((f for start, f in _FUNCTIONS.items() if name.startswith(start)), None)
+    function = next((f for start, f in FUNCTIONS.items() if name.startswith(start)), None)
     if function is None or WORKLOADS[name].narrow:  # its products of bfloat16 are rounded to bfloat16
         return None
     tensors = tuple(map(_tensors, arguments))

@@ -220,7 +220,7 @@ def _on_host(x: Any) -> npt.NDArray[Any]:
     if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):
         return np.from_dlpack(x)
     host = np.asarray(x)
-    if host.dtype == object or host.dtype.kind in "SUV":
+    if host.dtype == object or (host.dtype.kind in "SUV" and host.dtype.name != "bfloat16"):
         raise ArgumentError(f"put: a {type(x).__name__} is not an array of numbers", help="pass a NumPy array")
     return host
 

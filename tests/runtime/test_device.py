@@ -9,6 +9,7 @@ import sys
 import types
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -72,6 +73,13 @@ def test_there_and_back(fake: FakeDriver, where: str, x: object) -> None:
     np.testing.assert_array_equal(np.asarray(there), plain)
     np.testing.assert_array_equal(there.to("cpu").numpy(), plain)
     np.testing.assert_array_equal(np.from_dlpack(there), plain)
+
+
+def test_bfloat16_is_a_number(fake: FakeDriver) -> None:
+    x = np.arange(4).astype(ml_dtypes.bfloat16)
+    there = ml.put(x, "fake")
+    assert there.dtype == x.dtype
+    np.testing.assert_array_equal(there.numpy(), x)
 
 
 def test_put_copies_and_keeps_containers(fake: FakeDriver) -> None:

@@ -1,0 +1,1 @@
+"""Workloads on a GPU, with arrays that lie there, against torch on the same GPU."""
