@@ -268,7 +268,9 @@ class Trace:
         if self.done:
             next(x for x in _arrays((args, kwargs, out)) if isinstance(x, Traced))._check_alive()
         args, kwargs, out = self._bound(record, args, kwargs, out)
-        if record.kind == "view" and not record.composed:
+        if self.derivatives and (result := self._by_formula(record, args, kwargs)) is not None:
+            pass
+        elif record.kind == "view" and not record.composed:
             result = self._view(record, args, kwargs)
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
@@ -334,6 +336,11 @@ class Trace:
         if name in record.array_options and not isinstance(x, (bool, int, float, type(None))):
             return self.lift(x)
         return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
+
+    def _by_formula(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        from mlirml.capture.complex_derivatives import with_formula
+
+        return with_formula(self, record, tuple(args), kwargs)
 
     def _diagonal(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The view that a diagonal is; None where `np.diag` makes a matrix, or the arguments are wrong."""

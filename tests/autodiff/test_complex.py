@@ -36,6 +36,53 @@ def test_both_modes_and_differences(name: str) -> None:
     np.testing.assert_allclose(np.sum(gradient * V).real, np.sum(CT * change).real, rtol=1e-10)
 
 
+# Name: the function, its first and its second derivative.
+HOLOMORPHIC: dict[str, tuple[Any, Any, Any]] = {
+    "exp": (np.exp, np.exp, np.exp),
+    "exp2": (np.exp2, lambda z: np.exp2(z) * np.log(2), lambda z: np.exp2(z) * np.log(2) ** 2),
+    "expm1": (np.expm1, np.exp, np.exp),
+    "log": (np.log, lambda z: 1 / z, lambda z: -1 / z**2),
+    "log10": (np.log10, lambda z: 1 / z / np.log(10), lambda z: -1 / z**2 / np.log(10)),
+    "log1p": (np.log1p, lambda z: 1 / (1 + z), lambda z: -1 / (1 + z) ** 2),
+    "sqrt": (np.sqrt, lambda z: 0.5 / np.sqrt(z), lambda z: -0.25 / z / np.sqrt(z)),
+    "reciprocal": (np.reciprocal, lambda z: -1 / z**2, lambda z: 2 / z**3),
+    "sin": (np.sin, np.cos, lambda z: -np.sin(z)),
+    "cos": (np.cos, lambda z: -np.sin(z), lambda z: -np.cos(z)),
+    "tan": (np.tan, lambda z: 1 / np.cos(z) ** 2, lambda z: 2 * np.tan(z) / np.cos(z) ** 2),
+    "sinh": (np.sinh, np.cosh, np.sinh),
+    "cosh": (np.cosh, np.sinh, np.cosh),
+    "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2, lambda z: -2 * np.tanh(z) / np.cosh(z) ** 2),
+    "arcsin": (np.arcsin, lambda z: (1 - z**2) ** -0.5, lambda z: z * (1 - z**2) ** -1.5),
+    "arccos": (np.arccos, lambda z: -((1 - z**2) ** -0.5), lambda z: -z * (1 - z**2) ** -1.5),
+    "arctan": (np.arctan, lambda z: 1 / (1 + z**2), lambda z: -2 * z / (1 + z**2) ** 2),
+    "arcsinh": (np.arcsinh, lambda z: (1 + z**2) ** -0.5, lambda z: -z * (1 + z**2) ** -1.5),
+    "arctanh": (np.arctanh, lambda z: 1 / (1 - z**2), lambda z: 2 * z / (1 - z**2) ** 2),
+    "power": (lambda z: z**1.5, lambda z: 1.5 * z**0.5, lambda z: 0.75 * z**-0.5),
+    "two to a power": (lambda z: (2 + 0j) ** z, lambda z: np.log(2) * 2**z, lambda z: np.log(2) ** 2 * 2**z),
+}
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+def test_holomorphic_functions_on_axes_and_where_parts_are_equal(name: str) -> None:
+    function, first, second = HOLOMORPHIC[name]
+    z = np.array([0.5 + 0j, 0.5j, -0.4j, 0.3 + 0.3j, 0.3 - 0.3j, 0.7 - 0.2j])
+
+    def slope(z: Any) -> Any:
+        return ml.jvp(function, (z,), (np.ones(6, complex),))[1]
+
+    @ml.compile
+    def derivatives(z: Any, v: Any) -> Any:
+        along, twice = ml.jvp(slope, (z,), (v,))
+        return along, twice, ml.vjp(function, z)[1](v)[0], ml.vjp(slope, z)[1](v)[0]
+
+    v = np.array([1, 1j, 1 + 1j, 2 - 1j, 1j, 1])
+    once, twice, pulled, pulled_twice = derivatives(z, v)
+    np.testing.assert_allclose(once, first(z), rtol=1e-12)
+    np.testing.assert_allclose(pulled, first(z) * v, rtol=1e-12)
+    np.testing.assert_allclose(twice, second(z) * v, rtol=1e-11)
+    np.testing.assert_allclose(pulled_twice, second(z) * v, rtol=1e-11)
+
+
 def test_a_holomorphic_function_is_multiplied_with_its_derivative() -> None:
     slope = (1 + Z) * np.exp(Z)
     np.testing.assert_allclose(ml.jvp(lambda z: z * np.exp(z), (Z,), (V,))[1], slope * V)
