@@ -58,3 +58,26 @@ func.func @main(%x: f64, %ct: f64) -> (f64, f64) {
   %g = "mlirml.vjp"(%x0) {group = 0 : i64} : (f64) -> f64
   return %r, %g : f64, f64
 }
+
+// -----
+
+// A number that a body reads from outside is differentiated too.
+// CHECK-LABEL: func.func @number_from_outside
+// CHECK: %[[C:.*]] = math.cos
+// CHECK: arith.mulf %{{.*}}, %[[C]]
+// CHECK-NOT: mlirml.
+func.func @number_from_outside(%x: tensor<f64>, %one: tensor<3xf64>) -> tensor<f64> {
+  %0 = "mlirml.independent"(%x) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
+  %number = tensor.extract %0[] : tensor<f64>
+  %sine = math.sin %number : f64
+  %empty = tensor.empty() : tensor<3xf64>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+  } outs(%empty : tensor<3xf64>) {
+  ^bb0(%out: f64):
+    linalg.yield %sine : f64
+  } -> tensor<3xf64>
+  "mlirml.cotangent"(%y, %one) {group = 0 : i64} : (tensor<3xf64>, tensor<3xf64>) -> ()
+  %g = "mlirml.vjp"(%0) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
+  return %g : tensor<f64>
+}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, requests
 from mlirml.autodiff.reverse import used_by
+from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir import block_ops, has_op, mlir, operations
@@ -46,6 +47,7 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
             request = waiting[0]
             if request.kind not in kinds:
                 break
+            scalars_to_operands(function)
             if request.kind != "mlirml.vmap":
                 function.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
             if request.kind == "mlirml.vjp":

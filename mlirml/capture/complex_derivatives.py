@@ -1,7 +1,7 @@
 """Derivatives of functions of complex numbers, by their formulae.
 
 The programs that compute these functions look at cases, such as which part is the larger one, and take magnitudes and
-shortcuts on the axes: each gives the right number, but not the right slope where cases meet. So derivatives are those of
+shortcuts on the axes: the number is right, but not the slope where cases meet. So derivatives are those of
 `ml.custom_jvp` with the rules below, in the functions themselves, for derivatives of every order.
 """
 

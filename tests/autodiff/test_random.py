@@ -70,3 +70,11 @@ def test_derivatives_and_batches(seed: int) -> None:
         for other in others:
             agree(other, first, 1e-8)
         agree(first, differences, 1e-4)
+
+
+def test_numbers_that_are_read_in_front_of_where_they_were() -> None:
+    # The gather from an axis of one element reads the number that the scan reads, too: one read, in front of both.
+    steps = [("where", 0, 0, 0), ("scan", 1, 0, 0), ("gathered", 1, 2, 0)]
+    _, change, others, differences = ml.compile(first_order(lambda x: run(steps, x)))(np.array([-0.9]), np.ones(1))
+    agree(others, change, 1e-12)
+    agree(change, differences, 1e-7)

@@ -1,0 +1,77 @@
+"""Numbers that the bodies of `linalg.generic` read from outside become operands, so that rules see them.
+
+Before:
+    %1 = linalg.generic {indexing_maps = [#id, #id]} ins(%x) outs(%e) {
+    ^bb0(%in: f64, %out: f64):
+      %2 = arith.mulf %in, %s : f64
+      linalg.yield %2 : f64
+    }
+After:
+    %t = tensor.from_elements %s : tensor<f64>
+    %1 = linalg.generic {indexing_maps = [#id, #scalar, #id]} ins(%x, %t) outs(%e) {
+    ^bb0(%in: f64, %in_0: f64, %out: f64):
+      %2 = arith.mulf %in, %in_0 : f64
+      linalg.yield %2 : f64
+    }
+
+Common numbers that are computed in a body and in front of it are merged into one in front of it.
+"""
+
+from __future__ import annotations
+
+from mlirml.autodiff.arithmetic import is_float
+from mlirml.autodiff.reverse import used_by
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, clone_with, defining_op, linalg, mlir, operations
+
+_OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
+
+
+def scalars_to_operands(function: mlir.Operation) -> None:
+    """Rewrite every `linalg.generic` of a function that reads numbers from outside."""
+    for op in [op for op in operations(function) if op.name == "linalg.generic"]:
+        operands = set(op.operands)
+        found = [x for x in used_by(op) if x not in operands and _is_number(x)]
+        if found:
+            with op.location, mlir.InsertionPoint(op):
+                _rewrite(op, found)
+
+
+def _is_number(x: mlir.Value) -> bool:
+    if isinstance(x.type, mlir.RankedTensorType):
+        return False
+    owner = defining_op(x)
+    is_constant = owner is not None and owner.name == "arith.constant"
+    return not is_constant and (isinstance(x.type, mlir.IntegerType) or is_float(x.type))
+
+
+def _rewrite(op: mlir.Operation, numbers: list[mlir.Value]) -> None:
+    results = len(op.results)
+    count = len(op.operands) - results
+    maps = [m.value for m in linalg.get_indexing_maps(op)]
+    block = op.regions[0].blocks[0]
+    kinds = [mlir.RankedTensorType.get([], x.type) for x in numbers]
+    tensors = [emit.value("tensor.from_elements", [x], kind) for x, kind in zip(numbers, kinds)]
+    scalar = mlir.AffineMap.get(maps[0].n_dims, 0, [])
+
+    def body(xs: list[mlir.Value]) -> list[mlir.Value]:
+        own = [*xs[:count], *xs[len(xs) - results :]]
+        environment = dict(zip([*block.arguments, *numbers], [*own, *xs[count : len(xs) - results]]))
+        *inner, last = block_ops(block)
+        for each in inner:
+            clone_with(each, environment)
+        return [environment.get(x, x) for x in last.operands]
+
+    new = emit.generic(
+        [*list(op.operands)[:count], *tensors],
+        list(op.operands)[count:],
+        [*maps[:count], *[scalar] * len(numbers), *maps[count:]],
+        ["parallel"] * maps[0].n_dims,
+        body,
+    )
+    for name in op.attributes:
+        if name not in _OWN:
+            new.attributes[name] = op.attributes[name]
+    for old, result in zip(op.results, new.results):
+        old.replace_all_uses_with(result)
+    op.erase()
