@@ -56,7 +56,8 @@ class ExpandMathPass(Pass):
 
     `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
     conversions between f16 and f32. `vector_bits` is the width of its vectors. With `libmvec`, vectorised loops call
-    the vector functions of glibc where there are any.
+    the vector functions of glibc where there are any. Without `f64` no function of f32 is computed in f64, and integers
+    are divided by their own instructions.
     """
 
     name = "mlirml-expand-math"
@@ -65,9 +66,10 @@ class ExpandMathPass(Pass):
     f16c: bool = True
     vector_bits: int = 256
     libmvec: bool = False
+    f64: bool = True
 
     def run(self, module: mlir.Operation) -> None:
-        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits, self.libmvec)
+        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits, self.libmvec, self.f64)
         body = block_ops(module.regions[0].blocks[0])
         for container in (module, *(op for op in body if op.name == "gpu.module")):
             expand(container, features)
@@ -166,6 +168,8 @@ def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
 
 def llvm_divides_well(op: mlir.Operation, kind: str, features: Features) -> bool:
     """Constant divisors: a multiplication or a shift. It has no vectors of long products, so i64 only if by a shift."""
+    if not features.f64:
+        return True
     divisor = op.operands[1].owner
     if isinstance(divisor, mlir.Block) or divisor.operation.name != "arith.constant":
         return kind == "i64" and not features.scalef
@@ -272,7 +276,8 @@ def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     elif key in GUARDED:
         result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
     elif (recipe := EXPANSIONS.get(key)) is not None:
-        result = (UNROUNDED.get(recipe, recipe) if function.result in SMALL else recipe)(b, *operands)
+        in_f64 = function.result in SMALL and b.features.f64
+        result = (UNROUNDED.get(recipe, recipe) if in_f64 else recipe)(b, *operands)
     else:
         predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
         result = b.apply(function.op, operands, wide, predicate)

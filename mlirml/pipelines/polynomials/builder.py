@@ -22,6 +22,7 @@ class Features:
     """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
 
     `vector_bits` is the width of its widest vectors, and `libmvec` whether loops call glibc's vector functions.
+    `f64` is whether it computes with 64-bit floats at all; without them divisions of integers stay as they are.
     """
 
     fma: bool = True
@@ -29,6 +30,7 @@ class Features:
     f16c: bool = True
     vector_bits: int = 256
     libmvec: bool = False
+    f64: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +249,7 @@ class Builder:
         return self.op("math.fma", a, factor, addend) if self.features.fma else a * factor + addend
 
     def product_error(self, x: Value, y: Value, product: Value) -> Value:
-        """x * y - product, exact: one fma, or Veltkamp's splitting and Dekker's product (1971) in f64."""
+        """x * y - product, exact: one fma, or Veltkamp's splitting and Dekker's product (1971)."""
         if self.features.fma:
             return self.op("math.fma", x, y, -product)
         (x1, x2), (y1, y2) = self._halves(x), self._halves(y)
@@ -261,7 +263,7 @@ class Builder:
         return (x - product) - self.product_error(quotient, y, product)
 
     def _halves(self, x: Value) -> tuple[Value, Value]:
-        high = self.from_bits(self.to_bits(x) & -(1 << 27), "f64")
+        high = self.from_bits(self.to_bits(x) & -(1 << (27 if x.kind == "f64" else 12)), x.kind)
         return high, x - high
 
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:

@@ -22,7 +22,7 @@ def remf(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     q = b.op("math.trunc", ratio)
     if b.features.fma:
         r = b.op("math.fma", -q, d, n)
-    elif x.kind == "f32":
+    elif x.kind == "f32" and b.features.f64:
         wide = [b.cast("arith.extf", v, "f64") for v in (n, q, d)]
         r = b.cast("arith.truncf", wide[0] - wide[1] * wide[2], "f32")
     else:

@@ -138,7 +138,7 @@ def erfc(b: Builder, grade: str, x: Value) -> Value:
     square = a * a
     n, q = expm1_parts(b, -square, grade)
     mantissa = b.fma(q, factor, factor)
-    if grade == "f64":
+    if grade == "f64" or not b.features.f64:
         mantissa = b.fma(mantissa, -b.product_error(a, a, square), mantissa)
     result = b.scale(mantissa, n) if grade == "f32" else b.scale_or_vanish(mantissa, n, b.value(27.3, "f64") < a)
     if grade == "f64":  # below 1 a unit of the result is small

@@ -80,17 +80,23 @@ def log2_wide(b: Builder, m: Mantissa, exponent: Value) -> Value:
 
 
 def log2_pair_f32(b: Builder, m: Mantissa, exponent: Value) -> Pair:
-    """The same in f32, good to 2^-30, for processors with fma; `exponent` stands for that of `m`."""
+    """The same in f32, good to 2^-30 by fma or exact products; `exponent` stands for that of `m`."""
     f = m.fraction
     below = f + 2.0
     below_error = f - (below - 2.0)
     inverse = 1.0 / below
     s = f * inverse
-    rest = b.fma(-s, below_error, b.fma(-s, below, f)) * inverse
+    rest = b.fma(-s, below_error, b.quotient_error(f, below, s)) * inverse
     z = s * s
     tail = (s * z) * b.horner(z, POW_F32)
-    binary = b.fma(s, TWO_OVER_LN2, tail)
-    error = b.fma(s, TWO_OVER_LN2, -binary) + tail
+    if b.features.fma:
+        binary = b.fma(s, TWO_OVER_LN2, tail)
+        error = b.fma(s, TWO_OVER_LN2, -binary) + tail
+    else:
+        factor = b.constant(TWO_OVER_LN2, "f32")
+        main = s * factor
+        binary, lost = fast_sum(main, tail)
+        error = lost + b.product_error(s, factor, main)
     error = b.fma(rest, TWO_OVER_LN2, b.fma(s, TWO_OVER_LN2_LOW, error))
     total, lost = fast_sum(exponent, binary)
     return total, lost + error
@@ -105,7 +111,7 @@ def pow_f32(b: Builder, x: Value, y: Value) -> Value:
     high, low = log2_pair_f32(b, m, exponent)
     power = b.maximum(b.minimum(y, 2.0**40), -(2.0**40))  # inf * log2(1) would be NaN
     whole = power * high
-    error = b.fma(power, low, b.fma(power, high, -whole))
+    error = b.fma(power, low, b.product_error(power, high, whole))
     clamped = b.maximum(b.minimum(whole, 200.0), -200.0)
     shifted = clamped + c.magic
     r = (clamped - (shifted - c.magic)) + b.select(clamped.equals(whole), error, 0.0)
@@ -141,7 +147,7 @@ def with_ones(b: Builder, x: Value, y: Value, power: Value) -> Value:
 @expansion("powf", "f32", "f64")
 def powf(b: Builder, x: Value, y: Value) -> Value:
     """Special values as in C99: pow(x, 0) = pow(1, y) = 1, signs of odd powers, NaN for other powers of negatives."""
-    return pow_f32(b, x, y) if x.kind == "f32" and b.features.fma else pow_wide(b, x, y)
+    return pow_f32(b, x, y) if x.kind == "f32" and (b.features.fma or not b.features.f64) else pow_wide(b, x, y)
 
 
 @through_f64

@@ -44,7 +44,10 @@ def expansion(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
 
 
 def through_f64(recipe: Recipe) -> Recipe:
-    """Decorator: the recipe works on f64, and its `grade` says how accurate the result must be; f32 is extended."""
+    """Decorator: the recipe works on f64, and its `grade` says how accurate the result must be; f32 is extended.
+
+    Where there is no f64 it works on f32, and has to keep the accuracy itself.
+    """
 
     def unrounded(b: Builder, *operands: Value) -> Value:
         wide = [b.cast("arith.extf", x, "f64") for x in operands]
@@ -53,6 +56,8 @@ def through_f64(recipe: Recipe) -> Recipe:
     def apply(b: Builder, *operands: Value) -> Value:
         if operands[0].kind == "f64":
             return recipe(b, "f64", *operands)
+        if not b.features.f64:
+            return recipe(b, "f32", *operands)
         return b.cast("arith.truncf", unrounded(b, *operands), "f32")
 
     UNROUNDED[apply] = unrounded

@@ -67,6 +67,8 @@ TAN_F64 = (  # 2^-56.0
 TWO_OVER_PI = 0.63661977236758134
 # f32: x less n times the first part is exact in an fma. f64: n times the first two (33 bits each) is exact.
 HALF_PI_F32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
+# Of 8, 11 and 11 bits, and the rest: n times each is exact for n of 13 bits.
+HALF_PI_SHORT = (1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.563344151594519e-12)
 HALF_PI_F64 = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 
 
@@ -81,15 +83,15 @@ class Turn:
 
 
 def reduce_f32(b: Builder, x: Value) -> tuple[Value, Value]:
-    """f32 -> (n, r); without fma by way of f64."""
-    if not b.features.fma:
+    """f32 -> (n, r); without fma by way of f64, and without both by parts of pi/2 that n times is exact."""
+    if not b.features.fma and b.features.f64:
         n, r, _ = reduce_f64(b, b.cast("arith.extf", x, "f64"))
         return b.cast("arith.trunci", n, "i32"), b.cast("arith.truncf", r, "f32")
     magic = CONSTANTS["f32"].magic
     shifted = b.fma(x, TWO_OVER_PI, magic)
     n = shifted - magic
     r = x
-    for part in HALF_PI_F32:
+    for part in HALF_PI_F32 if b.features.fma else HALF_PI_SHORT:
         r = b.fma(n, -part, r)
     return integer_of(b, shifted), r
 
@@ -127,7 +129,8 @@ def turn(b: Builder, x: Value) -> Turn:
 
 def in_range(b: Builder, x: Value) -> Value:
     """Where pi/2 can be subtracted. The negation of >= keeps NaN here, where it costs nothing."""
-    return b.compare("ult", b.abs(x), 2.0**20)
+    exact = b.features.fma or b.features.f64 or x.kind == "f64"
+    return b.compare("ult", b.abs(x), 2.0**20 if exact else 2.0**13)
 
 
 def is_odd(b: Builder, n: Value) -> Value:
