@@ -51,3 +51,32 @@ module attributes {gpu.container_module} {
     return %v : f32
   }
 }
+
+// -----
+
+// Constants that kernels read lie in an argument that is the same at each call; what the host reads stays its own.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  (%[[X:.*]]: memref<4xf32>, %[[C:.*]]: memref<512xi8>)
+// CHECK-SAME:  mlirml.constants = dense<"0x0000803F0000004000004040000080400000
+// CHECK-NOT:   gpu.memcpy
+// CHECK:       memref.get_global @table
+// CHECK:       %[[A:.*]] = memref.view %[[C]][%c0{{.*}}][] : memref<512xi8> to memref<2x2xf32>
+// CHECK:       %[[FLAT:.*]] = memref.collapse_shape %[[A]] {{.*}} into memref<4xf32>
+// CHECK:       %[[B:.*]] = memref.view %[[C]][%c256{{.*}}][] : memref<512xi8> to memref<2xi1>
+// CHECK:       gpu.launch_func {{.*}} args(%[[FLAT]] : memref<4xf32>, %[[B]] : memref<2xi1>, %[[X]] : memref<4xf32>)
+module attributes {gpu.container_module} {
+  memref.global "private" constant @table : memref<2x2xf32> = dense<[[1.0, 2.0], [3.0, 4.0]]>
+  memref.global "private" constant @flags : memref<2xi1> = dense<[true, false]>
+  gpu.module @kernels {
+    gpu.func @k0(%t: memref<4xf32>, %f: memref<2xi1>, %x: memref<4xf32>) kernel { gpu.return }
+  }
+  func.func @main(%x: memref<4xf32>) -> f32 {
+    %c1 = arith.constant 1 : index
+    %t = memref.get_global @table : memref<2x2xf32>
+    %u = memref.collapse_shape %t [[0, 1]] : memref<2x2xf32> into memref<4xf32>
+    %f = memref.get_global @flags : memref<2xi1>
+    gpu.launch_func @kernels::@k0 blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%u : memref<4xf32>, %f : memref<2xi1>, %x : memref<4xf32>)
+    %v = memref.load %t[%c1, %c1] : memref<2x2xf32>
+    return %v : f32
+  }
+}

@@ -23,6 +23,8 @@ HOST = "mlirml.host"
 """Of an allocation in @main that is memory of the host, where others are of the device."""
 HOST_INPUTS = "mlirml.host_inputs"
 """Of @main: the numbers of the inputs that stay in the memory of the host."""
+CONSTANTS = "mlirml.constants"
+"""Of @main: the bytes of the constants that kernels read, which lie on the device from the time a program is loaded."""
 KERNELS = "mlirml.kernels"
 """Of @main: the kernels in the order of the table that it gets, each a name and what its arguments are."""
 

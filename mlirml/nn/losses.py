@@ -42,9 +42,10 @@ def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smooth
     if tuple(y.shape) == tuple(x.shape) and y.dtype.kind not in "iub":
         weights = rounded(y, x.dtype)
     elif tuple(y.shape) == rest and y.dtype.kind in "iu":
-        numbers = known(np.arange(classes).reshape(-1, *[1] * (len(x.shape) - axis - 1)))
+        kind = y.dtype if classes - 1 <= np.iinfo(y.dtype).max else np.int64  # not all devices have int64
+        numbers = known(np.arange(classes, dtype=kind).reshape(-1, *[1] * (len(x.shape) - axis - 1)))
         spread = y.reshape(*rest[:axis], 1, *rest[axis:])
-        weights = np.where(spread == numbers, 1, 0).astype(x.dtype)
+        weights = (spread == numbers).astype(x.dtype)
     elif y.dtype.kind == "b":
         raise DTypeError(f"cross_entropy: the target must hold classes or probabilities, got {shown(y)}")
     else:

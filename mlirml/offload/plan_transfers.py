@@ -11,14 +11,26 @@ After:
 
 The arguments of @main are device buffers, but for those listed in `mlirml.host_inputs`. Nothing is copied between
 kernels. A buffer is copied whole, or its contiguous part that an operation of the host touches.
+
+Constant arrays that kernels read are parts of one more argument, behind the results, which is the same at each call:
+
+Before:
+    %c = memref.get_global @table : memref<10xi64>
+    gpu.launch_func @kernels::@k0 ... args(%c, %t)
+After:
+    func.func @main(..., %constants: memref<256xi8>) attributes {mlirml.constants = dense<"0x..."> : tensor<256xi8>} {
+      %c = memref.view %constants[%c0][] : memref<256xi8> to memref<10xi64>
+      gpu.launch_func @kernels::@k0 ... args(%c, %t)
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import HOST, HOST_INPUTS
-from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_INPUTS
+from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
 from mlirml.passes import Pass, register
 
 VIEWS = (
@@ -52,6 +64,7 @@ class PlanTransfersPass(Pass):
         main = main_function(module)
         with module.context:
             hosts = host_values(main)
+            place_constants(module, main)
             for op in [op for op in operations(main) if op.name == "memref.copy"]:
                 copy(op)
             for op in [op for op in operations(main) if op.name == "linalg.generic"]:
@@ -64,6 +77,73 @@ class PlanTransfersPass(Pass):
                     upload_constants(op, hosts)
                 elif op.name not in _ON_DEVICE and op.name not in VIEWS:
                     move_to_host(op, hosts)
+
+
+_ALIGNMENT = 256
+"""Of a buffer's start, as devices want it."""
+
+
+def place_constants(module: mlir.Operation, main: mlir.Operation) -> None:
+    """Make one argument of the constant arrays that launches read."""
+    launches = [op for op in operations(main) if op.name == "gpu.launch_func"]
+    names = dict.fromkeys(name for op in launches for operand in op.operands if (name := global_of(operand)))
+    arrays = {name: elements(module, name) for name in names}
+    places: dict[str, int] = {}
+    content = b""
+    for name, array in arrays.items():
+        if array is not None:
+            places[name] = len(content)
+            content += array + b"\0" * (-len(array) % _ALIGNMENT)
+    if not places:
+        return
+    start = main.regions[0].blocks[0]
+    whole = np.frombuffer(content, np.int8)
+    main.attributes[CONSTANTS] = mlir.DenseElementsAttr.get(whole, type=mlir.IntegerType.get_signless(8))
+    argument = start.add_argument(mlir.MemRefType.get([len(whole)], mlir.IntegerType.get_signless(8)), main.location)
+    set_function_type(main)
+    for op in launches:
+        with op.location, mlir.InsertionPoint(op):
+            for position, operand in enumerate(op.operands):
+                name = global_of(operand)
+                if name in places:
+                    op.operands[position] = part_of(argument, operand, places[name])
+    for op in [op for op in operations(main) if op.name == "memref.get_global"]:
+        if not any(True for _ in op.results[0].uses):
+            op.erase()
+
+
+def global_of(value: mlir.Value) -> str:
+    """The name of the constant array that a buffer is or is a view of; empty for others."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in VIEWS:
+        owner = defining_op(owner.operands[0])
+    if owner is None or owner.name != "memref.get_global":
+        return ""
+    return str(mlir.FlatSymbolRefAttr(owner.attributes["name"]).value)
+
+
+def elements(module: mlir.Operation, name: str) -> bytes | None:
+    """The elements of a constant array as they lie in memory; None for types that NumPy lacks."""
+    for op in block_ops(module.regions[0].blocks[0]):
+        if op.name == "memref.global" and mlir.StringAttr(op.attributes["sym_name"]).value == name:
+            try:
+                array = np.array(mlir.DenseElementsAttr(op.attributes["initial_value"]))
+            except (TypeError, ValueError):
+                return None
+            kind = mlir.MemRefType(mlir.TypeAttr(op.attributes["type"]).value).element_type
+            fits = array.dtype.itemsize == max(1, kind.width // 8)
+            return array.tobytes() if fits else None
+    return None
+
+
+def part_of(constants: mlir.Value, operand: mlir.Value, place: int) -> mlir.Value:
+    """What a view of a constant array is in the argument that holds it from `place` on."""
+    owner = defining_op(operand)
+    assert owner is not None, "a constant is made by an operation"
+    if owner.name in VIEWS:
+        source = owner.operands[0]
+        return clone_with(owner, {source: part_of(constants, source, place)}).results[0]
+    return emit.value("memref.view", [constants, emit.index(place)], operand.type)
 
 
 def used_by_host(buffer: mlir.Value) -> bool:

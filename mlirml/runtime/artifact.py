@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from mlirml.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-3\n"
+_MAGIC = b"mlirml-artifact-4\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -38,8 +38,8 @@ class Artifact:
 
     A program for a device has `kernels` in the form of its `format`, a `kernel_table` of each one's name and the bytes
     of its arguments, 0 for buffers, and `kernel_places`, the lines that they come from. Its pointers are of the device,
-    but for those of `host_inputs`; behind them come a workspace on the host, unless `host_workspace_bytes` is 0, and
-    the table of the loaded kernels.
+    but for those of `host_inputs`; in front of the workspace comes that of its `constants`, unless there are none;
+    behind it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
     """
 
     object: bytes
@@ -54,12 +54,14 @@ class Artifact:
     kernel_places: tuple[str, ...] = ()
     host_inputs: tuple[int, ...] = ()
     host_workspace_bytes: int = 0
+    constants: bytes = b""
 
     def to_bytes(self) -> bytes:
-        """One blob: a line that says what it is, a line of JSON, the object, the kernels."""
-        header = {name: value for name, value in asdict(self).items() if name not in ("object", "kernels")}
-        header["object_bytes"] = len(self.object)
-        return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + self.object + self.kernels
+        """One blob: a line that says what it is, a line of JSON, the object, the kernels, the constants."""
+        header = {name: value for name, value in asdict(self).items() if name not in ("object", "kernels", "constants")}
+        header["object_bytes"], header["kernel_bytes"] = len(self.object), len(self.kernels)
+        text = json.dumps(header, sort_keys=True).encode()
+        return b"".join([_MAGIC, text, b"\n", self.object, self.kernels, self.constants])
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Artifact:
@@ -69,9 +71,10 @@ class Artifact:
         header, _, rest = blob[len(_MAGIC) :].partition(b"\n")
         fields = json.loads(header)
         end = fields.pop("object_bytes")
+        last = end + fields.pop("kernel_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
         for name in ("in_place", "host_inputs", "kernel_places"):
             fields[name] = tuple(fields[name])
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
-        return cls(object=rest[:end], kernels=rest[end:], **fields)
+        return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

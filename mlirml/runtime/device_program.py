@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -47,7 +48,12 @@ class DeviceProgram:
             self._module = self._driver.load(artifact.kernels, entries)
         self._inputs = [np.dtype(d) for d, _ in inputs]
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
-        self._constants = list(constants)
+        self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]
+        self._captured = [_Resident(where, array) for array in constants]
+        self._constants: Block | None = None
+        if artifact.constants:
+            self._constants = where.pool.take(len(artifact.constants))
+            self._driver.copy_in(self._constants.address, np.frombuffer(artifact.constants, np.uint8))
         self._writebacks = list(writebacks)
         self._in_place = {o: i for o, i in writebacks if o in artifact.in_place}
         self._on_host = frozenset(artifact.host_inputs)
@@ -71,14 +77,19 @@ class DeviceProgram:
         """Run on arrays and numbers; the results, in `outs` where given."""
         values = list(leaves)
         held: list[Any] = []  # until the program has been handed to the device
-        pointers = [self._input(i, value, held) for i, value in enumerate([*values, *self._constants])]
+        pointers = [self._input(i, value, held) for i, value in enumerate(values)]
+        for number, resident in enumerate(self._captured, len(values)):
+            if number in self._on_host:
+                pointers.append(self._input(number, resident.array, held))
+            else:
+                pointers.append(resident.address(self._driver))
         blocks: list[Any] = []
-        for number, (dtype, shape) in enumerate(self._outputs):
-            block = self._place_of(number, values, held)
-            if block is None:
-                block = self.device.pool.take(_nbytes(dtype, shape))
+        for number, nbytes in enumerate(self._bytes_out):
+            block = held[self._in_place[number]] if number in self._in_place else self.device.pool.take(nbytes)
             blocks.append(block)
             pointers.append(block.address)
+        if self._constants is not None:
+            pointers.append(self._constants.address)
         workspace = None
         if self.artifact.workspace_bytes:
             workspace = self.device.pool.take(self.artifact.workspace_bytes)
@@ -104,10 +115,6 @@ class DeviceProgram:
             self._driver.copy_in(block.address, _bytes(array))
         held.append(block)
         return block.address
-
-    def _place_of(self, number: int, values: list[Any], held: list[Any]) -> Any:
-        """The memory of the argument that a result is computed in; None for new memory."""
-        return held[self._in_place[number]] if number in self._in_place else None
 
     def _results(self, values: list[Any], blocks: list[Any], outs: list[Any] | None, stays: bool) -> list[Any]:
         mark = self._driver.mark() if stays else 0
@@ -140,6 +147,26 @@ class DeviceProgram:
         return out
 
 
+class _Resident:
+    """An array from outside of the function, sent when the program is loaded, and again where it has changed."""
+
+    def __init__(self, where: Device, array: npt.NDArray[Any]) -> None:
+        self.array = array
+        self._sent = _bytes(_host_array(array, None)).copy()
+        self._block = where.pool.take(array.nbytes)
+        if array.nbytes:
+            cast(Any, where.driver).copy_in(self._block.address, self._sent)
+
+    def address(self, driver: Any) -> int:
+        """Where it lies, as it is now."""
+        if self.array.flags.writeable or self.array.base is not None:
+            now = _bytes(_host_array(self.array, None))
+            if not np.array_equal(now, self._sent):
+                self._sent = now.copy()
+                driver.copy_in(self._block.address, now)
+        return self._block.address
+
+
 def _host_array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     if isinstance(value, Array):
         value = value.numpy()
@@ -150,10 +177,6 @@ def _host_array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
 
 def _bytes(array: npt.NDArray[Any]) -> Bytes:
     return array.reshape(-1).view(np.uint8)
-
-
-def _nbytes(dtype: np.dtype[Any], shape: Sequence[int]) -> int:
-    return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
 
 def _aligned(nbytes: int) -> Bytes | None:

@@ -18,12 +18,18 @@ SCHEDULE = (
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}}"
 )
 TO_SPIRV = (
-    "mlirml-expand-math{fma=false f16c=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
+    "mlirml-expand-math{fma=false f16c=false f64=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
     "gpu.module(gpu.func(convert-math-to-spirv)),convert-gpu-to-spirv{use-64bit-index=false},"
     "mlirml-sign-spirv,"
     "spirv.module(spirv-lower-abi-attrs,spirv-update-vce),mlirml-embed-spirv"
 )
 """From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
+TO_WGSL = (
+    "mlirml-expand-math{fma=false f16c=false f64=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
+    "mlirml-embed-wgsl"
+)
+"""The same to a gpu.binary that holds the text of a shader in WGSL."""
+WGSL_PASSES = ("inline_library", "prepare_spirv", "embed_wgsl")
 SPIRV_PASSES = ("inline_library", "prepare_spirv", "sign_spirv", "embed_spirv")
 TO_NVVM = (
     "mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,mlirml-lower-nvgpu,"
@@ -68,7 +74,9 @@ def load_passes(pipelines: tuple[str, ...], without: Collection[str] = ()) -> No
 
 def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
-    from mlirml.dialects.mlirml import HOST_INPUTS, KERNELS
+    import numpy as np
+
+    from mlirml.dialects.mlirml import CONSTANTS, HOST_INPUTS, KERNELS
     from mlirml.ir import mlir
     from mlirml.offload.lower_launches import RUNTIME
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
@@ -76,6 +84,10 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
 
     attributes = entry_function(operation).attributes
     entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
+    constants = b""
+    if CONSTANTS in attributes:  # of no use to the host code
+        constants = np.array(mlir.DenseElementsAttr(attributes[CONSTANTS])).tobytes()
+        del attributes[CONSTANTS]
     return Artifact(
         object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
         entry=ENTRY,
@@ -89,4 +101,5 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
         kernel_places=tuple(mlir.StringAttr(e["place"]).value for e in entries),
         host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
         host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
+        constants=constants,
     )
