@@ -20,8 +20,10 @@ from mlirml.calls import (
     Build,
     Call,
     changed,
+    device_form,
     differences,
     leaf_array,
+    needs_no_look,
     report,
     result_buffers,
     store_items,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 # MLIR contexts and LLVM's option tables are not made for several threads at once.
 _COMPILER = threading.RLock()
 _LOG_LENGTH = 1000
+_FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
 _FORMS = 64  # of calls of one program that the native dispatcher, which tries one after the other, gets to know
 
 
@@ -142,8 +145,8 @@ class Lowered:
     def emit(self, form: str) -> Any:
         """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
 
-        Of `vulkan` "spirv" gives the bytes of the kernels; of `cuda` "ptx" for compute capability 8.0, or "ptx-sm_90"
-        for another processor. No GPU is needed for them.
+        Of `vulkan` "spirv" gives the bytes of the kernels, of `webgpu` and `metal` "wgsl" their text; of `cuda` "ptx"
+        for compute capability 8.0, or "ptx-sm_90" for another processor. No GPU is needed for them.
         """
         if form == "mlir":
             return self.as_text()
@@ -155,11 +158,17 @@ class Lowered:
             from mlirml.targets import vulkan
 
             return vulkan.emit_spirv(self.module)
+        if form == "wgsl" and self.stage == "lower" and self.target.name in ("metal", "webgpu"):
+            from mlirml.targets import webgpu
+
+            return webgpu.emit_wgsl(self.module)
         if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
             from mlirml.targets import cuda
 
             return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
-        raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}")
+        known = next((t for word, t in _FORM_OF if form.partition("-")[0] == word and t != self.target.name), None)
+        help = f'compile with target="{known}" for {form}' if known else None
+        raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)
 
 
 class Compiled(Dispatcher):
@@ -189,6 +198,7 @@ class Compiled(Dispatcher):
         self.target = get_target(config.target if target is None else target)
         self.static_argnums, self._static_names = self._static_places(static_argnums)
         self._builds: dict[Any, Build] = {}
+        self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
@@ -238,6 +248,12 @@ class Compiled(Dispatcher):
     # Calls that the native dispatcher does not know.
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._device_forms and "out" not in kwargs:
+            leaves, tree = flatten((args, kwargs))
+            known = self._device_forms.get(device_form(leaves, tree))
+            if known is not None and known.changed(self.fn) is None:
+                results = self._checked(known, partial(known.program, leaves))
+                return known.captured.out_tree.unflatten(results[: known.captured.out_tree.leaf_count()])
         with _uncollected():
             inlines = self._inlines((args, kwargs))
         if inlines:
@@ -257,6 +273,10 @@ class Compiled(Dispatcher):
         results = self._run(build, call, outs)
         if out is None and not build.captured.replaced and not call.overlaps:
             self._remember(call, build)
+            if isinstance(build.program, DeviceProgram) and needs_no_look(build):
+                form = device_form(call.leaves, flatten((args, kwargs))[1])
+                if form is not None and len(self._device_forms) < _FORMS:
+                    self._device_forms[form] = build
         tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
             store_items(call, build.captured, results[count:])
@@ -266,8 +286,11 @@ class Compiled(Dispatcher):
         return tree.unflatten(results[:count])
 
     def _run(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
+        return self._checked(build, partial(self._run_unchecked, build, call, outs))
+
+    def _checked(self, build: Build, run: Callable[[], Any]) -> Any:
         try:
-            return self._run_unchecked(build, call, outs)
+            return run()
         except CheckFailed as failed:
             from mlirml.capture.launch import failure
 
@@ -416,6 +439,7 @@ class Compiled(Dispatcher):
     def _forget(self, key: Any) -> None:
         """Let go of programs for the old value of a variable, which would pile up."""
         self._builds.pop(key, None)
+        self._device_forms.clear()
         self.clear()
         for build in self._builds.values():
             build.remembered.clear()

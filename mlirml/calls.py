@@ -10,6 +10,7 @@ import numpy as np
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import ArgumentError
+from mlirml.runtime.array import Array
 from mlirml.tree import TreeDef, flatten, store_leaves
 
 if TYPE_CHECKING:
@@ -80,6 +81,31 @@ class Call:
             self.overlaps,
             tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
         )
+
+
+def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
+    """What is equal for two calls of a program on a device that need no other look; None where they do.
+
+    The values of integers are part of what is checked, and objects of other kinds are converted.
+    """
+    form: list[Any] = [tree]
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is Array:
+            form.append((leaf.device, leaf.shape, leaf.dtype))
+        elif kind is np.ndarray:
+            form.append((leaf.shape, leaf.dtype))
+        elif kind is float or kind is bool or isinstance(leaf, np.generic):
+            form.append(kind)
+        else:
+            return None
+    return tuple(form)
+
+
+def needs_no_look(build: Build) -> bool:
+    """Whether nothing depends on the values of the arguments, or on which of them are the same."""
+    captured = build.captured
+    return not (captured.writebacks or captured.int_ranges or captured.replaced or build.overlaps or build.statics)
 
 
 def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
