@@ -250,6 +250,7 @@ _EMISSIONS = {
     "asm": _Emission("mlirml.targets.llvm", "to_assembly"),
     "ptx": _Emission("mlirml.targets.cuda", "emit_ptx"),
     "spirv": _Emission("mlirml.targets.vulkan", "emit_spirv"),
+    "wgsl": _Emission("mlirml.targets.webgpu", "emit_wgsl"),
 }
 
 

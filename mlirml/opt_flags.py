@@ -8,7 +8,7 @@ from dataclasses import field
 from mlirml.dataclass import dataclass
 from mlirml.errors import PipelineError
 
-EMIT_CHOICES = ("mlir", "llvm", "asm", "ptx", "spirv")
+EMIT_CHOICES = ("mlir", "llvm", "asm", "ptx", "spirv", "wgsl")
 
 
 @dataclass(frozen=True)

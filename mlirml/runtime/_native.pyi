@@ -80,7 +80,7 @@ class _Device:
 
 class WgpuLibrary:
     count: int
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, path: str, backend: int = 1) -> None: ...
 
 class WgpuDevice(_Device):
     driver: str

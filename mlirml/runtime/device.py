@@ -14,7 +14,11 @@ from mlirml.errors import TargetError
 from mlirml.runtime.driver import Driver
 from mlirml.runtime.memory import MemoryStatistics, Pool
 
-_DRIVERS = {"cuda": "mlirml.runtime.cuda", "vulkan": "mlirml.runtime.vulkan"}
+_DRIVERS = {
+    "cuda": "mlirml.runtime.cuda",
+    "metal": "mlirml.runtime.metal",
+    "vulkan": "mlirml.runtime.vulkan",
+}
 """Kinds of devices besides the CPU, the best first; the module has `count()`, and `open_device(index)`.
 
 Both raise `TargetError` that says what is missing; `count()` gives 0 where everything is there but a device.

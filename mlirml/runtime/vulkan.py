@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 from functools import cache
-from typing import Any
 
 from mlirml.errors import TargetError
 from mlirml.runtime import _native
 from mlirml.runtime.driver import NativeDriver
 
-_LIBRARY = "libwgpu_native-release.so"
+_LIBRARY = f"libwgpu_native-release.{'dylib' if os.uname().sysname == 'Darwin' else 'so'}"
 
 
 def count() -> int:
@@ -22,14 +21,19 @@ def count() -> int:
 @cache
 def open_device(index: int) -> NativeDriver:
     """A device by its number; raises `TargetError` that says what is missing."""
-    native = _native.WgpuDevice(library(), index)
+    return open_with(library(), index)
+
+
+def open_with(library: _native.WgpuLibrary, index: int) -> NativeDriver:
+    """A device that the library has found."""
+    native = _native.WgpuDevice(library, index)
     facts = {"emulated": native.emulated, "features": tuple(sorted(native.features)), "driver": native.driver}
-    # Vulkan has heaps, and wgpu does not tell their sizes.
+    # wgpu does not tell how much memory there is.
     return NativeDriver(native, 0, {**facts, **native.limits})
 
 
 @cache
-def library() -> Any:
+def library() -> _native.WgpuLibrary:
     """wgpu-native. Its Python package is not imported, which would take a tenth of a second."""
     return _native.WgpuLibrary(library_path())
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 _TARGETS = {
     "cpu": ("mlirml.targets.cpu", "cpu_target"),
     "cuda": ("mlirml.targets.cuda", "cuda_target"),
+    "metal": ("mlirml.targets.webgpu", "metal_target"),
     "reference": ("mlirml.targets.reference_target", "reference_target"),
     "vulkan": ("mlirml.targets.vulkan", "vulkan_target"),
+    "webgpu": ("mlirml.targets.webgpu", "webgpu_target"),
 }
 
 
@@ -34,7 +36,8 @@ def get_target(name: str) -> Target:
         close = difflib.get_close_matches(str(name), _TARGETS, n=1)
         known = ", ".join(f'"{n}"' for n in _TARGETS)
         raise TargetError(
-            f"there is no target {name!r}; the targets are {known}",
+            f"there is no target {name!r}",
+            notes=(f"the targets are {known}",),
             help=f'did you mean target="{close[0]}"?' if close else None,
         )
     module, function = _TARGETS[name]

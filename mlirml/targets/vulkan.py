@@ -16,8 +16,8 @@ from mlirml.targets.target import Target
 
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
-_HOST_OPS = ("math.ipowi", "math.powf")
-"""What shaders have no instruction for, and whose expansions need f64."""
+_HOST_OPS = ("math.ipowi",)
+"""What shaders have no instruction for."""
 _FEATURES = ("i64",)
 """Those that a device may have. f64 is none of them, because shaders have no functions of it."""
 
@@ -56,17 +56,24 @@ def vulkan_target() -> Target:
 @cache
 def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
     """The target for a device that can do this."""
-    facts = f"shared-bytes={capabilities.workgroup_bytes}"
-    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target=vulkan"
-    placement += f" array-bytes={capabilities.binding_bytes}"
     return Target(
         name="vulkan",
-        stages=gpu.stages(facts, gpu.TO_SPIRV, checkpoint_bytes, placement),
+        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(cpu.host_facts().items()),
         device="vulkan",
     )
+
+
+def stages(
+    name: str, capabilities: Capabilities, lower_kernels: str, checkpoint_bytes: int
+) -> tuple[tuple[str, str], ...]:
+    """The stages of a target whose kernels are shaders for a device that can do this."""
+    facts = f"shared-bytes={capabilities.workgroup_bytes}"
+    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target={name}"
+    placement += f" array-bytes={capabilities.binding_bytes}"
+    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement)
 
 
 def load_passes(without: Collection[str] = ()) -> None:
@@ -81,7 +88,7 @@ def codegen(module: Any) -> Artifact:
 
 
 def emit_spirv(module: Any) -> bytes:
-    """The SPIR-V of a module after stage `lower`; empty where nothing runs on the device."""
+    """The kernels of a module after stage `lower`, as bytes; empty where nothing runs on the device."""
     from mlirml.ir import gpu
 
     operation = getattr(module, "operation", module)

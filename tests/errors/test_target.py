@@ -18,7 +18,8 @@ def test_a_misspelt_name() -> None:
     check_error(
         lambda: ml.compile(identity, target="referense"),
         """
-        mlirml.TargetError: there is no target 'referense'; the targets are "cpu", "cuda", "reference", "vulkan"
+        mlirml.TargetError: there is no target 'referense'
+           = note: the targets are "cpu", "cuda", "metal", "reference", "vulkan", "webgpu"
            = help: did you mean target="reference"?
         """,
     )
@@ -28,7 +29,8 @@ def test_an_unknown_name() -> None:
     check_error(
         lambda: ml.compile(identity, target="fpga"),
         """
-        mlirml.TargetError: there is no target 'fpga'; the targets are "cpu", "cuda", "reference", "vulkan"
+        mlirml.TargetError: there is no target 'fpga'
+           = note: the targets are "cpu", "cuda", "metal", "reference", "vulkan", "webgpu"
         """,
     )
 
@@ -38,6 +40,17 @@ def test_a_form_that_the_target_lacks() -> None:
         lambda: ml.lower(identity, np.ones(3), target="reference").emit("asm"),
         """
         mlirml.TargetError: target 'reference' has no form 'asm' at stage 'optimize'
+           = help: compile with target="cpu" for asm
+        """,
+    )
+
+
+def test_a_form_that_another_target_has() -> None:
+    check_error(
+        lambda: ml.lower(identity, np.ones(3), target="cpu").emit("wgsl"),
+        """
+        mlirml.TargetError: target 'cpu' has no form 'wgsl' at stage 'lower'
+           = help: compile with target="webgpu" for wgsl
         """,
     )
 

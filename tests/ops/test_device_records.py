@@ -30,8 +30,6 @@ _USUAL = {
     "cuda": [np.dtype(name) for name in ("float32", "int32", "bool", "float64", "float16", "int64")],
 }
 _ALL = os.environ.get("MLIRML_ALL_CALLS") == "1"
-GAPS = {"vulkan": {"lcm": "integers are divided as 64-bit floats"}, "cuda": dict[str, str]()}
-"""Records that a kind of device cannot compute yet, and why."""
 WIDE = {"vulkan": (np.dtype(np.float64), np.dtype(np.complex128)), "cuda": ()}
 """What a kind of device lacks."""
 
@@ -81,8 +79,6 @@ def refused(record: OpDef, calls: list[Call], target: str) -> list[Call]:
 @on_devices
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_record(record: OpDef, target: str) -> None:
-    if record.name in GAPS[target]:
-        pytest.skip(GAPS[target][record.name])
     calls = chosen(record, target)
     if not calls:
         pytest.skip("works on 64-bit floats only")

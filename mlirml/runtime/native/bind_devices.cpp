@@ -129,8 +129,8 @@ void bind_devices(nb::module_ &m) {
   });
   const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
   nb::class_<WgpuLibrary>(m, "WgpuLibrary", "wgpu-native, opened by its path; TargetError where it cannot be.")
-      .def(nb::init<const std::string &>(), "path"_a, unlocked)
-      .def_prop_ro("count", &WgpuLibrary::count, "The number of Vulkan devices.");
+      .def(nb::init<const std::string &, uint64_t>(), "path"_a, "backend"_a = 1, unlocked)
+      .def_prop_ro("count", &WgpuLibrary::count, "The number of devices of the backend: 1 is Vulkan, 4 Metal.");
   bind_device<WgpuDevice, WgpuModule, WgpuLibrary, size_t>(m, "WgpuDevice", "WgpuModule", "An open Vulkan device.")
       .def_ro("driver", &WgpuDevice::driver)
       .def_ro("features", &WgpuDevice::features)

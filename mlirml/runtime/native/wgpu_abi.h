@@ -22,6 +22,7 @@ struct Chained {
 };
 
 constexpr uint32_t kShaderSourceSpirv = 1;
+constexpr uint32_t kShaderSourceWgsl = 2;
 constexpr uint32_t kInstanceExtras = 0x00030004;
 constexpr uint32_t kAllowSpontaneous = 3;
 constexpr uint32_t kSuccess = 1;
@@ -29,8 +30,8 @@ constexpr uint32_t kOutOfMemory = 3;
 constexpr Flags kMapRead = 1, kCopySource = 4, kCopyTarget = 8, kStorage = 0x80;
 constexpr Flags kMapForReading = 1;
 constexpr Flags kComputeStage = 4;
+constexpr Flags kBoundsChecks = 1;
 constexpr uint32_t kStorageBinding = 3;
-constexpr Flags kVulkan = 1;
 
 enum Feature : uint32_t {
   kShaderF16 = 0x0000000B,
@@ -132,6 +133,11 @@ struct ShaderSourceSpirv {
   const uint32_t *code = nullptr;
 };
 
+struct ShaderSourceWgsl {
+  Chained chain;
+  StringView code;
+};
+
 struct Described {  // of a shader module, an encoder, a pass, ...: a chain and a label come first
   const Chained *next = nullptr;
   StringView label;
@@ -226,7 +232,7 @@ struct Future {
   X(void, AdapterRelease, (Handle))                                                             \
   X(Handle, DeviceGetQueue, (Handle))                                                           \
   X(Handle, DeviceCreateBuffer, (Handle, const BufferDescriptor *))                             \
-  X(Handle, DeviceCreateShaderModule, (Handle, const Described *))                              \
+  X(Handle, DeviceCreateShaderModuleTrusted, (Handle, const Described *, Flags checks))         \
   X(Handle, DeviceCreateComputePipeline, (Handle, const ComputePipelineDescriptor *))           \
   X(Handle, DeviceCreateBindGroup, (Handle, const BindGroupDescriptor *))                       \
   X(Handle, DeviceCreateCommandEncoder, (Handle, const Described *))                            \

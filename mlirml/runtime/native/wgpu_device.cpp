@@ -19,7 +19,8 @@ constexpr uint64_t kMark = uint64_t{1} << 62;
 constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kScalarBytes = 1 << 16;
 constexpr uint64_t kLongestPass = 256;
-constexpr size_t kMostGroups = 4096;
+constexpr size_t kMostGroups = 64;  // of a kernel
+constexpr uint32_t kSpirvMagic = 0x07230203;
 
 const char *const kInstall = "install a Vulkan driver, on Debian `apt-get install libvulkan1 mesa-vulkan-drivers`";
 
@@ -45,7 +46,7 @@ void on_mapped(uint32_t status, wgpu::StringView, void *data, void *) { *static_
 
 }  // namespace
 
-WgpuLibrary::WgpuLibrary(const std::string &path) {
+WgpuLibrary::WgpuLibrary(const std::string &path, uint64_t backend) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: drivers do not like it
   if (!library) throw NoDevice(std::string("wgpu-native cannot be loaded: ") + dlerror(), "install the package `wgpu` again");
   const char *missing = nullptr;
@@ -65,16 +66,16 @@ WgpuLibrary::WgpuLibrary(const std::string &path) {
     throw NoDevice("wgpu-native has version " + std::to_string(version >> 24) + ", and mlirml needs version " +
                        std::to_string(kMajor),
                    other);
-  // Vulkan alone: Mesa's driver of OpenGL would put its LLVM where the LLVM of the compiler stumbles over it.
+  // One backend alone: Mesa's driver of OpenGL would put its LLVM where the LLVM of the compiler stumbles over it.
   wgpu::InstanceExtras extras;
   extras.chain.type = wgpu::kInstanceExtras;
-  extras.backends = wgpu::kVulkan;
+  extras.backends = backend;
   wgpu::InstanceDescriptor descriptor;
   descriptor.next = &extras.chain;
   instance_ = functions_.CreateInstance(&descriptor);
   if (!instance_) throw NoDevice("wgpu-native gives no instance", kInstall);
   wgpu::EnumerateOptions options;
-  options.backends = wgpu::kVulkan;
+  options.backends = backend;
   adapters_.resize(functions_.InstanceEnumerateAdapters(instance_, &options, nullptr));
   if (!adapters_.empty()) functions_.InstanceEnumerateAdapters(instance_, &options, adapters_.data());
 }
@@ -414,18 +415,24 @@ void WgpuDevice::launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], v
   if (count != kernel.scalar_bytes.size()) throw DeviceError("kernel " + kernel.name + " takes another number of arguments");
   if (!grid[0] || !grid[1] || !grid[2]) return;
   addresses_.resize(count);
+  offsets_.clear();
   // The numbers of one kernel lie in one upload: the next one starts from the front again.
   if (scalars_used_ + count * kAlignment > kScalarBytes) flush();
   for (size_t i = 0; i < count; i++) {
-    if (kernel.scalar_bytes[i]) addresses_[i] = put_scalar(arguments[i], kernel.scalar_bytes[i]);
-    else std::memcpy(&addresses_[i], arguments[i], sizeof(uint64_t));
+    if (!kernel.scalar_bytes[i]) {
+      std::memcpy(&addresses_[i], arguments[i], sizeof(uint64_t));
+      continue;
+    }
+    const uint64_t offset = put_scalar(arguments[i], kernel.scalar_bytes[i]);
+    if (kernel.moves) offsets_.push_back(static_cast<uint32_t>(offset));
+    addresses_[i] = scalars_address_ + (kernel.moves ? 0 : offset);
   }
-  wgpu::Handle bound = group(kernel, addresses_);
+  wgpu::Handle bound = group(kernel);
   if (!bound) return;
   wgpu::Handle step = pass();
   if (current_pipeline_ != kernel.pipeline) f_.ComputePassEncoderSetPipeline(step, kernel.pipeline);
   current_pipeline_ = kernel.pipeline;
-  f_.ComputePassEncoderSetBindGroup(step, 0, bound, 0, nullptr);
+  f_.ComputePassEncoderSetBindGroup(step, 0, bound, offsets_.size(), offsets_.data());
   f_.ComputePassEncoderDispatchWorkgroups(step, grid[0], grid[1], grid[2]);
   launches++;
   if (++in_pass_ >= kLongestPass) flush();
@@ -436,26 +443,27 @@ uint64_t WgpuDevice::put_scalar(const void *value, size_t size) {
   const uint64_t at = scalars_used_;
   std::memcpy(scalar_shadow_.data() + at, value, size);
   scalars_used_ += kAlignment;
-  return scalars_address_ + at;
+  return at;
 }
 
-size_t WgpuDevice::GroupHash::operator()(const GroupKey &key) const {
-  size_t hash = reinterpret_cast<size_t>(key.kernel);
-  for (uint64_t address : key.addresses) hash = (hash ^ address) * 0x9E3779B97F4A7C15ull + (hash >> 29);
-  return hash;
-}
-
-wgpu::Handle WgpuDevice::group(const WgpuKernel &kernel, const std::vector<uint64_t> &addresses) {
-  GroupKey key = {&kernel, addresses};
-  const auto known = groups_.find(key);
-  if (known != groups_.end()) return known->second;
-  std::vector<wgpu::BindGroupEntry> entries(addresses.size());
-  for (size_t i = 0; i < addresses.size(); i++) {
-    const Place place = find(addresses[i], 1);
+// The group of `addresses_`, kept for the next launches with the same ones.
+wgpu::Handle WgpuDevice::group(WgpuKernel &kernel) {
+  std::vector<BoundGroup> &recent = kernel.recent;
+  for (size_t i = 0; i < recent.size(); i++)
+    if (recent[i].addresses == addresses_) {
+      const wgpu::Handle found = recent[i].handle;
+      if (i > 1) std::swap(recent[i], recent[i - 1]);
+      return found;
+    }
+  std::vector<wgpu::BindGroupEntry> entries(addresses_.size());
+  for (size_t i = 0; i < addresses_.size(); i++) {
+    const Place place = find(addresses_[i], 1);
+    const bool moves = kernel.moves && kernel.scalar_bytes[i];
     entries[i].binding = static_cast<uint32_t>(i);
     entries[i].buffer = place.buffer->handle;
     entries[i].offset = place.offset;
-    entries[i].size = std::min(place.buffer->size - place.offset, limits.storage_binding_bytes & ~uint64_t{3});
+    entries[i].size = moves ? kAlignment
+                            : std::min(place.buffer->size - place.offset, limits.storage_binding_bytes & ~uint64_t{3});
   }
   wgpu::BindGroupDescriptor descriptor;
   descriptor.layout = kernel.layout;
@@ -466,14 +474,21 @@ wgpu::Handle WgpuDevice::group(const WgpuKernel &kernel, const std::vector<uint6
     if (made) f_.BindGroupRelease(made);
     return nullptr;
   }
-  if (groups_.size() >= kMostGroups) forget_groups();
-  groups_.emplace(std::move(key), made);
+  if (recent.size() >= kMostGroups) {
+    f_.BindGroupRelease(recent.back().handle);
+    recent.pop_back();
+  }
+  recent.push_back({addresses_, made});
   return made;
 }
 
+void WgpuDevice::forget_groups(WgpuKernel &kernel) {
+  for (const BoundGroup &group : kernel.recent) f_.BindGroupRelease(group.handle);
+  kernel.recent.clear();
+}
+
 void WgpuDevice::forget_groups() {
-  for (const auto &[key, group] : groups_) f_.BindGroupRelease(group);
-  groups_.clear();
+  for (WgpuKernel *kernel : kernels_) forget_groups(*kernel);
 }
 
 void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module) {
@@ -481,13 +496,18 @@ void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
   check();
   std::vector<uint32_t> words(code.size() / 4);
   std::memcpy(words.data(), code.data(), words.size() * 4);
-  wgpu::ShaderSourceSpirv source;
-  source.chain.type = wgpu::kShaderSourceSpirv;
-  source.words = static_cast<uint32_t>(words.size());
-  source.code = words.data();
+  wgpu::ShaderSourceSpirv binary;
+  binary.chain.type = wgpu::kShaderSourceSpirv;
+  binary.words = static_cast<uint32_t>(words.size());
+  binary.code = words.data();
+  wgpu::ShaderSourceWgsl text;
+  text.chain.type = wgpu::kShaderSourceWgsl;
+  text.code = {code.data(), code.size()};
+  const bool is_binary = !words.empty() && words[0] == kSpirvMagic;
   wgpu::Described described;
-  described.next = &source.chain;
-  wgpu::Handle shader = f_.DeviceCreateShaderModule(device_, &described);
+  described.next = is_binary ? &binary.chain : &text.chain;
+  // Loops end, because the compiler has made them; places come from users, and are kept inside of their arrays.
+  wgpu::Handle shader = f_.DeviceCreateShaderModuleTrusted(device_, &described, wgpu::kBoundsChecks);
   check();
   for (const KernelEntry &entry : entries) {
     auto kernel = std::make_unique<WgpuKernel>();
@@ -498,6 +518,7 @@ void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
       throw DeviceError("kernel " + entry.name + " needs " + std::to_string(entry.scalar_bytes.size()) +
                         " buffers, and the device " + name + " binds " + std::to_string(limits.storage_buffers));
     make_pipeline(*kernel, shader);
+    kernels_.push_back(kernel.get());
     module.kernels.push_back(std::move(kernel));
     if (!error_.empty()) break;
   }
@@ -508,10 +529,13 @@ void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
 // The layout is not taken from the shader, which has no place for arguments that the kernel does not use.
 void WgpuDevice::make_pipeline(WgpuKernel &kernel, wgpu::Handle shader) {
   std::vector<wgpu::BindGroupLayoutEntry> entries(kernel.scalar_bytes.size());
+  const auto numbers = entries.size() - std::count(kernel.scalar_bytes.begin(), kernel.scalar_bytes.end(), 0u);
+  kernel.moves = numbers <= limits.dynamic_storage_buffers && limits.storage_alignment <= kAlignment;
   for (size_t i = 0; i < entries.size(); i++) {
     entries[i].binding = static_cast<uint32_t>(i);
     entries[i].visibility = wgpu::kComputeStage;
     entries[i].buffer.type = wgpu::kStorageBinding;
+    entries[i].buffer.dynamic_offset = kernel.moves && kernel.scalar_bytes[i];
   }
   wgpu::BindGroupLayoutDescriptor group;
   group.count = entries.size();
@@ -535,8 +559,10 @@ void WgpuDevice::make_pipeline(WgpuKernel &kernel, wgpu::Handle shader) {
 WgpuModule::~WgpuModule() {
   if (!device) return;
   std::lock_guard<std::recursive_mutex> lock(device->mutex_);
-  device->forget_groups();
   for (const auto &kernel : kernels) {
+    device->forget_groups(*kernel);
+    auto &known = device->kernels_;
+    known.erase(std::remove(known.begin(), known.end(), kernel.get()), known.end());
     if (kernel->layout) device->f_.BindGroupLayoutRelease(kernel->layout);
     if (kernel->pipeline) device->f_.ComputePipelineRelease(kernel->pipeline);
   }

@@ -7,17 +7,16 @@
 #include <memory>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
 #include "device.h"
 #include "wgpu_abi.h"
 
 namespace mlirml {
 
-// The library, opened once by its path, and the Vulkan adapters that it finds.
+// The library, opened by its path, and the adapters that it finds by one backend: 1 is Vulkan, 4 Metal.
 class WgpuLibrary {
  public:
-  explicit WgpuLibrary(const std::string &path);  // throws NoDevice
+  WgpuLibrary(const std::string &path, uint64_t backend);  // throws NoDevice
   size_t count() const { return adapters_.size(); }
   wgpu::Handle adapter(size_t index) const;  // throws NoDevice
   const wgpu::Functions &functions() const { return functions_; }
@@ -28,10 +27,18 @@ class WgpuLibrary {
   std::vector<wgpu::Handle> adapters_;
 };
 
+// Buffers that are bound together, by their addresses.
+struct BoundGroup {
+  std::vector<uint64_t> addresses;
+  wgpu::Handle handle = nullptr;
+};
+
 struct WgpuKernel : Kernel {
   std::string name;
   wgpu::Handle pipeline = nullptr, layout = nullptr;
   std::vector<uint32_t> scalar_bytes;  // of each argument; 0 for a buffer
+  bool moves = false;                  // whether numbers are bound once, and found by offsets
+  std::vector<BoundGroup> recent;      // groups, the last one found in front
 };
 
 class WgpuDevice;
@@ -85,14 +92,6 @@ class WgpuDevice : public Device {
     const Buffer *buffer;
     uint64_t offset;
   };
-  struct GroupKey {
-    const WgpuKernel *kernel;
-    std::vector<uint64_t> addresses;
-    bool operator==(const GroupKey &other) const { return kernel == other.kernel && addresses == other.addresses; }
-  };
-  struct GroupHash {
-    size_t operator()(const GroupKey &key) const;
-  };
 
   Place find(uint64_t address, uint64_t size) const;  // throws DeviceError
   wgpu::Handle create_buffer(uint64_t size, wgpu::Flags usage);
@@ -108,7 +107,8 @@ class WgpuDevice : public Device {
   void launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count);
   void make_pipeline(WgpuKernel &kernel, wgpu::Handle shader);
   uint64_t put_scalar(const void *value, size_t size);
-  wgpu::Handle group(const WgpuKernel &kernel, const std::vector<uint64_t> &addresses);
+  wgpu::Handle group(WgpuKernel &kernel);
+  void forget_groups(WgpuKernel &kernel);
   void forget_groups();
   void stage_for(uint64_t size);
 
@@ -126,8 +126,9 @@ class WgpuDevice : public Device {
   Buffer stage_, scalars_;
   std::vector<unsigned char> scalar_shadow_;
   uint64_t scalars_used_ = 0, scalars_address_ = 0;
-  std::unordered_map<GroupKey, wgpu::Handle, GroupHash> groups_;
-  std::vector<uint64_t> addresses_;
+  std::vector<WgpuKernel *> kernels_;  // all that are loaded
+  std::vector<uint64_t> addresses_;    // of the arguments of a launch
+  std::vector<uint32_t> offsets_;      // of its numbers
   uint64_t in_pass_ = 0, pending_ = 0;
   std::atomic<uint64_t> completed_{0};
   std::atomic<bool> lost_{false}, out_of_memory_{false};

@@ -1,0 +1,55 @@
+"""The targets `webgpu` and `metal`: kernels as text in WGSL, WebGPU's language, and host code that launches them.
+
+Kernels of `webgpu` keep to what every implementation of WebGPU has: no 64-bit numbers, eight buffers, 16 KiB of memory
+of a workgroup. Here they run on Vulkan devices, on macOS on Metal's, through wgpu-native, which translates the text.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+from mlirml.config import config
+from mlirml.runtime.artifact import Artifact
+from mlirml.targets import cpu, gpu, vulkan
+from mlirml.targets.target import Target
+
+
+def webgpu_target() -> Target:
+    """The target for any implementation of WebGPU, run by the one for the devices of this system."""
+    return target_for("webgpu", "metal" if sys.platform == "darwin" else "vulkan", config.checkpoint_bytes)
+
+
+def metal_target() -> Target:
+    """The same code for Metal's devices alone."""
+    return target_for("metal", "metal", config.checkpoint_bytes)
+
+
+@cache
+def target_for(name: str, device: str, checkpoint_bytes: int) -> Target:
+    """The target that is run by a kind of devices."""
+
+    def codegen(module: Any) -> Artifact:
+        operation = getattr(module, "operation", module)
+        return gpu.artifact(operation, device, vulkan.take_binary(operation))
+
+    return Target(
+        name=name,
+        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes),
+        load_passes=load_passes,
+        codegen=codegen,
+        depends_on=tuple(cpu.host_facts().items()),
+        device=device,
+    )
+
+
+def load_passes(without: Collection[str] = ()) -> None:
+    """Import the passes of the pipeline, but for those of these flags."""
+    gpu.load_passes(gpu.WGSL_PASSES, without)
+
+
+def emit_wgsl(module: Any) -> str:
+    """The WGSL of a module after stage `lower`; empty where nothing runs on the device."""
+    return vulkan.emit_spirv(module).decode()
