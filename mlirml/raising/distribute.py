@@ -141,7 +141,7 @@ class _Planner:
             return match_raised(statement, level, self.layouts, self.spans, small, ordered)
         except NoMatch as reason:
             try:
-                skew = skewed(statement, level)
+                skew = skewed(statement, level, self.nest.reader)
             except NoMatch:
                 raise reason from None
             if small:

@@ -18,6 +18,7 @@ from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
 from mlirml.raising.combine import Combination, match_combination
+from mlirml.raising.dilate import Dilated
 from mlirml.raising.model import Access, Array, Statement, is_pure
 from mlirml.raising.skew import Skewed
 
@@ -88,6 +89,8 @@ class Raised:
     mask: tuple[Linear, ...]
     gone: Mapping[Loop, Linear] = field(default_factory=dict)
     """Loops of the nest that others stand for."""
+    dilated: tuple[Dilated, ...] = ()
+    """Arrays with zeros between their elements that inputs are slices of."""
     order: tuple[int, ...] | None = None
     """How the loops go that it becomes again: 1 upward, -1 downward, 0 any way; None where it stays an operation."""
 
@@ -229,6 +232,7 @@ def match_raised(
         combination,
         tuple(mask),
         skew.gone if skew is not None else {},
+        skew.dilated if skew is not None else (),
         tuple((-1 if dim.backward else 1) if ordered else 0 for dim in dims) if returns else None,
     )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
 from mlirml.raising.affine import Linear, Loop
+from mlirml.raising.dilate import Dilated
 from mlirml.raising.generic import Index, Operand, Raised, outer_places, places_in
 from mlirml.raising.loops import ORDER
 from mlirml.raising.model import is_pure
@@ -47,6 +48,8 @@ class _Builder:
         target = state.value_of(array) if array in state.arrays or not array.local else None
         if scalar and target is not None:
             target = from_elements(target)
+        for dilated in raised.dilated:
+            state.arrays[dilated.array] = with_zeros(state.value_of(dilated.source), dilated)
         inputs = [(operand, self.slice(operand)) for operand in raised.inputs]
         keeps = raised.combination is not None
         old = None
@@ -276,6 +279,19 @@ class _Builder:
             places = [self.state.number(place, variables) for place in outer]
             places += [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
         return emit.value("tensor.extract", [self.state.value_of(access.array), *places], access.array.kind)
+
+
+def with_zeros(value: mlir.Value, dilated: Dilated) -> mlir.Value:
+    """A tensor with zeros between its elements."""
+    kind = mlir.RankedTensorType.get(list(dilated.array.shape), dilated.array.kind)
+    zeros = emit.fill(emit.zero(dilated.array.kind), emit.empty(kind)).results[0]
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(dilated.steps)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(dilated.source.shape)),
+        "static_strides": mlir.DenseI64ArrayAttr.get(list(dilated.steps)),
+        "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
+    }
+    return emit.create("tensor.insert_slice", [value, zeros], [kind], attributes).results[0]
 
 
 class _Variables(dict[Loop, mlir.Value]):
