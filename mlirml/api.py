@@ -32,7 +32,7 @@ from mlirml.calls import (
 from mlirml.capture.loops.choose import check_frontend, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
-from mlirml.compilation import Clock, on_loops, opened, parsed, run_pipeline, seconds
+from mlirml.compilation import Clock, begin_loading, on_loops, opened, parsed, run_pipeline, seconds
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
@@ -255,6 +255,7 @@ class Compiled(Dispatcher):
                 results = self._checked(known, partial(known.program, leaves))
                 return known.captured.out_tree.unflatten(results[: known.captured.out_tree.leaf_count()])
         with _uncollected():
+            self._load_ahead()
             inlines = self._inlines((args, kwargs))
         if inlines:
             from mlirml.capture.namespace import retarget
@@ -284,6 +285,13 @@ class Compiled(Dispatcher):
             host = device("cpu")
             results = [Array(host, x, x.shape, x.dtype) for x in results]
         return tree.unflatten(results[:count])
+
+    def _load_ahead(self) -> None:
+        # What is found in the cache needs no compiler.
+        from mlirml import cache
+
+        if not cache.is_there():
+            begin_loading()
 
     def _run(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
         return self._checked(build, partial(self._run_unchecked, build, call, outs))
@@ -457,6 +465,7 @@ class Compiled(Dispatcher):
         from_disk = program is not None
         remarks = None
         if program is None:
+            begin_loading()
             module = parsed(captured)
             clock.note("parse")
             watch = run_pipeline(self.target, module)

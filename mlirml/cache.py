@@ -133,6 +133,11 @@ def load(entries: Entries) -> Artifact | None:
     return artifact
 
 
+def is_there() -> bool:
+    """Whether anything can be found."""
+    return config.cache and os.path.isdir(_folder())
+
+
 def drop(entries: Entries) -> None:
     """Remove the entry of a key, which turned out not to be usable."""
     _remove(_path(entries))

@@ -31,6 +31,13 @@ def parsed(captured: Captured) -> mlir.Module:
         ) from None
 
 
+def begin_loading() -> None:
+    """Load the libraries of the compiler while other things are done; at the first call only."""
+    from mlirml.targets import preload
+
+    preload.begin()
+
+
 class Clock:
     """The seconds that each part of a compilation took."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +40,8 @@ def refuse(function: Callable[..., Any], name: str) -> CaptureError:
 
 def _similar(name: str) -> list[str]:
     """Compiled functions whose name is part of this one, or that this one is part of, or that are nearly the same."""
+    import difflib  # takes 2 ms, for nothing as long as all goes well
+
     records = {getattr(function, "__name__", ""): function for function in BY_FUNCTION}
     names = sorted(n for n, function in records.items() if getattr(np, n, None) is function)
     found = [n for n in names if (len(n) > 2 and n in name) or (len(name) > 3 and name in n)]

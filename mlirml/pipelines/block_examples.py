@@ -24,12 +24,14 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.blocking.build import build_blocks
 from mlirml.pipelines.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
 from mlirml.pipelines.fuse import tensor_blocks
 
 _MANY = 24
 """So many tensors of elementwise operations are too many for one loop."""
+
+_FEWEST = 4
+"""So few tensors are not worth a loop."""
 
 
 @register
@@ -52,13 +54,18 @@ class BlockExamplesPass(Pass):
                 self._cut(block)
 
     def _cut(self, block: mlir.Block) -> None:
-        for seed in _seeds(block, self.l2_bytes // 4):
+        results = _results(block)
+        if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.l2_bytes:
+            return  # as `_length` would say of each cluster
+        for seed in _seeds(results, self.l2_bytes // 4):
             for dim in sorted(range(len(seed.type.shape)), key=lambda d: -seed.type.shape[d]):
                 try:
                     cluster = grow(seed, dim)
                     length = self._length(cluster)
                 except NoMatch:
                     continue
+                from mlirml.pipelines.blocking.build import build_blocks  # few programs need it
+
                 build_blocks(cluster, length)
                 return
 
@@ -71,7 +78,7 @@ class BlockExamplesPass(Pass):
             raise NoMatch("no sums over it, or no contractions")
         kept = sum(map(bytes_of, inner))
         still = sum(map(bytes_of, cluster.still()))
-        if kept < 2 * self.l2_bytes or len(inner) < 4:
+        if kept < 2 * self.l2_bytes or len(inner) < _FEWEST:
             raise NoMatch("little is kept")
         lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
         each = kept // cluster.size
@@ -81,17 +88,20 @@ class BlockExamplesPass(Pass):
         return _even(cluster.size, length, lanes)
 
 
-def _seeds(block: mlir.Block, least: int) -> list[mlir.Value]:
-    """The results of structured operations, the largest first."""
-    found = [
+def _results(block: mlir.Block) -> list[mlir.Value]:
+    """What structured operations of a block compute."""
+    return [
         result
         for op in block_ops(block)
         if op.name.startswith("linalg.") and op.name != "linalg.fill"
         for result in op.results
         if isinstance(result.type, mlir.RankedTensorType) and result.type.has_static_shape
     ]
-    large = [value for value in found if bytes_of(value) >= least]
-    return sorted(large, key=bytes_of, reverse=True)[:4]
+
+
+def _seeds(results: list[mlir.Value], least: int) -> list[mlir.Value]:
+    """The largest of them, in order."""
+    return sorted((value for value in results if bytes_of(value) >= least), key=bytes_of, reverse=True)[:4]
 
 
 def _count(value: mlir.Value) -> int:

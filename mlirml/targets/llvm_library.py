@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import threading
 from collections.abc import Iterable
 from ctypes import byref, c_bool, c_char_p, c_int, c_size_t, c_void_p
 from functools import cache
@@ -121,10 +122,18 @@ def _path() -> str:
     raise TargetError("llvmlite, which makes machine code, is not installed", help="pip install llvmlite")
 
 
+_LOADING = threading.Lock()
+
+
 @cache
-def library() -> _Library:
-    """The library, loaded when first needed."""
+def _loaded() -> _Library:
     return _Library()
+
+
+def library() -> _Library:
+    """The library, loaded when first needed, and once: its options may not be set twice."""
+    with _LOADING:
+        return _loaded()
 
 
 @cache
