@@ -32,7 +32,7 @@ SCHEDULE = (
     "mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
-    "mlirml-plan-buffers,"
+    "mlirml-share-buffers,mlirml-plan-buffers,"
     "mlirml-outline-parallel,mlirml-split-function"
 )
 LOWER = (
@@ -46,9 +46,9 @@ PASSES = (
     "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
-    "widen_bools", "lower_contract", "lower_conv", "lower_loops", "parallelize_loops", "plan_buffers",
-    "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math", "lower_parallel",
-    "emit_entry", "flush_denormals",
+    "widen_bools", "lower_contract", "lower_conv", "lower_loops", "parallelize_loops", "share_buffers",
+    "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _FILES = (
