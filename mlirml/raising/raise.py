@@ -23,7 +23,7 @@ After:
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, has_op, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Span, Variable
 from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
@@ -52,6 +52,9 @@ class RaisePass(Pass):
                     raise_block(block, {})
 
 
+_ELEMENTS = ("tensor.extract", "tensor.insert")
+
+
 def raise_block(block: mlir.Block, spans: dict[Variable, Span]) -> None:
     """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
     for op in block_ops(block):
@@ -69,7 +72,8 @@ def raise_nest(op: mlir.Operation, spans: dict[Variable, Span]) -> None:
         nest = match_nest(op)
         scope = plan(nest, spans)
     except NoMatch as reason:
-        remark(op, str(reason))
+        if has_op(op, _ELEMENTS):  # others have no loop over elements, which could be raised
+            remark(op, str(reason))
         raise_block(op.regions[0].blocks[0], spans | loop_span(op))
         return
     explain(scope)

@@ -310,6 +310,22 @@ def cumsum(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return result
 
 
+def sort(x: Varying, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Varying:
+    """`np.sort` of a vector: sorted with what comes last behind its elements, up to the greatest length."""
+    if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
+        raise refused(x._trace, x, "`np.sort` in more than one dimension")
+    last = {"f": np.nan, "c": complex(np.nan, np.nan)}
+    array = x._trace.known(np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype))
+    axes = [Axis(0, 1, 0)]
+    store(part(array, axes, x._shape, x._most), x)
+    return part(x._trace.call_function(np.sort, (array,), {}), axes, x._shape, x._most)
+
+
+def sort_in_place(x: Varying, *args: Any, **kwargs: Any) -> None:
+    """`x.sort()`."""
+    store(x, sort(x, *args, **kwargs))
+
+
 def transpose(x: Varying, axes: Any = None) -> Varying:
     """`np.transpose`."""
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple(a % x.ndim for a in axes)
@@ -335,6 +351,7 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.ones_like: filled(1),
     np.full_like: full_like,
     np.cumsum: cumsum,
+    np.sort: sort,
     np.transpose: transpose,
     np.flip: lambda x, axis=None: x[::-1] if x.ndim == 1 else _refuse_flip(x),
 }
@@ -342,7 +359,7 @@ _OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner
 METHODS: dict[str, Callable[..., Any]] = {
     name: _FUNCTIONS[getattr(np, name)]
     for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "copy", "cumsum", "transpose")
-} | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store}
+} | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
 
 
 def _refuse_flip(x: Varying) -> Varying:

@@ -194,6 +194,19 @@ def test_slices_of_changing_length(function: Any, arguments: list[Any]) -> None:
     check(function, *arguments, exact=False)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bool", "complex128"])
+def test_they_are_sorted(dtype: str) -> None:
+    def sorts(x, y):
+        for i in range(1, len(x)):
+            x[:i] = np.sort(x[:i])[::-1]
+            y[i:].sort()
+            y[0] = np.sort(x[: i + 1])[i]
+
+    x = RNG.integers(0, 3, N).astype(dtype)
+    y = np.array([3, np.nan, np.inf, -np.inf, 2, np.nan]) if dtype == "float32" else x[::-1].copy()
+    check(sorts, x, y.astype(dtype))
+
+
 def test_they_become_loops() -> None:
     text = ml.compile(lu_by_rows).trace(np.eye(1000)).as_text()
     assert text.count("scf.for") == 3
