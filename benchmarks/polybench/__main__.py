@@ -22,7 +22,15 @@ def main() -> int:
     options = parser.parse_args()
     out = Console(width=None if Console().is_terminal else 200, highlight=False)
     table = Table(
-        "kernel", "structured", "products", "left", "inner loops left", "error", "compile ms", title="PolyBench"
+        "kernel",
+        "structured",
+        "raised",
+        "products",
+        "left",
+        "inner loops left",
+        "error",
+        "compile ms",
+        title="PolyBench",
     )
     table.add_column("ms")
     table.add_column("Numba ms")
@@ -42,7 +50,7 @@ def main() -> int:
             if wrong:
                 problems.append(f"{name}: {wrong}")
     out.print(table)
-    out.print(_summary(remarks, table))
+    out.print(_summary(table))
     for name, texts in remarks.items():
         for text in dict.fromkeys(texts):
             out.print(f"{name}: {text}", markup=False, soft_wrap=True)
@@ -57,6 +65,7 @@ def _row(kernel: Kernel, peer: Numba | None) -> tuple[list[str], tuple[str, ...]
     row = [
         kernel.name,
         "yes" if found.structured else "no",
+        "yes" if found.raised else "no",
         ", ".join(f"{count} {name}" for name, count in found.named.items() if name not in ("fill", "index")),
         ", ".join(f"{count} {name}" for name, count in found.left.items()),
         ", ".join(f"line {line}" for line in found.inner),
@@ -70,10 +79,12 @@ def _row(kernel: Kernel, peer: Numba | None) -> tuple[list[str], tuple[str, ...]
     return row, found.remarks, "" if error < 1e-11 else f"the largest error is {error:.1e}"
 
 
-def _summary(remarks: dict[str, tuple[str, ...]], table: Table) -> str:
-    cells = {name: list(column.cells) for name, column in zip(("kernel", "structured"), table.columns)}
-    structured = [k for k, s in zip(cells["kernel"], cells["structured"]) if s == "yes"]
-    return f"{len(structured)} of {len(cells['kernel'])} kernels fully structured"
+def _summary(table: Table) -> str:
+    kernels, structured, raised = (list(column.cells) for column in table.columns[:3])
+    return (
+        f"{structured.count('yes')} of {len(kernels)} kernels fully structured; in {raised.count('yes')} every loop is "
+        "raised but those whose rounds need each other"
+    )
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ from benchmarks.polybench.kernels import SMALL, Kernel
 
 # What the structured operations that count as recognised products are called.
 PRODUCTS = ("contract", "matmul", "batch_matmul", "matvec", "vecmat", "batch_matvec", "batch_vecmat", "dot")
+# Why loops are left whose rounds need each other.
+CARRIED = (
+    "rounds that come later need what it stores",
+    "statements in it need each other's results from round to round",
+)
 _LOOPS = ("scf.for", "scf.while", "scf.parallel")
 _ELEMENTS = ("tensor.extract", "tensor.insert")
 
@@ -36,6 +41,11 @@ class Structure:
     def structured(self) -> bool:
         """Whether no loop is left."""
         return not self.left
+
+    @property
+    def raised(self) -> bool:
+        """Whether every loop is raised but those whose rounds need each other."""
+        return all(remark.endswith(CARRIED) for remark in self.remarks)
 
     @property
     def products(self) -> int:

@@ -42,6 +42,11 @@ def test_stencils_keep_the_loop_over_time_alone(name: str) -> None:
     assert found.inner == ()
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_only_loops_stay_whose_rounds_need_each_other(name: str) -> None:
+    assert structure(KERNELS[name], 9).raised
+
+
 CARRIED = {"nussinov": 1, "cholesky": 1, "durbin": 1, "gramschmidt": 1, "lu": 1, "trisolv": 1}
 
 

@@ -315,7 +315,9 @@ def sort(x: Varying, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
     if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
         raise refused(x._trace, x, "`np.sort` in more than one dimension")
     last = {"f": np.nan, "c": complex(np.nan, np.nan)}
-    array = x._trace.known(np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype))
+    array = x._trace.known(
+        np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype)
+    )
     axes = [Axis(0, 1, 0)]
     store(part(array, axes, x._shape, x._most), x)
     return part(x._trace.call_function(np.sort, (array,), {}), axes, x._shape, x._most)
