@@ -1,4 +1,5 @@
 // RUN: mlirml-opt %s --mlirml-schedule-kernels | filecheck %s
+// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=false atomics={f32}" | filecheck %s --check-prefix=ATOMIC
 
 // A scatter goes through its positions in order; the elements of what it stores are spread over threads.
 // CHECK-LABEL: gpu.func @k0_scatter(
@@ -43,4 +44,29 @@ func.func private @k1_cumsum(%x: tensor<20000xf32>, %out: tensor<20000xf32>) -> 
     scf.yield %b, %u : f32, tensor<20000xf32>
   } {mlirml.scan}
   return %r#1 : tensor<20000xf32>
+}
+
+// Many updates are sorted by where they go; where the order need not be kept, they are atomic operations.
+// CHECK-LABEL: gpu.func @k2_many_keys(
+// CHECK-LABEL: gpu.func @k2_many_2_sort(
+// CHECK-LABEL: gpu.func @k2_many_3_exchange(
+// CHECK-LABEL: gpu.func @k2_many_4_merge(
+// CHECK-LABEL: gpu.func @k2_many_5_scatter(
+// CHECK: scf.while
+// ATOMIC-LABEL: gpu.func @k2_many_scatter(
+// ATOMIC: memref.atomic_rmw addf
+func.func private @k2_many(%v: tensor<800xf32>, %i: tensor<800xindex>, %out: tensor<16xf32>) -> tensor<16xf32>
+    attributes {mlirml.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 800 : index
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%t = %out) -> (tensor<16xf32>) {
+    %p = tensor.extract %i[%k] : tensor<800xindex>
+    %new = tensor.extract %v[%k] : tensor<800xf32>
+    %old = tensor.extract %t[%p] : tensor<16xf32>
+    %sum = arith.addf %old, %new : f32
+    %u = tensor.insert %sum into %t[%p] : tensor<16xf32>
+    scf.yield %u : tensor<16xf32>
+  } {mlirml.scatter = "add"}
+  return %r : tensor<16xf32>
 }

@@ -11,7 +11,7 @@ from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu, gpu
 from mlirml.targets.target import Target
 
-FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true"
+FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true atomics={f32,i32,i64}"
 ARCHITECTURE = "sm_80"
 """What PTX is made for where nothing else is asked for: every later processor runs it too."""
 

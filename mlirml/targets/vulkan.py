@@ -71,6 +71,8 @@ def stages(
 ) -> tuple[tuple[str, str], ...]:
     """The stages of a target whose kernels are shaders for a device that can do this."""
     facts = f"shared-bytes={capabilities.workgroup_bytes}"
+    if name == "vulkan":  # memory that is text in WGSL would have to be atomic as a whole
+        facts += " atomics={u32}"
     placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target={name}"
     placement += f" array-bytes={capabilities.binding_bytes}"
     return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement)

@@ -41,6 +41,12 @@ def add_at(x: Any, i: Any, v: Any) -> Any:
     return x
 
 
+def set_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    x[i] = v
+    return x
+
+
 def chain(x: Any) -> Any:
     return np.tanh(x * 2 + 1) * np.exp(-x * x) / (1 + np.abs(x)) - np.sqrt(x * x + 1)
 
@@ -89,7 +95,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "concatenate": (lambda x, y: np.concatenate([x, y], axis=1), (X, X)),
     "pad": (lambda x: np.pad(x, 3), (X,)),
     "cumsum": (lambda x: np.cumsum(x, axis=1), (X,)),
+    "cumsum_long": (np.cumsum, (draw(100_000),)),
     "scatter_add": (add_at, (X, np.zeros(100, np.int64), draw(100, 1024))),
+    "scatter_add_many": (add_at, (draw(100), np.zeros(5000, np.int64), draw(5000))),
+    "scatter_integers": (add_at, (draw(100, dtype="i4"), np.zeros(5000, np.int64), draw(5000, dtype="i4"))),
+    "scatter_set": (set_at, (draw(100, 4), np.zeros(5000, np.int64), draw(5000, 4))),
     "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
 }  # fmt: skip
 HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")

@@ -121,3 +121,44 @@ def test_many_launches_with_numbers() -> None:
     lu(expected)
     ml.compile(lu, target="vulkan")(found)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("operation", [np.add, np.multiply, np.maximum])
+@pytest.mark.parametrize(("count", "row"), [(300, ()), (1300, (3,))])
+def test_many_updates_give_the_bits_of_the_loop(operation: Any, count: int, row: tuple[int, ...]) -> None:
+    def update(x: Any, i: Any, v: Any) -> Any:
+        x = x.copy()
+        operation.at(x, i, v)
+        return x
+
+    x, v = draw(40, *row), draw(count, *row)
+    i = np.random.default_rng(1).integers(-40, 40, count)
+    np.testing.assert_array_equal(ml.compile(update, target="vulkan")(x, i, v), update(x, i, v))
+
+
+@pytest.mark.parametrize("operation", [np.add, np.minimum, np.bitwise_or])
+def test_many_updates_of_integers(operation: Any) -> None:
+    def update(x: Any, i: Any, v: Any) -> Any:
+        x = x.copy()
+        operation.at(x, i, v)
+        return x
+
+    rng = np.random.default_rng(2)
+    x, v = (rng.integers(-99, 99, (n, 3)).astype(np.int32) for n in (40, 700))
+    i = rng.integers(0, 40, 700).astype(np.int32)
+    np.testing.assert_array_equal(ml.compile(update, target="vulkan")(x, i, v), update(x, i, v))
+
+
+def test_the_last_of_many_stores_stays() -> None:
+    x, v, i = draw(40, 3), draw(900, 3), np.random.default_rng(3).integers(0, 40, 900)
+    np.testing.assert_array_equal(ml.compile(set_rows, target="vulkan")(x, i, v), set_rows(x, i, v))
+
+
+def test_the_gradient_of_a_gather() -> None:
+    def loss(x: Any, i: Any) -> Any:
+        return np.sum(np.tanh(x[i]) ** 2)
+
+    x, i = draw(50, 4), np.random.default_rng(4).integers(0, 50, 500).astype(np.int32)
+    gradient = ml.compile(ml.grad(loss), target="vulkan")
+    np.testing.assert_allclose(gradient(x, i), ml.grad(loss)(x, i), rtol=2e-5, atol=1e-6)
+    assert "_scatter on" in gradient.explain(x, i)

@@ -26,7 +26,8 @@ class Facts:
     """What schedules ask about a device: threads of a block, of a subgroup (0: not relied on), shared memory in bytes.
 
     `tf32` allows products of f32 on tensor cores, and `naive` takes the plain schedule for everything: a thread for
-    each element.
+    each element. `atomics` are the element types that have atomic operations; float sums by them only where results
+    need not be `deterministic`.
     """
 
     threads: int = 256
@@ -35,6 +36,8 @@ class Facts:
     tensor_cores: bool = False
     naive: bool = False
     tf32: bool = False
+    atomics: tuple[str, ...] = ()
+    deterministic: bool = True
 
 
 class Host:

@@ -1,7 +1,7 @@
 """Loops that store one after the other: scatters and scans. What does not depend on the order is spread over threads.
 
 A scatter stores whole rows at positions that it reads: each thread takes one element of the rows and goes through all
-positions, so that what is stored last stays, as in the loop.
+positions, so that what is stored last stays, as in the loop. Many updates are spread too, as told in `scatters.py`.
 
     for k in positions:                                     thread e:
         out[i[k], :] += v[k, :]                                 for k in positions: out[i[k], e] += v[k, e]
@@ -25,6 +25,7 @@ from mlirml.pipelines.schedules.gpu.elements import Elements, form_of, is_struct
 from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.scans import Scan, SetRow, lower_scan, store_of
+from mlirml.pipelines.schedules.gpu.scatters import lower_scatter_in_parallel, match_scatter
 
 
 def lower_loop(host: Host, op: mlir.Operation) -> None:
@@ -89,6 +90,10 @@ def lower_scatter(host: Host, op: mlir.Operation) -> None:
         inner = stored
     if stored is None or stored.name not in ("tensor.insert_slice", "tensor.insert"):
         raise NoMatch("a scatter stores in another way")
+    with contextlib.suppress(NoMatch):
+        plan = match_scatter(nest, [bounds_of(loop) for loop in nest], stored)
+        lower_scatter_in_parallel(host, plan, op.results[0])
+        return
     sizes = list(stored.attributes["static_sizes"]) if stored.name == "tensor.insert_slice" else []
     for loop in nest:
         bounds_of(loop)
