@@ -156,7 +156,8 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
         fn: a function of one example; it may use arrays from outside, which are the same for all examples.
         in_axes: the dimension of each argument along which its examples lie, None for one that all examples share; one
             number for all arguments, or a tuple of them, whose items may have the structure of the arguments.
-        out_axes: the dimension of each result along which the examples are put.
+        out_axes: the dimension of each result along which the examples are put; None for one that does not depend on
+            the example, which is given once.
         axis_size: the number of examples, where no argument tells it.
 
     Raises `ShapeError` where arguments have different numbers of examples, `NoBatchingError` for an operation that has

@@ -23,7 +23,9 @@ from mlirml.autodiff.batching import Batch
 from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.errors import NoBatchingError
+from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.location import source_location
 
 OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
 
@@ -88,7 +90,7 @@ def expand_jvp(function: mlir.Operation, request: Request) -> None:
     push = Push()
     for op in opened(function, request):
         push.tangents[op.results[0]] = op.operands[1]
-    _expand_forward(function, request, push, push.of)
+    _expand_forward(function, request, push, lambda op: push.of(op.operands[0]))
 
 
 def expand_vmap(function: mlir.Operation, request: Request) -> None:
@@ -96,11 +98,26 @@ def expand_vmap(function: mlir.Operation, request: Request) -> None:
     batch = Batch(_number(request.closes[0], "size"))
     for op in opened(function, request):
         batch.values[op.results[0]] = op.operands[0]
-    _expand_forward(function, request, batch, batch.full)
+    _expand_forward(function, request, batch, lambda op: _of_batch(batch, op))
+
+
+def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
+    """A result for all examples; one that is to be the same for all has no dimension for them."""
+    value = op.operands[0]
+    if "shared" not in op.attributes:
+        return batch.full(value)
+    if value in batch.values:
+        owner = defining_op(value)
+        raise NoBatchingError(
+            "vmap: out_axes is None, and this result depends on the example",
+            location=source_location((owner or op).location),
+            help="give the axis for the examples in `out_axes`, or take one example or their mean behind `ml.vmap`",
+        )
+    return value
 
 
 def _expand_forward(
-    function: mlir.Operation, request: Request, new: Push | Batch, of: Callable[[mlir.Value], mlir.Value]
+    function: mlir.Operation, request: Request, new: Push | Batch, of: Callable[[mlir.Operation], mlir.Value]
 ) -> None:
     """Build next to each operation of a request what it becomes, and close the request with it."""
     starts = opened(function, request)
@@ -108,7 +125,7 @@ def _expand_forward(
         new.run(*_followed(starts, request))
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
-            op.results[0].replace_all_uses_with(of(op.operands[0]))
+            op.results[0].replace_all_uses_with(of(op))
     _erase([*request.closes, *reversed(new.dead)])
 
 

@@ -238,10 +238,12 @@ def trace_vmap(
         found = []
         for leaf, place, path in zip(results, places, out_tree.paths("result")):
             value = value_of(trace, leaf, path)
-            if place is None:
-                raise ArgumentError("vmap: out_axes is None, and results of a batch have a dimension for it")
-            shape = (size, *value.shape)
             tags = f"group = {group} : i64, size = {size} : i64"
+            if place is None:
+                shared = _batched(trace, "vmap", f"{tags}, shared", value, value.shape)
+                found.append(Traced(trace, Cell(shared, owned=True)))
+                continue
+            shape = (size, *value.shape)
             many = Traced(trace, Cell(_batched(trace, "vmap", tags, value, shape), owned=True))
             if not -len(shape) <= place < len(shape):
                 raise ShapeError(f"vmap: out_axes={place} of a result with {len(shape)} dimensions")

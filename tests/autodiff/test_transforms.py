@@ -268,3 +268,20 @@ def test_second_derivatives_of_loops_cut_into_segments() -> None:
         first, second = ml.compile(ml.grad(walk)), ml.compile(ml.grad(ml.grad(walk)))
     np.testing.assert_allclose(first(0.5), ml.grad(walk)(0.5), rtol=1e-12)
     np.testing.assert_allclose(second(0.5), ml.grad(ml.grad(walk))(0.5), rtol=1e-12)
+
+
+def test_results_that_all_examples_share() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * y, {"shared": np.sin(y), "complex": y * 1j, "known": np.ones(2)}
+
+    x, y = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0])
+    axes = (0, {"shared": None, "complex": None, "known": None})
+    product, rest = ml.vmap(f, in_axes=(0, None), out_axes=axes)(x, y)
+    np.testing.assert_array_equal(product, x * y)
+    np.testing.assert_array_equal(rest["shared"], np.sin(y))
+    np.testing.assert_array_equal(rest["complex"], y * 1j)
+    np.testing.assert_array_equal(rest["known"], [1, 1])
+    inner = ml.vmap(lambda a, b: b * 2, in_axes=(0, None), out_axes=None)
+    np.testing.assert_array_equal(ml.vmap(lambda b: inner(x, b))(y), y * 2)
+    gradient = ml.grad(lambda b: ml.vmap(lambda a, b: b * b, in_axes=(0, None), out_axes=None)(x[:, 0], b))
+    np.testing.assert_array_equal(gradient(3.0), 6)

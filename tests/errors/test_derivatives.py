@@ -281,11 +281,14 @@ def test_axes_of_results() -> None:
     check_error(
         lambda: ml.vmap(doubled, out_axes=None)(X),
         """
-        mlirml.ArgumentError: vmap: out_axes is None, and results of a batch have a dimension for it
+        mlirml.NoBatchingError: vmap: out_axes is None, and this result depends on the example
           --> test_derivatives.py:16:12 (doubled)
             |
          16 |     return x * 2
             |            ^^^^^
+           = stage: transform
+           = note: pass: mlirml-expand
+           = help: give the axis for the examples in `out_axes`, or take one example or their mean behind `ml.vmap`
         """,
     )
 
