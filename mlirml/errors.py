@@ -194,11 +194,35 @@ class InternalError(MlirmlError):
     """A bug in mlirml, not in the user's code."""
 
 
-class CheckFailed(Exception):
-    """What a target raises when a check of the program failed: the argument is the number of the check.
+CHECK_BITS = 20
+CHECK_LIMIT = 1 << 42
 
-    `mlirml.capture.launch` knows what the check is about; users see another error.
+
+class CheckFailed(Exception):
+    """What a target raises when a check of the program failed.
+
+    The argument is the number of the check, and above `CHECK_BITS` bits the number that the check is about, if the
+    highest of these bits is set. `mlirml.capture.launch` knows what the check is about; users see another error.
     """
+
+    @property
+    def check(self) -> int:
+        """The number of the check."""
+        code = int(self.args[0])
+        return code if code == -1 else code & ((1 << CHECK_BITS - 1) - 1)
+
+    @property
+    def about(self) -> int | None:
+        """The number that the check is about, where it is known."""
+        code = int(self.args[0])
+        if code == -1 or not code >> CHECK_BITS - 1 & 1 or abs(code >> CHECK_BITS) >= CHECK_LIMIT:
+            return None
+        return code >> CHECK_BITS
+
+
+def check_code(check: int, about: int) -> int:
+    """The argument of `CheckFailed` for a check and the number that it is about, which has limits."""
+    return min(max(about, -CHECK_LIMIT), CHECK_LIMIT) << CHECK_BITS | 1 << CHECK_BITS - 1 | check
 
 
 for _class in list(globals().values()):

@@ -81,3 +81,23 @@ func.func @main(%oks: memref<8xi1>, %more: memref<8xi1>) {
   }
   return
 }
+
+// -----
+
+// What a check about a number reports has that number in its upper bits.
+// CHECK-LABEL: func.func @main
+// CHECK: cf.cond_br
+// CHECK: %[[CHECK:.*]] = arith.constant 3 : i64
+// CHECK: %[[INDEX:.*]] = arith.subi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[INDEX]] : i32 to i64
+// CHECK: arith.muli
+// CHECK: %[[CODE:.*]] = arith.ori %{{.*}}, %[[CHECK]] : i64
+// CHECK: call @mlirml_check_failed(%[[CODE]])
+func.func @main(%index: i32) {
+  %five = arith.constant 5 : i32
+  %ten = arith.constant 10 : i32
+  %moved = arith.addi %index, %five : i32
+  %inside = arith.cmpi ult, %moved, %ten : i32
+  cf.assert %inside, "an index is out of bounds" {mlirml.check = 3 : i64, mlirml.check_base = 5 : i64}
+  return
+}

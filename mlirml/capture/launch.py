@@ -33,9 +33,11 @@ def refusal(
 
 def failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
     """The error for an assertion of the program that failed, at the place that it comes from."""
-    check = captured.checks[failed.args[0]]
+    check = captured.checks[failed.check]
+    number = failed.about if check.about is not None else None
+    message = check.message if number is None else str(check.about).format(number)
     kind: type[MlirmlError] = getattr(errors, check.kind)
-    return kind(check.message, location=check.location or captured.entry, help=check.help)
+    return kind(message, location=check.location or captured.entry, help=check.help)
 
 
 def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:

@@ -181,6 +181,7 @@ class Check:
     message: str
     help: str | None = None
     location: SourceLocation | None = None
+    about: str | None = None  # the message with "{}" for the number that the check is about, where that is known
 
 
 class Builder:
@@ -306,14 +307,16 @@ class Builder:
         self._append(f"{name} = arith.constant {literal(value, dtype)}{kind}{LOC}")
         return name
 
-    def check(self, condition: str, check: Check) -> None:
+    def check(self, condition: str, check: Check, base: int | None = None) -> None:
         """Let the call fail with this error, after the program has run, when a scalar of type i1 is false.
 
-        What follows runs all the same, and must be safe.
+        What follows runs all the same, and must be safe. `base` is what was added to the number that the check is
+        about in front of the comparison that gives the condition.
         """
         number = len(self.checks)
         self.checks.append(replace(check, location=self._location()))
-        self.line(f"cf.assert {condition}, {_quoted(check.message)} {{mlirml.check = {number} : i64}}")
+        base_ = "" if base is None else f", mlirml.check_base = {base} : i64"
+        self.line(f"cf.assert {condition}, {_quoted(check.message)} {{mlirml.check = {number} : i64{base_}}}")
 
     def contents(self, value: Value) -> np.ndarray | None:
         """The elements of a constant; None for anything else."""

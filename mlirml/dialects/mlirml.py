@@ -11,6 +11,9 @@ PARALLEL_FOR = "mlirml.parallel_for"
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
+CHECK_BASE = "mlirml.check_base"
+"""Of a `cf.assert` about a number: what was added to it before it was compared, 0 for an unsigned one."""
+
 FLUSH_DENORMALS = "mlirml.flush_denormals"
 """Of @main: numbers below the smallest normal one count as zero."""
 DISPATCH = "mlirml.dispatch"

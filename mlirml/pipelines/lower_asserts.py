@@ -42,6 +42,8 @@ function with such checks ends once one of them has failed.
       scf.condition(%both)
     } do { ... }
 
+A check about a number, `arith.cmpi ult, %moved, %limit`, reports that too, above the bits for the number of the check.
+
 The runtime keeps the number of the first failure for the thread that called
 the program, so that no check may stand in a loop that other threads run. A check without a number reports -1.
 """
@@ -52,8 +54,9 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.checks import Checked, checked_number
 from mlirml.dialects.mlirml import CHECK, parallel_grain
-from mlirml.errors import InternalError
+from mlirml.errors import CHECK_BITS, CHECK_LIMIT, InternalError
 from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -155,10 +158,33 @@ def number_of(op: mlir.Operation) -> int:
     return int(mlir.IntegerAttr(op.attributes[CHECK]).value) if CHECK in op.attributes else -1
 
 
-def report(number: int) -> None:
-    """Call the runtime."""
-    argument = emit.constant(emit.i64(number))
+def report(op: mlir.Operation) -> None:
+    """Call the runtime with the number of a check, and the number that it is about."""
+    argument = emit.constant(emit.i64(number_of(op)))
+    checked = checked_number(op)
+    if checked is not None:
+        argument = with_number(argument, checked)
     emit.create("func.call", [argument], (), {"callee": mlir.FlatSymbolRefAttr.get(RUNTIME)})
+
+
+def with_number(argument: mlir.Value, checked: Checked) -> mlir.Value:
+    """The code that `CheckFailed` takes apart."""
+    long, number = mlir.IntegerType.get_signless(64), checked.moved
+    if isinstance(number.type, mlir.IndexType):
+        number = emit.value("arith.index_cast", [number], long)
+    if checked.base:
+        number = emit.same_type("arith.subi", number, emit.number(number.type, checked.base))
+    if number.type != long:
+        number = emit.value("arith.extsi" if checked.base else "arith.extui", [number], long)
+    limit = emit.number(long, CHECK_LIMIT)
+    if checked.base:
+        number = emit.same_type("arith.maxsi", number, emit.number(long, -CHECK_LIMIT))
+        number = emit.same_type("arith.minsi", number, limit)
+    else:
+        number = emit.same_type("arith.minui", number, limit)
+    number = emit.same_type("arith.muli", number, emit.number(long, 1 << CHECK_BITS))
+    mark = emit.number(long, 1 << CHECK_BITS - 1)
+    return emit.same_type("arith.ori", emit.same_type("arith.ori", number, mark), argument)
 
 
 def return_early(op: mlir.Operation) -> None:
@@ -171,7 +197,7 @@ def return_early(op: mlir.Operation) -> None:
     failed = rest.create_after()
     with op.location:
         with mlir.InsertionPoint(failed):
-            report(number_of(op))
+            report(op)
             emit.create("func.return")
         with mlir.InsertionPoint(op):
             branch = {"operandSegmentSizes": emit.segments(1, 0, 0)}
@@ -186,7 +212,7 @@ def lower(op: mlir.Operation, flag: mlir.Value | None) -> None:
         failed = emit.same_type("arith.xori", op.operands[0], emit.number(bit, 1))
         guard = emit.create("scf.if", [failed], (), regions=2)
         with mlir.InsertionPoint(emit.block(guard, [])):
-            report(number_of(op))
+            report(op)
             if flag is not None:
                 emit.create("memref.store", [emit.number(bit, 0), flag])
             emit.create("scf.yield")

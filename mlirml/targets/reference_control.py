@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, parallel_grain
-from mlirml.errors import CheckFailed
+from mlirml.errors import CheckFailed, check_code
 from mlirml.ir import block_ops, mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.targets.reference_tensor import insert_into, stores_in_place
@@ -49,17 +50,27 @@ def _in_chunks(body: Function, grain: int, lower: Value, upper: Value, *captures
         body([np.int64(start), np.int64(min(start + size, int(upper))), *captures])
 
 
-@evaluates("cf.assert")
-def assert_rule(op: mlir.Operation, _: Function) -> Kernel:
+@controls("cf.assert")
+def assert_rule(op: mlir.Operation, function: Function) -> Step:
     """Fail as the native runtime does when the condition is false, or trap where the check has no number."""
     message = mlir.StringAttr(op.attributes["msg"]).value
     number = mlir.IntegerAttr(op.attributes[CHECK]).value if CHECK in op.attributes else None
 
-    def kernel(condition: Value) -> None:
-        if not np.all(condition):
-            raise Trap(message) if number is None else CheckFailed(number)
+    condition, checked = function.slot(op.operands[0]), checked_number(op)
+    moved = None if checked is None else function.slot(checked.moved)
 
-    return kernel
+    def run(environment: Environment) -> None:
+        if np.all(environment[condition]):
+            return
+        if number is None:
+            raise Trap(message)
+        if checked is None or moved is None:
+            raise CheckFailed(number)
+        wide = environment[moved]
+        about = int(wide.view(f"u{wide.itemsize}")) if not checked.base else int(wide - wide.dtype.type(checked.base))
+        raise CheckFailed(check_code(number, about))
+
+    return run
 
 
 def _stored_into(body: mlir.Block) -> list[int]:

@@ -81,7 +81,7 @@ def test_a_check_in_a_loop_fails_once(target: str) -> None:
     compiled = ml.compile(lambda x, n: ml.fori_loop(0, n, lambda k, s: s + x[k, 0], 0.0), target)
     assert compiled(X, 6) == X[:, 0].sum()
     for _ in range(2):
-        with pytest.raises(ml.IndexOutOfBoundsError, match="the index is out of bounds for axis 0 with size 6"):
+        with pytest.raises(ml.IndexOutOfBoundsError, match="index 6 is out of bounds for axis 0 with size 6"):
             compiled(X, 8)
     assert compiled(X, 2) == 4
 

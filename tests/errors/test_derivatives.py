@@ -298,9 +298,9 @@ def test_a_checkpoint_of_an_unknown_policy() -> None:
         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
         """
         mlirml.ArgumentError: checkpoint: policy 'all' is neither 'nothing' nor 'contractions'
-          --> test_derivatives.py:295:25 (<lambda>)
+          --> test_derivatives.py:298:25 (<lambda>)
              |
-         295 |         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
+         298 |         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
              |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
@@ -311,9 +311,9 @@ def test_primals_that_are_no_tuple() -> None:
         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
         """
         mlirml.ArgumentError: hvp: primals must be a tuple with one item for each argument, got: ndarray
-          --> test_derivatives.py:308:17 (<lambda>)
+          --> test_derivatives.py:311:17 (<lambda>)
              |
-         308 |         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
+         311 |         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write `(x,)` for one argument
         """,
@@ -325,9 +325,9 @@ def test_tangents_that_are_no_tuple() -> None:
         lambda: ml.jvp(doubled, (X,), X),
         """
         mlirml.ArgumentError: jvp: tangents must be a tuple with one item for each argument, got: ndarray
-          --> test_derivatives.py:322:17 (<lambda>)
+          --> test_derivatives.py:325:17 (<lambda>)
              |
-         322 |         lambda: ml.jvp(doubled, (X,), X),
+         325 |         lambda: ml.jvp(doubled, (X,), X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write `(x,)` for one argument
         """,

@@ -232,7 +232,7 @@ def test_overruns_that_show_when_the_program_runs(
         with pytest.raises(ml.errors.IndexOutOfBoundsError) as caught:
             checked(*bad)
         text = str(caught.value)
-        assert "the index is out of bounds for axis" in text
+        assert "index" in text.splitlines()[0] and "is out of bounds for axis" in text
         assert f"test_loops_bad_input.py:{place}" in text
         assert line in text and "= help: an index lies between" in text
         checked(*good)  # the process goes on, and later calls are right

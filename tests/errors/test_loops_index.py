@@ -94,7 +94,7 @@ def test_checked_when_run(target: str) -> None:
         check_error(
             lambda: compiled(V.copy(), np.array([1, 7, 2])),
             """
-            mlirml.IndexOutOfBoundsError: the index is out of bounds for axis 0 with size 5
+            mlirml.IndexOutOfBoundsError: index 7 is out of bounds for axis 0 with size 5
               --> test_loops_index.py:39:9 (put)
                 |
              39 |         x[where[i]] = i
@@ -136,7 +136,7 @@ def test_a_failed_check_ends_a_while(target: str) -> None:
         check_error(
             lambda: compiled(np.ones(4), np.zeros(4)),
             """
-            mlirml.IndexOutOfBoundsError: the index is out of bounds for axis 0 with size 4
+            mlirml.IndexOutOfBoundsError: index 4 is out of bounds for axis 0 with size 4
               --> test_loops_index.py:116:11 (first_zero)
                  |
              116 |     while a[i] > 0:

@@ -54,7 +54,7 @@ def test_take_out_of_bounds() -> None:
     check_error(
         lambda: ml.compile(taken)(X, np.array([0, 8])),
         """
-        mlirml.IndexOutOfBoundsError: an index is out of bounds for axis 1 with size 8
+        mlirml.IndexOutOfBoundsError: index 8 is out of bounds for axis 1 with size 8
           --> test_positions.py:17:12 (taken)
             |
          17 |     return np.take(x, i, axis=1)
@@ -165,7 +165,7 @@ def test_an_update_out_of_bounds() -> None:
     check_error(
         lambda: ml.compile(updated)(X, np.array([0, -9])),
         """
-        mlirml.IndexOutOfBoundsError: an index is out of bounds for axis 1 with size 8
+        mlirml.IndexOutOfBoundsError: index -9 is out of bounds for axis 1 with size 8
           --> test_positions.py:50:12 (updated)
             |
          50 |     return x.at[0, i].add(1)

@@ -151,7 +151,8 @@ def check_values(b: Builder, values: Value, size: int, axis: int) -> None:
     some = "an index" if values.shape else "the index"
     message = f"{some} is out of bounds for axis {axis} with size {size}"
     help_ = f"an index lies between {-size} and {size - 1}; `np.take` can clip or wrap what lies outside"
-    b.check(inside, Check("IndexOutOfBoundsError", message, help_))
+    about = f"index {{}} is out of bounds for axis {axis} with size {size}"
+    b.check(inside, Check("IndexOutOfBoundsError", message, help_, about=about), shift)
 
 
 def constant(block: Body, number: int, dtype: np.dtype) -> str:
