@@ -98,4 +98,23 @@ class CudaLibrary:
 class CudaDevice(_Device):
     memory: int
     def __init__(self, library: CudaLibrary, index: int) -> None: ...
+    stream: int
     def attribute(self, number: int) -> int: ...
+    def lend(
+        self,
+        address: int,
+        shape: Sequence[int],
+        dtype: tuple[int, int],
+        owner: object,
+        stream: int | None,
+        versioned: bool,
+    ) -> Any: ...
+    def borrow(self, capsule: Any) -> BorrowedMemory: ...
+
+class BorrowedMemory:
+    address: int
+    shape: list[int]
+    dtype: tuple[int, int]
+    lanes: int
+    dense: bool
+    read_only: bool

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from mlirml.errors import ArgumentError
 from mlirml.runtime.device import Device, device
-from mlirml.runtime.memory import Block
+from mlirml.runtime.memory import Block, BorrowedBlock
 
-_HOST = 1  # DLPack's number of a CPU
+_HOST, _CUDA = 1, 2  # DLPack's numbers of a CPU and of a CUDA device
 _POLL_SECONDS = 2e-4
 
 
@@ -116,11 +116,18 @@ class Array:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements in host memory, unless the driver can share those on the device."""
+        """A DLPack capsule of the elements: on the device where its memory can be shared, else a copy on the host.
+
+        `stream` is the number of the CUDA stream that will use the elements, as the array API standard has it: it is
+        made to wait for the work so far.
+        """
+        own = self.__dlpack_device__()
+        if dl_device in (None, own) and own != (_HOST, 0):
+            array = self._copied() if copy else self
+            versioned = max_version is not None and max_version[0] >= 1
+            lend = self.device.driver.lend  # type: ignore[attr-defined]
+            return lend(array.address, array.shape, array.dtype, array, stream, versioned)
         on_device = isinstance(self._storage, Block)
-        share = getattr(self.device.driver, "dlpack", None) if on_device else None
-        if share is not None and dl_device in (None, self.__dlpack_device__()) and not copy:
-            return share(self.address, self.shape, self.dtype.str, self._storage, stream)
         if on_device and copy is False:
             raise BufferError(f"an array on {self.device.id} cannot be shared without a copy")
         if dl_device not in (None, (_HOST, 0)):
@@ -131,6 +138,56 @@ class Array:
         if not isinstance(self._storage, Block):
             return _HOST, 0
         return getattr(self.device.driver, "dlpack_device", (_HOST, 0))
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """What Numba, CuPy and others take for an array on a CUDA device."""
+        stream = getattr(self.device.driver, "stream", None) if self.device.kind == "cuda" else None
+        if stream is None or self.dtype.kind == "V":
+            raise AttributeError(f"an array of {self.dtype} on {self.device.id} has no __cuda_array_interface__")
+        address = self.address if self.size else 0
+        data = {"shape": self.shape, "typestr": self.dtype.str, "data": (address, False), "version": 3}
+        return {**data, "stream": stream}
+
+    @staticmethod
+    def from_dlpack(x: Any) -> Array:
+        """An array that shares the memory of another library's, such as a tensor of torch on a GPU.
+
+        Parameters:
+            x: an object with `__dlpack__`, in host memory or on a CUDA device, its elements densely packed in C order.
+
+        The work of the other library on it is waited for on the device, not here. Before the other library reads what
+        a compiled function has stored into the array, wait for it by `block()`. Raises `ArgumentError` for memory that
+        is not dense or not writable, or of a type that NumPy does not have.
+
+        >>> x = np.arange(3)
+        >>> Array.from_dlpack(x).numpy() is x or np.shares_memory(Array.from_dlpack(x).numpy(), x)
+        True
+        """
+        kind, index = x.__dlpack_device__()
+        if kind != _CUDA:
+            host = np.from_dlpack(x)
+            return Array(device("cpu"), host, host.shape, host.dtype)
+        where = device(f"cuda:{index}")
+        from mlirml.runtime.cuda import dtype_of
+
+        memory = where.driver.borrow(x)  # type: ignore[attr-defined]
+        dtype = dtype_of(memory.dtype)
+        if dtype is None or memory.lanes != 1 or not memory.dense or memory.read_only:
+            what = "of a type that NumPy lacks" if dtype is None or memory.lanes != 1 else "not densely packed"
+            raise ArgumentError(
+                f"from_dlpack: the {type(x).__name__} is {'not writable' if memory.read_only else what}",
+                help="pass a dense copy of it, as `.contiguous()` of torch gives",
+            )
+        return Array(where, BorrowedBlock(where.pool, memory), tuple(memory.shape), dtype, where.driver.mark())
+
+    def _copied(self) -> Array:
+        """The same elements in other memory of the device."""
+        new = empty(self.device, self.shape, self.dtype)
+        if self.nbytes:
+            self.device.driver.copy(new.address, self.address, self.nbytes)
+        new._mark = self.device.driver.mark()
+        return new
 
     def __len__(self) -> int:
         if not self.shape:

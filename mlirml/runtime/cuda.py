@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from mlirml.runtime import _native
 from mlirml.runtime.driver import NativeDriver
@@ -24,15 +27,70 @@ def count() -> int:
 
 
 @cache
-def open_device(index: int) -> NativeDriver:
+def open_device(index: int) -> CudaDriver:
     """A device by its number; raises `TargetError` that says what is missing."""
     native = _native.CudaDevice(library(), index)
     facts = {name: native.attribute(number) for name, number in _ATTRIBUTES.items()}
     architecture = f"sm_{native.attribute(_MAJOR)}{native.attribute(_MINOR)}"
-    return NativeDriver(native, native.memory, {"architecture": architecture, **facts})
+    return CudaDriver(native, index, {"architecture": architecture, **facts})
 
 
 @cache
 def library() -> _native.CudaLibrary:
     """The driver's library."""
     return _native.CudaLibrary(LIBRARY)
+
+
+_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT = 4
+_DLPACK = 2
+
+
+class CudaDriver(NativeDriver):
+    """A CUDA device, whose memory other libraries can see."""
+
+    def __init__(self, native: _native.CudaDevice, index: int, capabilities: dict[str, Any]) -> None:
+        super().__init__(native, native.memory, capabilities)
+        self.dlpack_device = (_DLPACK, index)
+        self.stream: int = native.stream
+
+    def lend(
+        self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object, stream: Any, versioned: bool
+    ) -> Any:
+        """A DLPack capsule; `stream` is as the array API standard has it: None the default one, -1 waits for none."""
+        kind = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
+        return self.native.lend(address, shape, (kind, 8 * dtype.itemsize), owner, checked_stream(stream), versioned)
+
+    def borrow(self, x: Any) -> _native.BorrowedMemory:
+        """The memory of an object with `__dlpack__` that lies on this device."""
+        try:
+            capsule = x.__dlpack__(stream=self.stream, max_version=(1, 0))
+        except TypeError:  # of a maker that knows no versions
+            capsule = x.__dlpack__(stream=self.stream)
+        found: _native.BorrowedMemory = self.native.borrow(capsule)
+        return found
+
+
+def checked_stream(stream: Any) -> int | None:
+    """The number of a stream, None where none has to wait; raises ValueError for one that the standard forbids."""
+    if stream is None:
+        return 1  # the legacy default stream
+    if isinstance(stream, bool) or not isinstance(stream, int):
+        raise TypeError(f"__dlpack__: expected a stream as an integer or None, got {stream!r}")
+    if stream == 0 or stream < -1:
+        raise ValueError(f"__dlpack__: {stream} is no stream of CUDA; the default one is 1, or 2 of the thread")
+    return None if stream == -1 else stream
+
+
+def dtype_of(kind: tuple[int, int]) -> np.dtype[Any] | None:
+    """The dtype of a DLPack type; None where NumPy has none."""
+    code, bits = kind
+    if code == _BFLOAT:
+        import ml_dtypes  # not with `import mlirml`
+
+        return np.dtype(ml_dtypes.bfloat16) if bits == 16 else None
+    letters = {number: letter for letter, number in _KINDS.items()}
+    try:
+        return np.dtype(f"{letters[code]}{bits // 8}") if code != _KINDS["b"] else np.dtype(np.bool_)
+    except (KeyError, TypeError):
+        return None

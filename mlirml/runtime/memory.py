@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import LaunchError
@@ -42,6 +43,19 @@ class Block:
 
     def __del__(self) -> None:
         self.pool.give_back(self.address, self.nbytes)
+
+
+class BorrowedBlock(Block):
+    """Memory of another library, which it gets back when nobody holds the block any more."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, pool: Pool, memory: Any) -> None:
+        super().__init__(pool, memory.address, 0)
+        self.memory = memory
+
+    def __del__(self) -> None:
+        """The memory is given back by its own object."""
 
 
 class Pool:

@@ -27,7 +27,9 @@ def target_for(checkpoint_bytes: int, matmul_precision: str) -> Target:
     facts = f"{FACTS} tf32={str(matmul_precision == 'tf32').lower()}"
     return Target(
         name="cuda",
-        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 host-ops={math.ipowi} target=cuda"),
+        stages=gpu.stages(
+            facts, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
+        ),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),

@@ -15,6 +15,8 @@ int busy = 0;          // whether events are reached
 int devices = 2, version = 12040;
 size_t in_use = 0, most = size_t{1} << 20;
 int contexts = 0;      // pushed and not popped
+int orders = 0;         // how often a stream was made to wait
+uint64_t first_of = 0, second_of = 0;  // the streams of the last such order
 struct {
   unsigned grid[3], block[3], shared;
 } last;
@@ -35,6 +37,7 @@ void fake_hold(int on) { busy = on; }
 void fake_devices(int count, int driver) { devices = count, version = driver; }
 int fake_contexts() { return contexts; }
 size_t fake_in_use() { return in_use; }
+int fake_orders(uint64_t *streams) { return streams[0] = first_of, streams[1] = second_of, orders; }
 void fake_last(unsigned *values) { std::memcpy(values, &last, sizeof(last)); }
 
 int cuInit(unsigned) { return devices ? 0 : kNoDevice; }
@@ -59,11 +62,19 @@ int cuDevicePrimaryCtxRetain(void **out, int device) { return *out = reinterpret
 int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 int cuCtxPushCurrent_v2(void *) { return contexts++, 0; }
 int cuCtxPopCurrent_v2(void **) { return contexts--, 0; }
-int cuStreamCreate(void **out, unsigned) { return *out = out, 0; }
-int cuStreamDestroy_v2(void *) { return 0; }
+int cuStreamCreate(void **out, unsigned) { return *out = std::malloc(1), 0; }
+int cuStreamDestroy_v2(void *stream) { return std::free(stream), 0; }
+int cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  orders++;
+  first_of = *static_cast<uint64_t *>(event), second_of = reinterpret_cast<uint64_t>(stream);
+  return contexts == 1 ? failure : 201;
+}
 int cuStreamSynchronize(void *) { return failure; }
-int cuEventCreate(void **out, unsigned) { return *out = std::malloc(1), 0; }
-int cuEventRecord(void *, void *) { return 0; }
+int cuEventCreate(void **out, unsigned) { return *out = std::malloc(sizeof(uint64_t)), 0; }
+int cuEventRecord(void *event, void *stream) {
+  *static_cast<uint64_t *>(event) = reinterpret_cast<uint64_t>(stream);
+  return 0;
+}
 int cuEventQuery(void *) { return failure == kIllegalAddress ? failure : busy ? kNotReady : 0; }
 int cuEventSynchronize(void *) { return failure == kIllegalAddress ? failure : 0; }
 int cuEventDestroy_v2(void *event) { return std::free(event), 0; }

@@ -8,6 +8,7 @@
 
 #include "checks.h"
 #include "cuda_device.h"
+#include "cuda_sharing.h"
 #include "numpy_api.h"
 #include "wgpu_device.h"
 
@@ -141,9 +142,10 @@ void bind_devices(nb::module_ &m) {
   nb::class_<CudaLibrary>(m, "CudaLibrary", "NVIDIA's driver, opened by the name of its library; TargetError where it cannot be.")
       .def(nb::init<const std::string &>(), "path"_a, unlocked)
       .def_prop_ro("count", &CudaLibrary::count, "The number of CUDA devices.");
-  bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.")
-      .def_ro("memory", &CudaDevice::memory)
+  auto cuda = bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.");
+  cuda.def_ro("memory", &CudaDevice::memory)
       .def("attribute", &CudaDevice::attribute, "number"_a, "A `CUdevice_attribute` by its number.");
+  bind_sharing(m, cuda);
 }
 
 }  // namespace mlirml

@@ -39,6 +39,7 @@ constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CUjit_option
   X(StreamCreate, cuStreamCreate, (Handle *, unsigned))                                                              \
   X(StreamDestroy, cuStreamDestroy_v2, (Handle))                                                                     \
   X(StreamSynchronize, cuStreamSynchronize, (Handle))                                                                \
+  X(StreamWaitEvent, cuStreamWaitEvent, (Handle, Handle, unsigned))                                                  \
   X(EventCreate, cuEventCreate, (Handle *, unsigned))                                                                \
   X(EventRecord, cuEventRecord, (Handle, Handle))                                                                    \
   X(EventQuery, cuEventQuery, (Handle))                                                                              \

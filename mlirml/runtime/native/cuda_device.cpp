@@ -62,7 +62,7 @@ struct CudaDevice::Active {
 };
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
-    : library_(std::move(library)), f_(library_->functions()) {
+    : library_(std::move(library)), f_(library_->functions()), index_(index) {
   auto needed = [&](cuda::Result result) {
     if (result != cuda::kSuccess)
       throw NoDevice("the device cuda:" + std::to_string(index) + " cannot be opened: " + library_->words(result), kInstall);
@@ -77,6 +77,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
   needed(f_.DevicePrimaryCtxRetain(&context_, device_));
   Active active(*this);
   needed(f_.StreamCreate(&stream_, cuda::kNonBlocking));
+  needed(f_.EventCreate(&order_, cuda::kDisableTiming));
   for (Stage &stage : stages_) {
     needed(f_.MemHostAlloc(&stage.memory, kStageBytes, 0));
     needed(f_.EventCreate(&stage.event, cuda::kDisableTiming));
@@ -95,6 +96,7 @@ CudaDevice::~CudaDevice() {
       if (stage.memory) f_.MemFreeHost(stage.memory);
     }
     for (const auto &[address, size] : blocks_) f_.MemFree(address);
+    if (order_) f_.EventDestroy(order_);
     if (stream_) f_.StreamDestroy(stream_);
   }
   f_.DevicePrimaryCtxRelease(device_);
@@ -181,6 +183,34 @@ bool CudaDevice::wait(uint64_t mark, double seconds) {
     if (seconds >= 0 && Clock::now() >= end) return false;
     usleep(seconds < 0 ? 20 : 50);
   }
+}
+
+void CudaDevice::order(cuda::Handle first, cuda::Handle second) {
+  need(f_.EventRecord(order_, first), "recording an event");
+  need(f_.StreamWaitEvent(second, order_, 0), "waiting for an event");
+}
+
+void CudaDevice::make_wait(uint64_t stream) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  order(stream_, reinterpret_cast<cuda::Handle>(stream));
+}
+
+void CudaDevice::wait_for(uint64_t stream) noexcept {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  try {
+    order(reinterpret_cast<cuda::Handle>(stream), stream_);
+    pending_ = true;
+  } catch (const std::exception &) {
+    // The other stream, or the device, is gone: there is no work to wait for.
+  }
+}
+
+void CudaDevice::finish() noexcept {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Active active(*this);
+  f_.StreamSynchronize(stream_);
 }
 
 void CudaDevice::await(Stage &stage) {

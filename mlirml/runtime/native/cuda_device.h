@@ -62,6 +62,13 @@ class CudaDevice : public Device {
   void copy_any(uint64_t target, uint64_t source, size_t size) noexcept override;
 
   int attribute(int number) const;
+  int index() const { return index_; }
+
+  // For work of other libraries, on streams given as they give them.
+  uint64_t stream() const { return reinterpret_cast<uint64_t>(stream_); }
+  void make_wait(uint64_t stream);  // for the work so far
+  void wait_for(uint64_t stream) noexcept;  // what comes later waits
+  void finish() noexcept;
 
   std::string name;
   size_t memory = 0;
@@ -83,6 +90,7 @@ class CudaDevice : public Device {
   void write(uint64_t address, const void *source, size_t size);
   void read(void *target, uint64_t address, size_t size);
   void await(Stage &stage);
+  void order(cuda::Handle first, cuda::Handle second);
   void forget_done();
   bool owns(uint64_t address) const;
 
@@ -90,8 +98,8 @@ class CudaDevice : public Device {
 
   std::shared_ptr<CudaLibrary> library_;
   const cuda::Functions &f_;
-  int device_ = 0;
-  cuda::Handle context_ = nullptr, stream_ = nullptr;
+  int device_ = 0, index_ = 0;
+  cuda::Handle context_ = nullptr, stream_ = nullptr, order_ = nullptr;
   std::array<Stage, 2> stages_;
   std::deque<Event> events_;  // of marks that may not be reached yet
   std::vector<cuda::Handle> unused_events_;
