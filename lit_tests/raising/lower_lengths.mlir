@@ -1,6 +1,8 @@
 // RUN: mlirml-opt %s --mlirml-lower-lengths --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-lower-lengths=for-requests=true --split-input-file | filecheck %s --check-prefix=KEPT
 
 // A row of changing length becomes a loop that stores into the whole array, where it is.
+// KEPT: linalg.generic {{.*}} attrs = {mlirml.order
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[A:.*]]: tensor<8x8xf32>, %[[Y:.*]]: tensor<8xf32>)
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[Y0:.*]] = %[[Y]])

@@ -65,7 +65,7 @@ def stored_whole(op: mlir.Operation, number: int) -> mlir.Operation | None:
     known = [size for size in bounds if size is not None]
     with op.location, mlir.InsertionPoint.after(op):
         sizes = [size_of(result, dim) for dim, size in enumerate(result.type.shape) if size == DYNAMIC]
-        if len(known) < len(bounds) or None in sizes:
+        if len(known) < len(bounds) or any(size is None for size in sizes):
             return None
         rank = len(known)
         whole = emit.empty(mlir.RankedTensorType.get(known, result.type.element_type))

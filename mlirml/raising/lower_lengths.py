@@ -30,6 +30,7 @@ from typing import TypeAlias
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations, passmanager
 from mlirml.passes import Pass, register
 from mlirml.raising.loops import ORDER, loop_functions
@@ -44,11 +45,17 @@ Round: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
 @register
 @dataclass(frozen=True)
 class LowerLengthsPass(Pass):
-    """Turn what is as fast in loops over elements into those."""
+    """Turn what is as fast in loops over elements into those.
+
+    With `for_requests` only where something is differentiated or batched: devices want no loops over elements.
+    """
 
     name = "mlirml-lower-lengths"
+    for_requests: bool = False
 
     def run(self, module: mlir.Operation) -> None:
+        if self.for_requests and not has_requests(module):
+            return
         found = [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]
         if not found:
             return
@@ -57,6 +64,11 @@ class LowerLengthsPass(Pass):
         for op in [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]:
             with op.location:
                 _Lowering(op).build()
+
+
+def has_requests(module: mlir.Operation) -> bool:
+    """Whether a module holds operations that stand for derivatives or batches."""
+    return any(op.name.startswith("mlirml.") and op.name not in SORTS for op in operations(module))
 
 
 @dataclass(frozen=True)

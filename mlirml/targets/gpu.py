@@ -56,7 +56,7 @@ def stages(facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str
     """
     return (
         ("raise", RAISE),
-        ("transform", f"mlirml-lower-lengths,{cpu.expand(checkpoint_bytes)}"),
+        ("transform", f"mlirml-lower-lengths{{for-requests=true}},{cpu.expand(checkpoint_bytes)}"),
         ("optimize", cpu.OPTIMIZE),
         ("offload", OFFLOAD.format(placement=f"{{{placement}}}" if placement else "")),
         ("schedule", SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits())),

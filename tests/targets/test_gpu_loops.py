@@ -162,3 +162,53 @@ def test_the_gradient_of_a_gather() -> None:
     gradient = ml.compile(ml.grad(loss), target="vulkan")
     np.testing.assert_allclose(gradient(x, i), ml.grad(loss)(x, i), rtol=2e-5, atol=1e-6)
     assert "_scatter on" in gradient.explain(x, i)
+
+
+def test_loops_over_slices_of_changing_length() -> None:
+    def solve(a, b, y, x):  # type: ignore[no-untyped-def]
+        n = a.shape[0]
+        for k in range(n):
+            for i in range(k + 1, n):
+                a[i, k] /= a[k, k]
+            for i in range(k + 1, n):
+                for j in range(k + 1, n):
+                    a[i, j] -= a[i, k] * a[k, j]
+        for i in range(n):
+            y[i] = b[i]
+            for j in range(i):
+                y[i] -= a[i, j] * y[j]
+        for i in range(n - 1, -1, -1):
+            w = y[i]
+            for j in range(i + 1, n):
+                w -= a[i, j] * x[j]
+            x[i] = w / a[i, i]
+
+    a, b = draw(30, 30) + 9 * np.eye(30, dtype=np.float32), draw(30)
+    results = [a.copy(), b, np.zeros_like(b), np.zeros_like(b)]
+    program = ml.compile(solve, target="vulkan")
+    program(*results)
+    np.testing.assert_allclose(results[3], np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
+    assert "host" not in program.explain(*results).partition("where signature")[2]
+
+
+def test_a_recursion_over_growing_slices() -> None:
+    def durbin(r, y, z):  # type: ignore[no-untyped-def]
+        y[0] = -r[0]
+        beta, alpha = np.float32(1), -r[0]
+        for k in range(1, r.shape[0]):
+            beta = (1 - alpha * alpha) * beta
+            total = np.float32(0)
+            for i in range(k):
+                total += r[k - i - 1] * y[i]
+            alpha = -(r[k] + total) / beta
+            for i in range(k):
+                z[i] = y[i] + alpha * y[k - i - 1]
+            for i in range(k):
+                y[i] = z[i]
+            y[k] = alpha
+
+    r = draw(30) / 90
+    expected, found = ([r, np.zeros(30, np.float32), np.zeros(30, np.float32)] for _ in range(2))
+    durbin(*expected)
+    ml.compile(durbin, target="vulkan")(*found)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-6)
