@@ -33,6 +33,8 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import LOOPS, place_in
 
 ALIGNMENT = 64
+PLACES = "mlirml.places"
+"""Attribute of @main: which argument the workspace is, and the offset and size of each slice."""
 _DEALLOCATIONS = ("memref.dealloc",)
 
 
@@ -41,30 +43,44 @@ _DEALLOCATIONS = ("memref.dealloc",)
 class PlanBuffersPass(Pass):
     """Replace @main's allocations by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
-    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`.
+    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `places`, an attribute
+    notes the number of the argument, and the offset and size of each slice.
     """
 
     name = "mlirml-plan-buffers"
     alignment: int = ALIGNMENT
+    places: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         replace_empty_arguments(main)
         allocations = [op for op in list(operations(main)) if op.name == "memref.alloc" and not erase_unused(op)]
         host = [op for op in allocations if HOST in op.attributes]
-        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment)
+        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.places)
         if host:
             plan(main, host, "mlirml.host_workspace", ALIGNMENT)
 
 
-def plan(main: mlir.Operation, allocations: Sequence[mlir.Operation], attribute: str, alignment: int) -> None:
-    """Make one argument of some allocations; its size becomes an attribute of @main."""
+def plan(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], attribute: str, alignment: int, places: bool = False
+) -> None:
+    """Make one argument of some allocations; its size becomes an attribute of @main, and with `places`, the slices."""
     lifetimes = find_lifetimes(main, allocations, alignment)
     offsets, size = place(lifetimes)
     with main.context:
         main.attributes[attribute] = emit.i64(size)
+        if places and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
+            slices = [number for offset, life in zip(offsets, lifetimes) for number in (offset, life.size)]
+            number = len(main.regions[0].blocks[0].arguments)
+            main.attributes[PLACES] = mlir.DenseI64ArrayAttr.get([number, *slices])
     if size or allocations:
         use_workspace(main, allocations, offsets, max(size, 1))
+
+
+def starts_with_bytes(allocations: Sequence[mlir.Operation], offsets: Sequence[int]) -> bool:
+    """Whether bytes lie at the beginning: a place among them, counted from there, looks like the offset of a slice."""
+    kinds = (mlir.MemRefType(op.results[0].type).element_type for op, at in zip(allocations, offsets) if not at)
+    return any(isinstance(kind, mlir.IntegerType) and kind.width <= 8 for kind in kinds)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ SCHEDULE = (
     "mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
-    "mlirml-share-buffers,mlirml-plan-buffers,"
+    "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function"
 )
 LOWER = (
@@ -40,7 +40,7 @@ LOWER = (
     "convert-math-to-funcs,"
     "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,"
-    "mlirml-lower-parallel,mlirml-emit-entry"
+    "mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
     "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "block_examples", "double_buffer",
@@ -48,7 +48,7 @@ PASSES = (
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "lower_loops", "parallelize_loops", "share_buffers",
     "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
-    "lower_parallel", "emit_entry", "flush_denormals",
+    "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _FILES = (
