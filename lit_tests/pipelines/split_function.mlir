@@ -111,3 +111,107 @@ func.func @main(%p: memref<8xindex>, %x: memref<8xf32>) {
   memref.store %2, %x[%c3] : memref<8xf32>
   return
 }
+
+// -----
+
+// Equal parts are one function. They are cut where the repetition begins, which is longer than a part should be.
+// CHECK: func.func private @main.part0(%[[X:.*]]: memref<8xf32> {llvm.noalias})
+// CHECK-COUNT-2: scf.for
+// CHECK-NOT: func.func private
+// CHECK: func.func @main
+// CHECK-COUNT-3: call @main.part0(%arg0)
+// CHECK-NEXT: return
+func.func @main(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    memref.store %1, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    memref.store %0, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    memref.store %1, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    memref.store %0, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    memref.store %1, %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    %0 = memref.load %x[%i] : memref<8xf32>
+    memref.store %0, %x[%i] : memref<8xf32>
+  }
+  return
+}
+
+// -----
+
+// The body of a long loop is cut, too; numbers that its parts need are given to them.
+// CHECK: func.func private @main.part0(%arg0: memref<8xf32> {llvm.noalias}, %arg1: index)
+// CHECK: func.func @main
+// CHECK: scf.for %[[I:.*]] = %c0
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]]
+// CHECK-NEXT: call @main.part0(%arg0, %[[NEXT]])
+// CHECK-NEXT: call @main.part1(%arg0, %[[I]])
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+func.func @main(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  scf.for %i = %c0 to %c7 step %c1 {
+    %next = arith.addi %i, %c1 : index
+    %0 = memref.load %x[%next] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    %2 = math.absf %1 : f32
+    %3 = arith.mulf %2, %1 : f32
+    %4 = arith.mulf %3, %1 : f32
+    memref.store %4, %x[%next] : memref<8xf32>
+    %5 = memref.load %x[%i] : memref<8xf32>
+    %6 = arith.negf %5 : f32
+    %7 = math.absf %6 : f32
+    %8 = arith.addf %7, %6 : f32
+    memref.store %8, %x[%i] : memref<8xf32>
+  }
+  return
+}
+
+// -----
+
+// A loop that hands buffers on may hand on arguments: its body stays whole.
+// CHECK: func.func private @main.part0
+// CHECK: scf.for
+// CHECK-COUNT-2: math.absf
+// CHECK: func.func @main
+// CHECK-NEXT: call @main.part0
+// CHECK-NEXT: return
+func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %end:2 = scf.for %i = %c0 to %c7 step %c1 iter_args(%a = %x, %b = %y) -> (memref<8xf32>, memref<8xf32>) {
+    %0 = memref.load %a[%i] : memref<8xf32>
+    %1 = arith.negf %0 : f32
+    %2 = math.absf %1 : f32
+    %3 = arith.mulf %2, %1 : f32
+    memref.store %3, %b[%i] : memref<8xf32>
+    %5 = memref.load %a[%c0] : memref<8xf32>
+    %6 = arith.negf %5 : f32
+    %7 = math.absf %6 : f32
+    %8 = arith.addf %7, %6 : f32
+    memref.store %8, %b[%c0] : memref<8xf32>
+    scf.yield %b, %a : memref<8xf32>, memref<8xf32>
+  }
+  return
+}

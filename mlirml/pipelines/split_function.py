@@ -17,12 +17,16 @@ After:
 
 What LLVM does for a loop (dominators, loop guards) costs as much as the function around it is long. Functions are cut
 where only buffers and constants are needed further on; views of them are built again in each part. The arguments of
-@main do not overlap where one of them is written, and no part gets two views of one workspace.
+@main do not overlap where one of them is written, and no part gets two views of one workspace. The bodies of long loops
+are cut in the same way.
+
+Programs repeat themselves: layers, steps of time. They are cut where something comes that a part has begun with, so
+that parts are equal, and one function is made for all equal ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -35,6 +39,8 @@ NO_INLINE = "mlirml.no_inline"
 
 _REBUILT = ("memref.view", *REBUILT)
 _STAY = ("memref.alloca", *_REBUILT)
+_ALIKE = 4
+"""So many segments that are similar let expect that a repetition begins."""
 
 
 @register
@@ -47,39 +53,98 @@ class SplitFunctionPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        body = main.regions[0].blocks[0]
-        if len(main.regions[0].blocks) > 1 or count_ops(block_ops(body)) <= 2 * self.max_ops:
+        if len(main.regions[0].blocks) > 1:
             return
-        for number, part in enumerate(list(parts(body, self.max_ops))):
-            outline(part, main, number)
+        outlined = _Parts(main)
+        self._cut(main.regions[0].blocks[0], outlined)
+
+    def _cut(self, body: mlir.Block, outlined: _Parts) -> None:
+        """Cut a block that is too long, after the loops in it."""
+        if count_ops(block_ops(body)) <= 2 * self.max_ops:
+            return
+        for op in block_ops(body):
+            if op.name == "scf.for" and not _carries_buffers(op):
+                self._cut(op.regions[0].blocks[0], outlined)
+        if count_ops(block_ops(body)) <= 2 * self.max_ops:
+            return
+        for part in list(parts(body, self.max_ops)):
+            outlined.add(part)
         for op in reversed(block_ops(body)):
             if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
                 op.erase()
+
+
+def _carries_buffers(loop: mlir.Operation) -> bool:
+    """Whether a loop hands buffers from round to round, which may overlap with the arguments of @main."""
+    return any(isinstance(result.type, mlir.MemRefType) for result in loop.results)
 
 
 def count_ops(ops: Sequence[mlir.Operation]) -> int:
     return sum(1 for op in ops for _ in operations(op))
 
 
+@dataclass(frozen=True)
+class _Segment:
+    """Operations that stay together, as they use each other's results; similar ones are of the same `kind`."""
+
+    ops: list[mlir.Operation]
+    size: int
+    kind: int
+
+
 def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
     """Runs of operations whose results nobody uses after them."""
-    ops = block_ops(body)[:-1]
+    segments = list(_segments(body))
+    begun: set[tuple[int, ...]] = set()
+    start = 0
+    while start < len(segments):
+        begun.add(_beginning(segments, start))
+        end = _end(segments, start, begun, max_ops)
+        yield [op for segment in segments[start:end] for op in segment.ops]
+        start = end
+
+
+def _beginning(segments: Sequence[_Segment], start: int) -> tuple[int, ...]:
+    return tuple(segment.kind for segment in segments[start : start + _ALIKE])
+
+
+def _end(segments: Sequence[_Segment], start: int, begun: Collection[tuple[int, ...]], max_ops: int) -> int:
+    """Where a part ends: about `max_ops` long, if it can be in front of what a part has begun with."""
+    size, first, best = 0, 0, (max_ops, 0)
+    for end in range(start + 1, len(segments) + 1):
+        size += segments[end - 1].size
+        first = first or (end if size >= max_ops or end == len(segments) else 0)
+        if end < len(segments) and 2 * size >= max_ops and _beginning(segments, end) in begun:
+            best = min(best, (abs(size - max_ops), end))
+        if size >= 2 * max_ops:
+            break
+    return best[1] or first
+
+
+def _segments(body: mlir.Block) -> Iterator[_Segment]:
+    ops = block_ops(body)
     last = last_uses(ops)
-    part: list[mlir.Operation] = []
-    size, needed = 0, 0
-    staying = set(body.arguments)
-    for number, op in enumerate(ops):
-        if op.name in _STAY and all(operand in staying for operand in op.operands):
-            staying.update(op.results)
+    segment: list[mlir.Operation] = []
+    needed = 0
+    moving: set[mlir.Value] = set()
+    kinds: dict[tuple[str, ...], int] = {}
+    for number, op in enumerate(ops[:-1]):
+        if _stays(op) and not any(operand in moving for operand in op.operands):
             continue
-        part.append(op)
-        size += count_ops([op])
+        moving.update(op.results)
+        segment.append(op)
         needed = max(needed, last[number])
-        if size >= max_ops and needed <= number:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+        if needed <= number:
+            names = tuple(inner.name for op in segment for inner in operations(op))
+            yield _Segment(segment, len(names), kinds.setdefault(names, len(kinds)))
+            segment = []
+
+
+def _stays(op: mlir.Operation) -> bool:
+    """Whether an operation is none of a part's: it makes a buffer or a view, or a number, which parts are given."""
+    if op.name.startswith("arith."):
+        return not any(isinstance(result.type, mlir.MemRefType) for result in op.results)
+    return op.name in _STAY
 
 
 def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
@@ -99,21 +164,40 @@ def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
     return last
 
 
-def outline(part: Sequence[mlir.Operation], main: mlir.Operation, number: int) -> None:
-    """Move operations into a function in front of @main, and call it."""
-    captures = Captures(part, names=_REBUILT)
-    name = f"main.part{number}"
-    with part[0].location:
-        body = build_function(name, main, list(captures.values))
-        with mlir.InsertionPoint(body):
-            environment = captures.rebuild(list(body.arguments))
-            end = emit.create("func.return")
-        with mlir.InsertionPoint(part[0]):
-            callee = mlir.FlatSymbolRefAttr.get(name)
-            emit.create("func.call", list(captures.values), (), {"callee": callee})
-        for op in part:
-            op.move_before(end)
-            replace_operands(op, environment)
+class _Parts:
+    """The functions that parts of @main became."""
+
+    def __init__(self, main: mlir.Operation) -> None:
+        self._main = main
+        self._names: dict[str, str] = {}  # by text
+
+    def add(self, part: Sequence[mlir.Operation]) -> None:
+        """Move operations into a function in front of @main, or drop them where there is one like it; call it."""
+        captures = Captures(part, names=_REBUILT)
+        name = f"main.part{len(self._names)}"
+        last = part[-1]  # what the part needs stands in front of it
+        with last.location:
+            body = build_function(name, self._main, list(captures.values))
+            with mlir.InsertionPoint(body):
+                environment = captures.rebuild(list(body.arguments))
+                end = emit.create("func.return")
+            with mlir.InsertionPoint(last):
+                callee = mlir.FlatSymbolRefAttr.get(name)
+                call = emit.create("func.call", list(captures.values), (), {"callee": callee})
+            for op in part:
+                op.move_before(end)
+                replace_operands(op, environment)
+        function = body.owner.operation
+        known = self._names.setdefault(_text(function, name), name)
+        if known != name:
+            call.attributes["callee"] = mlir.FlatSymbolRefAttr.get(known)
+            function.erase()
+
+
+def _text(function: mlir.Operation, name: str) -> str:
+    """The text of a function without its name: what is equal but for places in the user's program has the same one."""
+    text: str = function.get_asm(use_local_scope=True)
+    return text.replace(f"@{name}(", "@(", 1)
 
 
 def build_function(name: str, main: mlir.Operation, captured: Sequence[mlir.Value]) -> mlir.Block:
