@@ -53,7 +53,8 @@ class FormDispatchesPass(Pass):
 
     `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
     host, arrays of them are refused with the name of the `target`, and so are arrays of more than `array_bytes` bytes
-    or `array_elements` elements, where these are not 0. What holds one of `host_ops` stays on the host.
+    or `array_elements` elements, where these are not 0. What holds one of `host_ops` stays on the host. Operations that
+    touch more than so many `buffers` together do not become one kernel.
     """
 
     name = "mlirml-form-dispatches"
@@ -61,6 +62,7 @@ class FormDispatchesPass(Pass):
     host_ops: tuple[str, ...] = ()
     array_bytes: int = 0
     array_elements: int = 0
+    buffers: int = 24
     target: str = "gpu"
 
     def run(self, module: mlir.Operation) -> None:
@@ -74,7 +76,7 @@ class FormDispatchesPass(Pass):
                     if is_work(op) and not self.is_tiny(op):
                         self.check(op)
                 work = [op for op in block_ops(block) if is_work(op) and not self.stays_on_host(op)]
-                for group in groups_of(work):
+                for group in groups_of(work, self.buffers):
                     wrap(group)
             erase_unread(main)
 

@@ -16,8 +16,6 @@ from mlirml.dialects.ordered import is_ordered
 from mlirml.ir import defining_op, linalg, mlir
 
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
-_MOST = 24
-"""Buffers that the operations of one kernel may touch, together."""
 
 
 def is_work(op: mlir.Operation) -> bool:
@@ -27,14 +25,14 @@ def is_work(op: mlir.Operation) -> bool:
     return op.name == "tensor.insert_slice" or is_ordered(op) or (op.name.startswith("linalg.") and bool(op.results))
 
 
-def groups_of(work: Sequence[mlir.Operation]) -> list[list[mlir.Operation]]:
-    """The operations of one block, which stand in this order, in groups."""
+def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Operation]]:
+    """The operations of one block, which stand in this order, in groups that touch at most so many buffers."""
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
     for op in work:
         for producer in producers_of(op):
             group = home.get(producer)
-            if group is not None and joins(op, group) and is_free_until(group, op):
+            if group is not None and joins(op, group, most) and is_free_until(group, op):
                 group.append(op)
                 break
         else:
@@ -59,10 +57,10 @@ def behind_reshapes(value: mlir.Value) -> mlir.Value:
     return value
 
 
-def joins(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
+def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:
     """Whether an operation may be part of the kernel of a group."""
     buffers = {v for member in (*group, op) for v in (*member.operands, *member.results)}
-    if len(buffers) > _MOST:
+    if len(buffers) > most:
         return False
     if op.name == "tensor.insert_slice":
         if group[-1].name == "tensor.insert_slice":

@@ -12,6 +12,8 @@ from mlirml.targets import cpu, gpu
 from mlirml.targets.target import Target
 
 FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true atomics={f32,i32,i64}"
+PLACEMENT = "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
+LIMITS = "threads=1024 target=cuda"
 ARCHITECTURE = "sm_80"
 """What PTX is made for where nothing else is asked for: every later processor runs it too."""
 
@@ -27,9 +29,7 @@ def target_for(checkpoint_bytes: int, matmul_precision: str) -> Target:
     facts = f"{FACTS} tf32={str(matmul_precision == 'tf32').lower()}"
     return Target(
         name="cuda",
-        stages=gpu.stages(
-            facts, gpu.TO_NVVM, checkpoint_bytes, "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
-        ),
+        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),

@@ -15,7 +15,7 @@ OFFLOAD = "mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
     "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-plan-transfers,"
     "mlirml-lower-contract{{{contract}}},mlirml-lower-conv{{vector-bits={bits}}},"
-    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}}"
+    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}},mlirml-check-kernels{{{limits}}}"
 )
 TO_SPIRV = (
     "mlirml-expand-math{fma=false f16c=false f64=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
@@ -44,22 +44,34 @@ _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", (*cpu.PASSES, "schedule_kernels")),
     ("autodiff", ("checkpoint", "expand")),
-    ("offload", ("form_dispatches", "outline", "link_kernels", "plan_transfers", "lower_launches")),
+    ("offload", ("form_dispatches", "outline", "link_kernels", "plan_transfers", "check_kernels", "lower_launches")),
 )
 
 
-def stages(facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str = "") -> tuple[tuple[str, str], ...]:
+_MOST_BUFFERS = 24
+"""Of a kernel, so that it stays a small one."""
+
+
+def stages(
+    facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str, limits: str, buffers: int = 32
+) -> tuple[tuple[str, str], ...]:
     """The stages of a GPU.
 
-    `facts` are the options of its schedules, `lower_kernels` makes a binary of its kernels, and `placement` are the
-    options of dispatches: what the device lacks.
+    `facts` are the options of its schedules, `lower_kernels` makes a binary of its kernels, `placement` are the options
+    of dispatches: what the device lacks, and `limits` those of the check of kernels. A kernel may take so many
+    `buffers`.
     """
+    most = min(buffers, _MOST_BUFFERS)
+    fused = min(buffers - 4, _MOST_BUFFERS)  # where operands alone are counted, some are left for results
     return (
         ("raise", RAISE),
         ("transform", f"mlirml-lower-lengths{{for-requests=true}},{cpu.expand(checkpoint_bytes)}"),
-        ("optimize", cpu.OPTIMIZE),
-        ("offload", OFFLOAD.format(placement=f"{{{placement}}}" if placement else "")),
-        ("schedule", SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits())),
+        ("optimize", f"{cpu.FUSE}{{max-operands={fused}}},canonicalize,cse"),
+        ("offload", OFFLOAD.format(placement=f"{{{placement} buffers={most}}}")),
+        (
+            "schedule",
+            SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits(), limits=limits),
+        ),
         ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-lower-asserts,{cpu.LOWER}"),
     )
 

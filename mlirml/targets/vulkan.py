@@ -31,6 +31,7 @@ class Capabilities:
     storage_buffers: int = 8
     binding_bytes: int = 128 << 20
     workgroup_bytes: int = 16 << 10
+    workgroup_threads: int = 256
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Capabilities:
@@ -42,6 +43,7 @@ class Capabilities:
             facts["storage_buffers"],
             facts["binding_bytes"],
             facts["workgroup_bytes"],
+            facts["workgroup_threads"],
         )
 
 
@@ -75,7 +77,9 @@ def stages(
         facts += " atomics={u32}"
     placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target={name}"
     placement += f" array-bytes={capabilities.binding_bytes}"
-    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement)
+    limits = f"buffers={capabilities.storage_buffers} shared-bytes={capabilities.workgroup_bytes}"
+    limits += f" threads={capabilities.workgroup_threads} target={name}"
+    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement, limits, capabilities.storage_buffers)
 
 
 def load_passes(without: Collection[str] = ()) -> None:

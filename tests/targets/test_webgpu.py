@@ -77,6 +77,32 @@ def test_limits_are_those_that_every_implementation_has() -> None:
         ml.lower(doubled, ml.TensorSpec((1 << 26,), np.dtype(np.float32)), target="webgpu")
 
 
+def many(a, b, c, d, e, f, g, h, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        out[i] = a[i] * b[i] + c[i] * d[i] + e[i] * f[i] + g[i] * h[i]
+
+
+def test_a_kernel_over_the_limits_is_refused_at_its_line() -> None:
+    check_error(
+        lambda: ml.lower(many, *[samples(9) for _ in range(9)], target="webgpu"),
+        """
+        mlirml.TargetError: a kernel takes 9 arrays, and the target 'webgpu' binds 8 at once
+          --> test_webgpu.py:82:9 (many)
+            |
+         82 |         out[i] = a[i] * b[i] + c[i] * d[i] + e[i] * f[i] + g[i] * h[i]
+            |         ^^^^^^
+           = help: compute in several steps, so that fewer arrays meet in one, or compile for the CPU
+        """,
+    )
+
+
+def ten_products(*arrays: Any) -> Any:
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = np.tanh(result) * array
+    return result
+
+
 X, IDS = samples(33, 40), np.array([3, 1, -1, 5], np.int32)
 PROGRAMS: list[tuple[Any, tuple[Any, ...]]] = [
     (softmax, (X,)),
@@ -87,6 +113,7 @@ PROGRAMS: list[tuple[Any, tuple[Any, ...]]] = [
     (lambda x, s: np.concatenate([x[:, ::3] * s, x[:, :5]], axis=1), (X, np.float32(2.5))),
     (lambda x, y: (x // y, x % y, x >> 1, x.astype(np.uint8) + np.uint8(250)), (IDS * 7, IDS - 2)),
     (lambda x: np.sin(x * 50) + np.cos(x) ** 3 + np.abs(x) ** x, (X,)),
+    (ten_products, tuple(samples(9) + n for n in range(10))),
     (ml.value_and_grad(lambda w, x: np.mean((np.tanh(x @ w)) ** 2)), (samples(40, 6), X)),
 ]
 

@@ -1,0 +1,72 @@
+"""Check kernels: those that the device would refuse are refused before it sees them, at the user's line.
+
+Before:
+    gpu.module @kernels {
+      gpu.func @k0(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) kernel {...}   // with `buffers=2`
+    }
+After: the error `a kernel takes 3 arrays, and the target 'gpu' binds 2 at once`; else nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlirml.dataclass import dataclass
+from mlirml.errors import TargetError
+from mlirml.ir import block_ops, mlir, operations
+from mlirml.location import source_location
+from mlirml.passes import Pass, register
+
+_SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile for the CPU"
+
+
+@register
+@dataclass(frozen=True)
+class CheckKernelsPass(Pass):
+    """Refuse kernels that take more than a device has: `buffers`, `shared_bytes` of a block, its `threads`; 0 for any.
+
+    The error names the `target`.
+    """
+
+    name = "mlirml-check-kernels"
+    buffers: int = 0
+    shared_bytes: int = 0
+    threads: int = 0
+    target: str = "gpu"
+
+    def run(self, module: mlir.Operation) -> None:
+        for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
+            for function in [op for op in block_ops(kernels.regions[0].blocks[0]) if op.name == "gpu.func"]:
+                for text, help in self.excesses(function):
+                    raise TargetError(text, location=source_location(function.location), help=help)
+
+    def excesses(self, function: mlir.Operation) -> Iterator[tuple[str, str]]:
+        """What a kernel takes too much of, in words, and what to do about it."""
+        arguments = len(function.regions[0].blocks[0].arguments)
+        if self.buffers and arguments > self.buffers:
+            yield (
+                f"a kernel takes {arguments} arrays, and the target {self.target!r} binds {self.buffers} at once",
+                _SPLIT,
+            )
+        shared = sum(map(shared_bytes, operations(function)))
+        if self.shared_bytes and shared > self.shared_bytes:
+            text = (
+                f"a kernel shares {shared:,} bytes in a block, and the target {self.target!r} has {self.shared_bytes:,}"
+            )
+            yield text, "compile for the CPU"
+        threads = math.prod(function.attributes["known_block_size"])
+        if self.threads and threads > self.threads:
+            yield (
+                f"a kernel has blocks of {threads} threads, and the target {self.target!r} has {self.threads}",
+                ("compile for the CPU"),
+            )
+
+
+def shared_bytes(op: mlir.Operation) -> int:
+    """The bytes of an array that the threads of a block share; 0 for other operations."""
+    if op.name != "memref.alloc":
+        return 0
+    kind = mlir.MemRefType(op.results[0].type)
+    size: int = math.prod(kind.shape) * max(1, kind.element_type.width // 8)
+    return size
