@@ -71,6 +71,7 @@ def compile(
     *,
     frontend: str = "auto",
     static_argnums: int | Sequence[int] = (),
+    donate_argnums: int | Sequence[int] = (),
     explain: str | None = None,
 ) -> Any:
     """Compile a NumPy function to native code.
@@ -88,6 +89,10 @@ def compile(
             functions that loop over elements (`docs/loops.md`).
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
             They must be hashable, and may be passed by name; each new value is compiled anew.
+        donate_argnums: positions of arguments that the caller has no more use for: results of the same shapes and
+            dtypes are written into their memory, and are these very arrays, so that a training step needs no memory
+            for new parameters. What such an argument holds after the call is not told. On the CPU; elsewhere, for
+            arguments that share memory, and for results that fit no such argument, it has no effect.
         explain: "raise" tells on standard error, at each compilation, what became of each loop: to which operation it
             was raised, or why it stays a loop.
 
@@ -102,8 +107,9 @@ def compile(
     array(13.)
     """
     if fn is None:
-        return partial(compile, target=target, frontend=frontend, static_argnums=static_argnums, explain=explain)
-    return Compiled(fn, target, static_argnums, explain, frontend)
+        options: Any = {"static_argnums": static_argnums, "donate_argnums": donate_argnums}
+        return partial(compile, target=target, frontend=frontend, explain=explain, **options)
+    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -185,6 +191,7 @@ class Compiled(Dispatcher):
         static_argnums: int | Sequence[int] = (),
         explain: str | None = None,
         frontend: str = "auto",
+        donate_argnums: int | Sequence[int] = (),
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
@@ -196,7 +203,10 @@ class Compiled(Dispatcher):
         check_frontend(frontend)
         self.frontend = frontend
         self.target = get_target(config.target if target is None else target)
-        self.static_argnums, self._static_names = self._static_places(static_argnums)
+        self.static_argnums, self._static_names = self._places("static_argnums", static_argnums)
+        self.donate_argnums, self._donated_names = self._places("donate_argnums", donate_argnums)
+        if both := [i for i in self.donate_argnums if i in self.static_argnums]:
+            raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
@@ -228,8 +238,8 @@ class Compiled(Dispatcher):
         key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", {})
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
-            static = tuple(i - 1 for i in self.static_argnums if i > 0)
-            bound = held[key] = Compiled(method, self.target.name, static, self._explains, self.frontend)
+            static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
+            bound = held[key] = Compiled(method, self.target.name, static, self._explains, self.frontend, donated)
             bound._attribute = self._attribute
         return bound
 
@@ -243,7 +253,8 @@ class Compiled(Dispatcher):
         name = getattr(fn, "__qualname__", "")
         if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
             return name
-        return Compiled, (fn, self.target.name, self.static_argnums, self._explains, self.frontend)
+        options = self.static_argnums, self._explains, self.frontend, self.donate_argnums
+        return Compiled, (fn, self.target.name, *options)
 
     # Calls that the native dispatcher does not know.
 
@@ -253,7 +264,7 @@ class Compiled(Dispatcher):
             known = self._device_forms.get(device_form(leaves, tree))
             if known is not None and known.changed(self.fn) is None:
                 results = self._checked(known, partial(known.program, leaves))
-                return known.captured.out_tree.unflatten(results[: known.captured.out_tree.leaf_count()])
+                return known.captured.result(results)
         with _uncollected():
             self._load_ahead()
             inlines = self._inlines((args, kwargs))
@@ -278,13 +289,12 @@ class Compiled(Dispatcher):
                 form = device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < _FORMS:
                     self._device_forms[form] = build
-        tree, count = build.captured.out_tree, build.captured.out_tree.leaf_count()
         if build.captured.replaced:
-            store_items(call, build.captured, results[count:])
+            store_items(call, build.captured, results[build.captured.out_tree.leaf_count() :])
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
             host = device("cpu")
             results = [Array(host, x, x.shape, x.dtype) for x in results]
-        return tree.unflatten(results[:count])
+        return build.captured.result(results)
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
@@ -399,7 +409,7 @@ class Compiled(Dispatcher):
             captured = self._apart[key] = self._capture(call)
         return captured
 
-    def _static_places(self, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def _places(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The positions from 0, and the names by which the same arguments may be passed."""
         parameters = parameters_of(self.fn)
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -408,7 +418,7 @@ class Compiled(Dispatcher):
         for number in (given,) if isinstance(given, int) else given:
             if not -len(positional) <= number < len(positional) and not (endless and number >= 0):
                 raise ArgumentError(
-                    f"static_argnums: `{self._name}` has no positional argument {number}",
+                    f"{option}: `{self._name}` has no positional argument {number}",
                     location=_definition(self.fn),
                     help="positions count from 0",
                 )
@@ -516,7 +526,15 @@ class Compiled(Dispatcher):
         from mlirml.capture.trace import trace as capture
 
         def captured(loops: bool) -> Captured:
-            return capture(self.fn, call.treedef, call.specs, self._name, call.statics, call.overlaps, loops)
+            fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
+            if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
+                return capture(fn, *given, loops)
+            from mlirml.capture.donation import Donation
+
+            donation = Donation(
+                fn, (*self.donate_argnums, *self._donated_names), partial(without, statics=call.statics), loops
+            )
+            return donation.finished(capture(donation.function(), *given))
 
         loops = wants_loops(self.fn, self.frontend)
         try:
@@ -542,12 +560,10 @@ class Compiled(Dispatcher):
         form = len(call.args), *call.kwargs, *order
         if form in build.remembered or len(build.remembered) == _FORMS:
             return
-        tree = build.captured.out_tree
         try:
-            result: Any = tree.nested(iter(range(tree.leaf_count())))
+            result: Any = build.captured.out_tree.nested(iter(build.captured.result_places()))
         except ValueError:
-            count = tree.leaf_count()
-            result = lambda outputs: tree.unflatten(outputs[:count])  # noqa: E731
+            result = build.captured.result
         if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards):
             build.remembered.add(form)
 

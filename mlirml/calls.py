@@ -131,6 +131,8 @@ def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
 
 def result_buffers(out: Any, captured: Captured) -> list[Any]:
     leaves, tree = flatten(out)
+    if captured.places is not None:
+        raise ArgumentError("`out` is given for results that go into donated arguments", location=captured.entry)
     results = captured.outputs[: captured.out_tree.leaf_count()]
     fits = tree == captured.out_tree and all(
         isinstance(x, np.ndarray) and x.shape == s.shape and x.dtype == s.dtype for x, s in zip(leaves, results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -40,6 +41,15 @@ class Captured:
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     checks: tuple[Check, ...] = field(default=(), repr=False)
+    places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
+
+    def result(self, outputs: Sequence[Any]) -> Any:
+        """What the function returns."""
+        return self.out_tree.unflatten([outputs[place] for place in self.result_places()])
+
+    def result_places(self) -> Sequence[int]:
+        """The numbers of the outputs that are leaves of the result."""
+        return range(self.out_tree.leaf_count()) if self.places is None else self.places
 
     def as_text(self) -> str:
         """The MLIR module."""
