@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -53,6 +54,13 @@ class CudaDriver(NativeDriver):
         super().__init__(native, native.memory, capabilities)
         self.dlpack_device = (_DLPACK, index)
         self.stream: int = native.stream
+        self._index = index
+
+    def properties(self) -> Mapping[str, Any]:
+        """The driver's attributes by name."""
+        from mlirml.runtime.cuda_properties import properties
+
+        return properties(self.native, self._index)
 
     def lend(
         self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object, stream: Any, versioned: bool

@@ -75,6 +75,12 @@ class Device:
         """What code for it may use: dtypes, limits, features."""
         return {} if self.kind == "cpu" else self.driver.capabilities
 
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """All that the driver of a CUDA device tells, by its own names; with cuda-python installed much more."""
+        tell = getattr(self.driver, "properties", None) if self.kind == "cuda" else None
+        return {} if tell is None else dict(tell())
+
     def synchronize(self) -> None:
         """Wait until all work is done."""
         if self.kind != "cpu":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlirml.config import config
-from mlirml.errors import LaunchError
+from mlirml.errors import ArgumentError, LaunchError
 from mlirml.runtime._native import load_object
 from mlirml.runtime.array import Array
 from mlirml.runtime.artifact import Artifact
@@ -25,7 +26,8 @@ class DeviceProgram:
     """A program that is loaded on a device; called as the native `Program` is.
 
     Results are `Array`s on the device when one of the arguments is, and the call returns before they are computed.
-    Otherwise they are NumPy arrays.
+    Otherwise they are NumPy arrays. Arrays on another device of the kind run the program there, where it is loaded at
+    the first such call.
     """
 
     def __init__(
@@ -39,6 +41,9 @@ class DeviceProgram:
     ) -> None:
         self.device = where
         self.artifact = artifact
+        self._made_of = (inputs, outputs, constants, writebacks)
+        self._elsewhere: dict[Device, DeviceProgram] = {}
+        self._lock = threading.Lock()
         self._driver = cast(Any, where.driver)
         self._code = load_object(artifact.object)
         self._entry = self._code.address(artifact.entry)
@@ -76,6 +81,9 @@ class DeviceProgram:
     def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[Any]:
         """Run on arrays and numbers; the results, in `outs` where given."""
         values = list(leaves)
+        for value in values:
+            if isinstance(value, Array) and value.device is not self.device:
+                return self._on(place_of(values))(values, outs)
         held: list[Any] = []  # until the program has been handed to the device
         pointers = [self._input(i, value, held) for i, value in enumerate(values)]
         for number, resident in enumerate(self._captured, len(values)):
@@ -100,6 +108,13 @@ class DeviceProgram:
         self._driver.run(self._entry, pointers, self._module, config.sync)
         stays = any(isinstance(value, Array) for value in values)
         return self._results(values, blocks, list(outs) if outs is not None else None, stays)
+
+    def _on(self, where: Device) -> DeviceProgram:
+        """The program on another device of the kind."""
+        with self._lock:
+            if where not in self._elsewhere:
+                self._elsewhere[where] = DeviceProgram(self.artifact, where, *self._made_of)
+            return self._elsewhere[where]
 
     def _input(self, number: int, value: Any, held: list[Any]) -> int:
         """The address of an argument, of the device unless the program reads it on the host."""
@@ -167,6 +182,17 @@ class _Resident:
         return self._block.address
 
 
+def place_of(values: Iterable[Any]) -> Device:
+    """The device that all arrays of a call lie on; raises ArgumentError where there are several."""
+    places = list(dict.fromkeys(value.device for value in values if isinstance(value, Array)))
+    if len(places) > 1:
+        raise ArgumentError(
+            f"the arguments lie on {' and '.join(place.id for place in places)}",
+            help=f'bring them to one device, as by `.to("{places[0].id}")`',
+        )
+    return places[0]
+
+
 def _host_array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     if isinstance(value, Array):
         value = value.numpy()
@@ -198,14 +224,17 @@ def load_artifact(
     int_ranges: Iterable[tuple[int, int, int, str]] = (),
     weak: Iterable[bool] = (),
 ) -> DeviceProgram:
-    """Load an artifact on the first device of its kind; the arguments are those of `mlirml.runtime.load_artifact`.
+    """Load an artifact on the first device of its kind, or on `config.device` if it is of that kind.
+
+    The arguments are those of `mlirml.runtime.load_artifact`.
 
     The caller checks the values of integers and what is stored into: `mlirml.capture.launch`. Raises `TargetError`
     where there is no such device, `LaunchError` where it refuses the program.
     """
     check_sizes("input", artifact.inputs, [*inputs, *((c.dtype, c.shape) for c in constants)])
     check_sizes("output", artifact.outputs, outputs)
-    where = device(artifact.format)
+    chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
+    where = device(chosen)
     try:
         return DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks))
     except (ValueError, LookupError) as error:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import shutil
 import subprocess
+import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +82,29 @@ def test_devices(fake: Any) -> None:
     second = ml.device("cuda:1")
     assert (second.name, second.memory, second.capabilities["architecture"]) == ("Second GPU", 1 << 20, "sm_90")
     assert fake.fake_contexts() == 0
+
+
+def test_properties_without_cuda_python(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
+    told = ml.device("cuda:0").properties
+    assert (told["COMPUTE_CAPABILITY_MAJOR"], told["WARP_SIZE"], told["MAX_SHARED_MEMORY_PER_BLOCK"]) == (9, 32, 49152)
+    assert ml.device("cpu").properties == {}
+
+
+def test_properties_by_cuda_python(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Attribute(enum.Enum):
+        CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10
+        CU_DEVICE_ATTRIBUTE_NEWER = 900
+        CU_DEVICE_ATTRIBUTE_MAX = 901
+
+    driver = types.SimpleNamespace(
+        CUdevice_attribute=Attribute,
+        cuDeviceGet=lambda index: (0, 40 + index),
+        cuDeviceGetAttribute=lambda attribute, device: (0, device) if attribute.value == 10 else (1, None),
+        cuDeviceGetUuid=lambda device: (0, types.SimpleNamespace(bytes=b"\x01\xff")),
+    )
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
+    assert ml.device("cuda:1").properties == {"WARP_SIZE": 41, "UUID": "01ff"}
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1 << 16])
