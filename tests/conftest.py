@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before mlirml is imported, which reads the variable; processes that tests start inherit it.
@@ -20,3 +21,15 @@ settings.register_profile(
     "mlirml", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("mlirml")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests on GPUs of NVIDIA where there is none; with `-m cuda` they are skipped, with the reason."""
+    on_cuda = [item for item in items if item.get_closest_marker("cuda")]
+    if not on_cuda or "cuda" in config.option.markexpr:
+        return
+    from tests.targets.drivers import missing
+
+    if missing("cuda"):
+        config.hook.pytest_deselected(items=on_cuda)
+        items[:] = [item for item in items if not item.get_closest_marker("cuda")]
