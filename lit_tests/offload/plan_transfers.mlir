@@ -3,6 +3,7 @@
 // The host reads one element: it alone is copied. Whole buffers are copied by the device.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:  (%[[X:.*]]: memref<4x8xf32>, %[[Y:.*]]: memref<4x8xf32>, %[[I:.*]]: index)
+// CHECK-SAME:  mlirml.host_work = ["a number is read on the host, for {{.*}}; 4 bytes move to the host and 0 back"]
 // CHECK:       gpu.memcpy %[[Y]], %[[X]] : memref<4x8xf32>, memref<4x8xf32>
 // CHECK:       %[[H:.*]] = memref.alloc() {{.*}}mlirml.host{{.*}} : memref<f32>
 // CHECK:       %[[PART:.*]] = memref.subview %[[X]][%[[I]], %[[I]]] [1, 1] [1, 1]

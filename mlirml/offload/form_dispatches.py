@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import DISPATCH
+from mlirml.dialects.mlirml import DISPATCH, WHY
 from mlirml.dialects.ordered import is_ordered
 from mlirml.errors import TargetError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
@@ -75,14 +75,26 @@ class FormDispatchesPass(Pass):
                 for op in block_ops(block):
                     if is_work(op) and not self.is_tiny(op):
                         self.check(op)
-                work = [op for op in block_ops(block) if is_work(op) and not self.stays_on_host(op)]
+                work = []
+                for op in [op for op in block_ops(block) if is_work(op)]:
+                    if reason := self.reason_to_stay(op):
+                        op.attributes[WHY] = mlir.StringAttr.get(reason)
+                    else:
+                        work.append(op)
                 for group in groups_of(work, self.buffers):
                     wrap(group)
             erase_unread(main)
 
     def stays_on_host(self, op: mlir.Operation) -> bool:
         """Whether an operation is computed on the host."""
-        return self.is_tiny(op) or any(inner.name in self.host_ops for inner in operations(op))
+        return bool(self.reason_to_stay(op))
+
+    def reason_to_stay(self, op: mlir.Operation) -> str:
+        """Why an operation is computed on the host; empty where the device does it."""
+        if self.is_tiny(op):
+            return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
+        found = [inner.name for inner in operations(op) if inner.name in self.host_ops]
+        return f"the device has nothing for `{found[0]}`" if found else ""
 
     def is_tiny(self, op: mlir.Operation) -> bool:
         """Whether an operation computes single numbers of a type that the device lacks."""

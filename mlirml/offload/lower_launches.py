@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNELS
-from mlirml.ir import main_function, mlir, operations, set_function_type
+from mlirml.ir import defining_op, main_function, mlir, operations, set_function_type
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
@@ -49,8 +49,11 @@ class LowerLaunchesPass(Pass):
         ops = [op for op in operations(main) if op.name in ("gpu.launch_func", "gpu.memcpy")]
         kernels = [op for op in operations(module) if op.name == "gpu.func"]
         with module.context, main.location:
-            main.attributes[KERNELS] = mlir.ArrayAttr.get([entry_of(kernel) for kernel in kernels])
             names = [mlir.StringAttr(kernel.attributes["sym_name"]).value for kernel in kernels]
+            counts = launch_counts(ops)
+            main.attributes[KERNELS] = mlir.ArrayAttr.get(
+                [entry_of(kernel, counts.get(name, 0)) for kernel, name in zip(kernels, names)]
+            )
             lowering = _Lowering(module, main, names, max((len(op.operands) for op in ops), default=0))
             for op in ops:
                 with op.location, mlir.InsertionPoint(op):
@@ -58,14 +61,41 @@ class LowerLaunchesPass(Pass):
                 op.erase()
 
 
-def entry_of(kernel: mlir.Operation) -> mlir.DictAttr:
-    """The name of a kernel, for each of its arguments 0 if it is a buffer, else its size in bytes, and its line."""
+def launch_counts(ops: Sequence[mlir.Operation]) -> dict[str, int]:
+    """How often a call launches each kernel; -1 where that depends on what the program computes."""
+    counts: dict[str, int] = {}
+    for op in ops:
+        if op.name == "gpu.launch_func":
+            name = mlir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
+            before, rounds = counts.get(name, 0), rounds_of(op)
+            counts[name] = -1 if -1 in (before, rounds) else before + rounds
+    return counts
+
+
+def rounds_of(op: mlir.Operation) -> int:
+    """How often an operation of @main runs; -1 where that is not known."""
+    total, parent = 1, op.parent.operation
+    while parent.name != "func.func":
+        owners = [defining_op(bound) for bound in list(parent.operands)[:3]] if parent.name == "scf.for" else [None]
+        if any(owner is None or owner.name != "arith.constant" for owner in owners):
+            return -1
+        low, high, step = (int(owner.attributes["value"].value) for owner in owners if owner is not None)
+        total *= max(0, -(-(high - low) // step))
+        parent = parent.parent.operation
+    return total
+
+
+def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
+    """The name of a kernel, for each of its arguments 0 if it is a buffer, else its size in bytes, its line, and how
+    often it is launched.
+    """
     sizes = [size_of(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
     place = source_location(kernel.location)
     return mlir.DictAttr.get(
         {
             "name": kernel.attributes["sym_name"],
             "arguments": mlir.DenseI64ArrayAttr.get(sizes),
+            "launches": emit.i64(launches),
             "place": mlir.StringAttr.get("" if place is None else f"{place.file}:{place.line}"),
         }
     )

@@ -25,12 +25,15 @@ After:
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_INPUTS
+from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_INPUTS, HOST_WORK, WHY
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
 VIEWS = (
@@ -52,6 +55,13 @@ _ON_DEVICE = (
     "arith.select",
 )
 
+_REASONS = {
+    "mlirml.sort": "there are no kernels for sorts",
+    "mlirml.argsort": "there are no kernels for sorts",
+    "memref.store": "a loop that stays stores it",
+    "": "there is no kernel for it",
+}
+
 
 @register
 @dataclass(frozen=True)
@@ -72,11 +82,51 @@ class PlanTransfersPass(Pass):
             for op in top_operations(main):
                 if op.name == "memref.alloc" and used_by_host(op.results[0]):
                     op.attributes[HOST] = mlir.UnitAttr.get()
+            told = []
             for op in top_operations(main):
                 if op.name == "gpu.launch_func":
                     upload_constants(op, hosts)
                 elif op.name not in _ON_DEVICE and op.name not in VIEWS:
+                    told.append(describe(op, hosts))
                     move_to_host(op, hosts)
+            lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(told) if line]
+            if lines:
+                main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
+
+
+def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:
+    """What an operation of the host is, where it stands, why it is there and what moves for it; empty for others."""
+    touched = [n for n, v in enumerate(op.operands) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
+    if not touched:
+        return ""
+    if op.name == "memref.load":
+        moved = [bytes_of(mlir.MemRefType.get([], op.results[0].type))]
+        what, why = "a number is read", "loops, branches and checks of the host depend on it"
+    else:
+        fresh = [n for n in touched if overwrites(op, n)]
+        moved = [bytes_of(op.operands[n].type) for n in touched if n not in fresh]
+        what = f"`{op.name.rpartition('.')[2]}` is computed"
+        why = mlir.StringAttr(op.attributes[WHY]).value if WHY in op.attributes else _REASONS.get(op.name, _REASONS[""])
+    written = [n for n in touched if op.name != "memref.load" and writes(op, op.operands[n])]
+    back = [bytes_of(op.operands[n].type) for n in written]
+    place = source_location(op.location)
+    line = "what the compiler added" if place is None else f"{place.file}:{place.line}"
+    moves = f"{sum(moved)} bytes move to the host and {sum(back)} back"
+    return f"{what} on the host, for {line}: {why}; {moves}{', in each round of a loop' if in_loop(op) else ''}"
+
+
+def bytes_of(kind: mlir.Type) -> int:
+    """The bytes of a memref, as far as its sizes are known."""
+    width = 64 if isinstance(kind.element_type, mlir.IndexType) else kind.element_type.width
+    elements: int = math.prod(max(1, size) for size in kind.shape)
+    return elements * max(1, int(width) // 8)
+
+
+def in_loop(op: mlir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None and parent.name not in ("scf.for", "scf.while"):
+        parent = parent.operation.parent
+    return parent is not None
 
 
 _ALIGNMENT = 256

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from mlirml.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-4\n"
+_MAGIC = b"mlirml-artifact-5\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -37,9 +37,11 @@ class Artifact:
     read then.
 
     A program for a device has `kernels` in the form of its `format`, a `kernel_table` of each one's name and the bytes
-    of its arguments, 0 for buffers, and `kernel_places`, the lines that they come from. Its pointers are of the device,
-    but for those of `host_inputs`; in front of the workspace comes that of its `constants`, unless there are none;
-    behind it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
+    of its arguments, 0 for buffers, `kernel_places`, the lines that they come from, and `kernel_launches`, how often a
+    call launches each, -1 where that is not known. `host_work` tells what the host computes and why. Its pointers are
+    of the device, but for those of `host_inputs`; in front of the workspace comes that of its `constants`, unless there
+    are none; behind it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded
+    kernels.
     """
 
     object: bytes
@@ -52,6 +54,8 @@ class Artifact:
     kernels: bytes = b""
     kernel_table: tuple[tuple[str, tuple[int, ...]], ...] = ()
     kernel_places: tuple[str, ...] = ()
+    kernel_launches: tuple[int, ...] = ()
+    host_work: tuple[str, ...] = ()
     host_inputs: tuple[int, ...] = ()
     host_workspace_bytes: int = 0
     constants: bytes = b""
@@ -74,7 +78,7 @@ class Artifact:
         last = end + fields.pop("kernel_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
-        for name in ("in_place", "host_inputs", "kernel_places"):
+        for name in ("in_place", "host_inputs", "kernel_places", "kernel_launches", "host_work"):
             fields[name] = tuple(fields[name])
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

@@ -22,6 +22,11 @@ from mlirml.runtime.memory import Block
 Bytes = npt.NDArray[np.uint8]
 
 
+def _times(count: int) -> str:
+    """How often a kernel is launched, where that is not once."""
+    return "" if count == 1 else ", in loops" if count < 0 else f", {count} times"
+
+
 class DeviceProgram:
     """A program that is loaded on a device; called as the native `Program` is.
 
@@ -69,12 +74,16 @@ class DeviceProgram:
         moved = [sum(b.nbytes for i, b in enumerate(made.inputs) if i not in self._on_host)]
         moved.append(sum(b.nbytes for b in made.outputs))
         lines = [
-            f"kernel {name} on {self.device.id}, for {place or 'what the compiler added'}"
-            for (name, _), place in zip(made.kernel_table, made.kernel_places)
+            f"kernel {name} on {self.device.id}, for {place or 'what the compiler added'}{_times(count)}"
+            for (name, _), place, count in zip(made.kernel_table, made.kernel_places, made.kernel_launches)
         ]
         lines += [f"argument {i} stays on the host: it is one number" for i in made.host_inputs]
-        if made.host_workspace_bytes:
-            lines.append("some operations run on the host, which has no kernels for them or reads a number")
+        lines += made.host_work
+        launches = sum(made.kernel_launches)
+        if -1 in made.kernel_launches:
+            lines.append("how many launches a call makes depends on what it computes")
+        else:
+            lines.append(f"a call launches {launches} kernel{'s' if launches != 1 else ''}")
         lines.append(f"a call with NumPy arrays moves {moved[0]} bytes in and {moved[1]} out")
         return lines
 

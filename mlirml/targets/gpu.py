@@ -88,7 +88,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
     import numpy as np
 
-    from mlirml.dialects.mlirml import CONSTANTS, HOST_INPUTS, KERNELS
+    from mlirml.dialects.mlirml import CONSTANTS, HOST_INPUTS, HOST_WORK, KERNELS
     from mlirml.ir import mlir
     from mlirml.offload.lower_launches import RUNTIME
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
@@ -100,6 +100,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     if CONSTANTS in attributes:  # of no use to the host code
         constants = np.array(mlir.DenseElementsAttr(attributes[CONSTANTS])).tobytes()
         del attributes[CONSTANTS]
+    lines = list(attributes[HOST_WORK]) if HOST_WORK in attributes else []
     return Artifact(
         object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
         entry=ENTRY,
@@ -110,6 +111,8 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
         format=form,
         kernels=kernels,
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
+        kernel_launches=tuple(mlir.IntegerAttr(e["launches"]).value for e in entries),
+        host_work=tuple(mlir.StringAttr(line).value for line in lines),
         kernel_places=tuple(mlir.StringAttr(e["place"]).value for e in entries),
         host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
         host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,

@@ -159,6 +159,21 @@ def test_explain_says_what_runs_where(target: str) -> None:
     assert "test_device_programs.py:" in told
     assert "argument 1 stays on the host: it is one number" in told
     assert "moves 4000 bytes in and 4000 out" in told
+    assert "a call launches 1 kernel\n" in told
+
+
+def test_explain_says_what_stays_on_the_host(target: str) -> None:
+    def function(x: Any) -> Any:
+        y = ml.fori_loop(0, 10, lambda i, y: y * 2 + x, np.sort(x))
+        return ml.while_loop(lambda s: np.sum(s) < 100, lambda s: s + 1, y)
+
+    program = ml.compile(function, target=target)
+    program(samples(100))
+    told = program.explain()
+    assert ", 10 times" in told
+    assert "how many launches a call makes depends on what it computes" in told
+    assert "there are no kernels for sorts; 400 bytes move to the host and 400 back" in told
+    assert "4 bytes move to the host and 0 back, in each round of a loop" in told
 
 
 def test_waiting_for_each_kernel_gives_the_same(target: str) -> None:
