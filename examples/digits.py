@@ -1,6 +1,7 @@
 """Handwritten digits: train two small networks, written in NumPy for one image, with gradients made by the compiler.
 
     python examples/digits.py
+    python examples/digits.py --target vulkan     # on a GPU, where the weights stay
 
 A perceptron and a convolutional network start from random weights, and learn by gradient descent with momentum. Both
 are written for one image; `ml.vmap` makes batches of it, `ml.value_and_grad` the gradient, and `ml.compile` a program
@@ -142,6 +143,7 @@ def load() -> Digits:
     images = (images / 16).astype(np.float32).reshape(-1, 8, 8)
     order = np.random.default_rng(0).permutation(len(images))
     held_out, rest = order[: len(order) // 4], order[len(order) // 4 :]
+    labels = labels.astype(np.int32)
     return Digits(images[rest], labels[rest], images[held_out], labels[held_out])
 
 
@@ -162,6 +164,8 @@ def train(model: Model, data: Digits, epochs: int, watch: Callable[[History], No
     step, scores = training_step(model), classifier(model)
     history = History(model, model.random_params())
     velocity = {name: np.zeros_like(array) for name, array in history.params.items()}
+    if step.target.device != "cpu":
+        history.params, velocity = ml.put((history.params, velocity), step.target.device)
     rng = np.random.default_rng(1)
     start = time.perf_counter()
     for epoch in range(epochs):
@@ -171,10 +175,10 @@ def train(model: Model, data: Digits, epochs: int, watch: Callable[[History], No
             chosen = order[first : first + BATCH]
             rate = model.rate * (1 - (epoch + first / len(order)) / epochs)
             loss, history.params, velocity = step(
-                history.params, velocity, data.images[chosen], data.labels[chosen], rate
+                history.params, velocity, data.images[chosen], data.labels[chosen], np.float32(rate)
             )
             losses.append(float(loss))
-        history.predictions = np.argmax(scores(history.params, data.test_images), axis=1)
+        history.predictions = np.argmax(np.asarray(scores(history.params, data.test_images)), axis=1)
         history.losses.append(statistics.mean(losses))
         history.accuracies.append(float(np.mean(history.predictions == data.test_labels)))
         history.seconds = time.perf_counter() - start
@@ -182,13 +186,13 @@ def train(model: Model, data: Digits, epochs: int, watch: Callable[[History], No
     return history
 
 
-def microseconds(*calls: Callable[[], object]) -> list[float]:
+def microseconds(*calls: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
     """The median time of each call on one thread, measured in turns."""
     from threadpoolctl import threadpool_limits  # scikit-learn brings it
 
     samples: list[list[float]] = [[] for _ in calls]
     with threadpool_limits(1), ml.config.override(threads=1):
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for call, times in zip(calls, samples):
                 start = time.perf_counter()
                 call()
@@ -197,18 +201,20 @@ def microseconds(*calls: Callable[[], object]) -> list[float]:
 
 
 def step_times(history: History, data: Digits) -> list[float]:
-    """Microseconds of a training step on one thread: with mlirml, and with torch where it is installed."""
+    """Microseconds of a training step: with mlirml, and on the CPU, on one thread, with torch where it is installed."""
     model, images, labels = history.model, data.images[:BATCH], data.labels[:BATCH]
     step = training_step(model)
     velocity = {name: np.zeros_like(array) for name, array in history.params.items()}
-    arguments = history.params, velocity, images, labels, 0.01
+    arguments = history.params, velocity, images, labels, np.float32(0.01)
+    if step.target.device != "cpu":
+        arguments = *ml.put((history.params, velocity, images, labels), step.target.device), arguments[-1]
     step(*arguments)
-    calls: list[Callable[[], object]] = [lambda: step(*arguments)]
-    if find_spec("torch") is not None:
+    calls: list[Callable[[], object]] = [lambda: float(step(*arguments)[0])]
+    if step.target.device == "cpu" and find_spec("torch") is not None:
         from torch_digits import training_step as torch_step
 
         calls.append(torch_step(model.scores.__name__, *arguments[:-1], MOMENTUM))
-    return microseconds(*calls)
+    return microseconds(*calls, rounds=ROUNDS if step.target.device == "cpu" else ROUNDS // 10)
 
 
 def first_call() -> dict[str, object]:
@@ -276,12 +282,12 @@ def main() -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
-    from mlirml.cli.explain import follow, stage_table
-
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, help="instead of the number that each network has")
+    parser.add_argument("--target", default=ml.config.target, help="what to compile for: cpu, vulkan, cuda, ...")
     parser.add_argument("--png", type=Path, default=Path("digits.png"), help="where the curves go (digits.png)")
     options = parser.parse_args()
+    ml.config.target = options.target
     out = Console(highlight=False)
     data = load()
     out.print(f"{len(data.images)} digits to learn from, {len(data.test_images)} are held out")
@@ -307,12 +313,22 @@ def main() -> None:
     results.add_row("accuracy on the held-out digits", *(f"{h.accuracies[-1]:.2%}" for h in histories))
     results.add_row("training, with compilation", *(f"{h.seconds:.1f} s" for h in histories))
     times = [step_times(history, data) for history in histories]
-    results.add_row(f"a step of {BATCH} images, one thread", *(f"{t[0]:.0f} us" for t in times))
+    where = "one thread" if options.target == "cpu" else options.target
+    results.add_row(f"a step of {BATCH} images, {where}", *(f"{t[0]:.0f} us" for t in times))
     if all(len(t) > 1 for t in times):
         results.add_row("the same in torch", *(f"{t[1]:.0f} us ({t[1] / t[0]:.1f}x)" for t in times))
     out.print(results)
+    if options.target == "cpu":
+        tell_of_compilation(histories[0].params, data.test_images, out)
 
-    params, images = histories[0].params, data.test_images
+
+def tell_of_compilation(params: Params, images: np.ndarray, out: Any) -> None:
+    """Compare the perceptron's forward pass with NumPy's, and tell what compiling it takes."""
+    from rich import box
+    from rich.table import Table
+
+    from mlirml.cli.explain import follow, stage_table
+
     compiled = ml.compile(forward)
     np.testing.assert_allclose(compiled(params, images), forward(params, images), rtol=1e-3, atol=1e-4)
     numpy_us, mlirml_us = microseconds(lambda: forward(params, images), lambda: compiled(params, images))

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mlirml as ml
 from examples.digits import MODELS, Digits, Model, forward, load, mlp, train
 from mlirml.targets.registry import get_target
+from tests.targets.drivers import on_devices
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -92,6 +94,15 @@ def test_a_trained_network_reads_97_of_100_digits(model: Model, digits: Digits) 
     assert history.losses[-1] < history.losses[0] / 50
     assert history.accuracies[-1] >= 0.97
     assert np.mean(history.predictions == digits.test_labels) == history.accuracies[-1]
+
+
+@on_devices
+def test_a_network_learns_on_a_device(digits: Digits, target: str) -> None:
+    with ml.config.override(target=target):
+        history = train(MODELS[0], digits, 2)
+    assert all(isinstance(array, ml.Array) for array in history.params.values())
+    assert history.losses[1] < history.losses[0] / 2
+    assert history.accuracies[1] > 0.8
 
 
 def test_the_batched_forward_pass_is_that_of_one_image_for_each() -> None:
