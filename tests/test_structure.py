@@ -48,7 +48,6 @@ HEAVY = (
     "torch",
     "jax",
     "rich",
-    "networkx",
     "opt_einsum",
     "islpy",
     "triton",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.autodiff.minimum_cut import Network
 from mlirml.autodiff.structured import Structured
 from mlirml.ir import mlir, operations
 
@@ -61,19 +62,11 @@ def saved_values(
     ops = [op for op in ops if any(r in live for r in op.results)]
     if not any(is_costly(op) for op in ops):
         return None
-    import networkx
-
-    network = networkx.DiGraph()
-    network.add_node("begin")
-    network.add_node("end")
+    network = Network()
     nodes = {value: number for number, value in enumerate([*carried, *(r for op in ops for r in op.results)])}
     values = list(nodes)
     for value, number in nodes.items():
-        size = row_bytes(value)
-        if size is None:
-            network.add_edge((number, "in"), (number, "out"))
-        else:
-            network.add_edge((number, "in"), (number, "out"), capacity=size)
+        network.add_edge((number, "in"), (number, "out"), row_bytes(value))
         if _is_read(value, ops, live):
             network.add_edge((number, "out"), "end")
     for value in carried:
@@ -85,11 +78,10 @@ def saved_values(
                 network.add_edge("begin", (nodes[result], "in"))
             for x in () if is_costly(op) else given:
                 network.add_edge((nodes[x], "out"), (nodes[result], "in"))
-    try:
-        _, (before, after) = networkx.minimum_cut(network, "begin", "end")
-    except networkx.NetworkXUnbounded:
+    after = network.minimum_cut("begin", "end")
+    if after is None:
         return None
-    return [v for number, v in enumerate(values) if (number, "in") in before and (number, "out") in after]
+    return [v for number, v in enumerate(values) if (number, "in") not in after and (number, "out") in after]
 
 
 def _is_read(value: mlir.Value, ops: Sequence[mlir.Operation], live: set[mlir.Value]) -> bool:
