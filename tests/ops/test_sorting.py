@@ -80,3 +80,18 @@ def test_searching_agrees_with_numpy_for_tables_of_every_size() -> None:
         left, right = compiled(table, keys)
         np.testing.assert_array_equal(left, np.searchsorted(table, keys))
         np.testing.assert_array_equal(right, np.searchsorted(table, keys, side="right"))
+
+
+def test_complex_numbers_are_found_in_numpys_order() -> None:
+    parts = (0, 1, 2, np.nan, np.inf, -1.0)
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    np.random.default_rng(0).shuffle(z)
+    find = ml.compile(lambda t, k: (np.searchsorted(t, k), np.searchsorted(t, k, side="right")))
+    left, right = find(np.sort(z), z)
+    np.testing.assert_array_equal(left, np.searchsorted(np.sort(z), z))
+    np.testing.assert_array_equal(right, np.searchsorted(np.sort(z), z, side="right"))
+    numbers = z[np.isfinite(z)]
+    most, places = ml.compile(lambda z: mnp.topk(z, 5))(numbers)
+    np.testing.assert_array_equal(most, np.sort(numbers)[::-1][:5])
+    np.testing.assert_array_equal(numbers[places], most)
+    np.testing.assert_array_equal(ml.compile(np.median)(numbers), np.median(numbers))

@@ -12,6 +12,7 @@ first in descending order, and -0.0 equals 0.0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -166,12 +167,8 @@ def topk(
 ) -> tuple[Value, Value]:
     """The k largest (or smallest) elements along an axis in order, and their positions (i64); NaN is largest."""
     value = as_value(b, x)
-    if not value.shape:
-        raise ShapeError("topk: a 0-d array has nothing to choose from")
+    count = count_of_topk(value, k, axis)
     moved, back = _moved(b, "topk", value, axis)
-    count = int(known("topk", "k", k))
-    if not 0 <= count <= moved.shape[-1]:
-        raise ShapeError(f"topk: k is {count}, but there are {moved.shape[-1]} elements along axis {axis} of {value}")
     positions = sorted_positions(b, moved, count, bool(largest))
     rank = len(positions.shape)
 
@@ -186,9 +183,37 @@ def topk(
     return _back(b, chosen, back), _back(b, positions, back)
 
 
+def count_of_topk(value: Value, k: Any, axis: int) -> int:
+    """How many elements to choose."""
+    if not value.shape:
+        raise ShapeError("topk: a 0-d array has nothing to choose from")
+    there = value.shape[normalized_axes("topk", value.shape, axis)[0]]
+    count = int(known("topk", "k", k))
+    if not 0 <= count <= there:
+        raise ShapeError(f"topk: k is {count}, but there are {there} elements along axis {axis} of {value}")
+    return count
+
+
 @operation("sorting", np.searchsorted, dtypes=ALL, arrays=2, methods=("searchsorted",), array_options=("sorter",))
 def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter: Any = None) -> Value:
     """Where to put each of `v` (i64) so that `a`, which is in order, stays so: before or behind its equals."""
+    table, keys = search_operands(b, a, v, side, sorter)
+    dtype = table.dtype
+    if table.size == 0 or keys.size == 0:
+        return b.filled(keys.shape, _INDEX, 0)
+
+    def body(block: Body, xs: list[str]) -> str:
+        def before(probe: str) -> str:
+            element = block.op(f"tensor.extract {table.name}[{probe}]", table.type)
+            return _less(block, element, xs[0], dtype) if side == "left" else _not_less(block, xs[0], element, dtype)
+
+        return place_by_halves(block, table.size, before)
+
+    return b.elementwise([keys], [dtype], _INDEX, keys.shape, body)
+
+
+def search_operands(b: Builder, a: Operand, v: Operand, side: str, sorter: Any) -> tuple[Value, Value]:
+    """The array in order and what to find in it, of one dtype."""
     table, keys = as_value(b, ew.strong(a)), as_value(b, ew.strong(v))
     if len(table.shape) != 1:
         raise ShapeError(f"searchsorted: needs an array of 1 dimension, not {table}")
@@ -196,35 +221,33 @@ def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter:
         raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
     dtype = ew.result_type(table, keys)
     table, keys = b.cast(table, dtype), b.cast(keys, dtype)
-    if sorter is not None:
-        order = as_value(b, sorter)
-        if order.shape != table.shape or order.dtype.kind not in "iu":
-            raise ShapeError(f"searchsorted: the sorter {order} does not fit {table}")
-        table = b.gather_at(
-            table,
-            table.shape,
-            [b.cast(order, _INDEX)],
-            [[0]],
-            lambda block, loops, names: [block.op(f"arith.index_cast {names[0]}", "i64 to index")],
-        )
-    size = table.size
-    if size == 0 or keys.size == 0:
-        return b.filled(keys.shape, _INDEX, 0)
+    if sorter is None:
+        return table, keys
+    order = as_value(b, sorter)
+    if order.shape != table.shape or order.dtype.kind not in "iu":
+        raise ShapeError(f"searchsorted: the sorter {order} does not fit {table}")
+    table = b.gather_at(
+        table,
+        table.shape,
+        [b.cast(order, _INDEX)],
+        [[0]],
+        lambda block, loops, names: [block.op(f"arith.index_cast {names[0]}", "i64 to index")],
+    )
+    return table, keys
 
-    def body(block: Body, xs: list[str]) -> str:
-        # Halving without branches: `low` elements are known to lie before the place, `length` are still open.
-        low, length = block.op("arith.constant 0", "index"), size
-        while length > 0:
-            half = (length + 1) // 2
-            probe = block.op(f"arith.addi {low}, {block.op(f'arith.constant {half - 1}', 'index')}", "index")
-            element = block.op(f"tensor.extract {table.name}[{probe}]", table.type)
-            before = _less(block, element, xs[0], dtype) if side == "left" else _not_less(block, xs[0], element, dtype)
-            past = block.op(f"arith.addi {low}, {block.op(f'arith.constant {half}', 'index')}", "index")
-            low = block.op(f"arith.select {before}, {past}, {low}", "index")
-            length -= half
-        return block.op(f"arith.index_cast {low}", "index to i64")
 
-    return b.elementwise([keys], [dtype], _INDEX, keys.shape, body)
+def place_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str:
+    """How many elements lie before a place (i64); `before` tells of one of them whether it does."""
+    # Halving without branches: `low` elements are known to lie before the place, `length` are still open.
+    low, length = block.op("arith.constant 0", "index"), size
+    while length > 0:
+        half = (length + 1) // 2
+        probe = block.op(f"arith.addi {low}, {block.op(f'arith.constant {half - 1}', 'index')}", "index")
+        is_before = before(probe)
+        past = block.op(f"arith.addi {low}, {block.op(f'arith.constant {half}', 'index')}", "index")
+        low = block.op(f"arith.select {is_before}, {past}, {low}", "index")
+        length -= half
+    return block.op(f"arith.index_cast {low}", "index to i64")
 
 
 def _less(block: Body, x: str, y: str, dtype: np.dtype) -> str:

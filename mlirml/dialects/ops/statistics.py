@@ -55,7 +55,7 @@ def _lined_up(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, tuple[int, ..
     return lined, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
 
 
-@composed("statistics", np.median, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
+@composed("statistics", np.median, dtypes=ALL)
 def median(
     xp: Any, a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
