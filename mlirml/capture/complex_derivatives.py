@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.capture.array import is_complex_object
+from mlirml.capture.products import product_of_pairs
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
@@ -59,7 +60,9 @@ def _of_exponent(t: Any, z: Any, y: Any) -> Any:
 
 
 def with_formula(trace: Trace, record: OpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a function of complex numbers that is differentiated; None for what needs no formula."""
+    """The result of a function that is differentiated, of complex numbers or twice; None for what needs no formula."""
+    if record.name == "prod" and (trace.derivatives > 1 or is_complex_object(args[0])):
+        return product_of_pairs(trace, *args, **kwargs)
     if record.name not in _RULES and record.name not in ("power", "float_power"):
         return None
     if kwargs or len(args) != record.arrays or not any(map(is_complex_object, args)):

@@ -77,6 +77,27 @@ def test_dead_branches_stay_out_of_second_derivatives() -> None:
     np.testing.assert_allclose(ml.grad(lambda y: np.sum(ml.grad(f)(y)))(x), [2.0, 2.0, -1 / 32])
 
 
+def test_second_derivatives_of_products_with_two_zeros() -> None:
+    expected = np.zeros((4, 4))
+    expected[1, 2] = expected[2, 1] = 6
+    np.testing.assert_array_equal(ml.hessian(np.prod)(np.array([2.0, 0.0, 0.0, 3.0])), expected)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.prod(x, axis=(0, 2), keepdims=True, where=x != 5, initial=2.0))
+
+    x = np.arange(12.0).reshape(2, 3, 2)
+    x[0, 0] = 0
+    row = np.zeros((2, 3, 2))
+    row[0, 0, 1] = 2 * 6 * 7
+    np.testing.assert_array_equal(ml.hessian(f)(x)[0, 0, 0], row)
+
+
+def test_products_of_complex_numbers() -> None:
+    z = np.array([1 + 1j, 2 - 1j, 0.5j])
+    np.testing.assert_allclose(ml.jvp(np.prod, (z,), (np.array([1, 0, 0j]),))[1], z[1] * z[2])
+    np.testing.assert_allclose(ml.vjp(np.prod, z)[1](1 + 0j)[0], np.prod(z) / z)
+
+
 def test_the_magnitude_of_complex_numbers_at_0() -> None:
     gradient = ml.grad(lambda z: np.sum(np.abs(z)))(np.array([0j, 3 + 4j]))
     np.testing.assert_allclose(gradient, [0, 0.6 - 0.8j], rtol=1e-15)
