@@ -29,7 +29,7 @@ def product_of_pairs(
     where: Any = True,
 ) -> Any:
     """`np.prod` of floats; None for what is no such product, or has no factors."""
-    x = trace.array(a, copy=False)
+    x: Any = trace.array(a, copy=False)
     x = x if dtype is None else x.astype(dtype)
     if x.dtype.kind not in "fc" or not x.size:
         return None
