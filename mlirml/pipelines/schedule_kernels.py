@@ -43,9 +43,10 @@ class ScheduleKernelsPass(Pass):
 
     `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
     shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
-    too, rounded to its 10 bits; `naive` gives each element of a result a thread and shares nothing. `atomics` are the
-    element types that the device has atomic operations on, `u32` where not those that depend on the sign; float sums
-    use them only where results need not be `deterministic`.
+    too, rounded to its 10 bits; `naive` gives each element of a result a thread and shares nothing.
+    `atomics` are the element types that the device has atomic operations on, `u32` where not those that depend on the
+    sign; float sums use them only where results need not be `deterministic`. Products of fewer blocks than `fill` are
+    cut along their depth.
     """
 
     name = "mlirml-schedule-kernels"
@@ -57,6 +58,7 @@ class ScheduleKernelsPass(Pass):
     tf32: bool = False
     atomics: tuple[str, ...] = ()
     deterministic: bool = True
+    fill: int = 0
 
     def run(self, module: mlir.Operation) -> None:
         body = module.regions[0].blocks[0]
@@ -66,7 +68,7 @@ class ScheduleKernelsPass(Pass):
         module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
         facts = Facts(
             self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.naive, self.tf32, self.atomics,
-            self.deterministic,
+            self.deterministic, self.fill,
         )  # fmt: skip
         with functions[0].location, mlir.InsertionPoint(functions[0]):
             kernels = emit.create("gpu.module", (), (), {"sym_name": mlir.StringAttr.get(MODULE)}, regions=1)

@@ -50,6 +50,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "argmin_columns": (lambda x: np.argmin(x, axis=0), (draw(70, 40),)),
     "matvec": (lambda a, x: a @ x, (draw(40, 90), draw(90))),
     "matmul": (lambda a, b: np.maximum(a @ b, 0), (draw(70, 45), draw(45, 66))),
+    "skinny": (lambda a, b: np.maximum(a @ b, 0), (draw(20, 512), draw(512, 18))),
+    "skinny_transposed": (lambda a, b: (a @ b).T + 1, (draw(20, 512), draw(512, 18))),
     "batched": (lambda a, b: a @ b, (draw(3, 40, 20), draw(3, 20, 36))),
     "transpose": (lambda x: x.T.copy(), (draw(70, 50),)),
     "cumsum": (lambda x: np.cumsum(x, axis=1), (draw(5, 90),)),

@@ -88,6 +88,19 @@ def test_whole_tiles_meet_no_bank_conflicts(monkeypatch: pytest.MonkeyPatch, for
     assert max(conflicts) == 1
 
 
+@pytest.mark.parametrize(("dtype", "k"), [("f2", 1024), ("f2", 1000), ("f4", 512)])
+def test_few_results_of_much_depth_are_computed_in_parts(dtype: str, k: int) -> None:
+    a, b = operands("nn", 40, 24, k, dtype)
+    module = as_kernel(lambda a, b, c: np.tanh(a @ b * 0.01) + c, a, b, np.ones(24, dtype))
+    load_passes("mlirml-schedule-kernels")
+    parse_pipeline("mlirml-schedule-kernels{subgroup=32 tensor-cores=true tf32=true fill=8}").run(module.operation)
+    kernels = [op.attributes["sym_name"].value for op in operations(module) if op.name == "gpu.func"]
+    assert kernels == ["k_contract", "k_2_sum"]
+    (result,) = simulate(module, "k", a, b, np.ones(24, dtype), np.zeros((40, 24), dtype))
+    expected = np.tanh(a.astype("f8") @ b * 0.01) + 1
+    np.testing.assert_allclose(result, expected, atol=2e-3)
+
+
 def test_nan_and_infinity_stay_what_they_are_in_tf32() -> None:
     a, b = np.zeros((16, 8), np.float32), np.eye(8, 16, dtype=np.float32)
     a[:4, 0] = np.nan, np.inf, -np.inf, np.uint32(0x7FFFFFFF).view(np.float32)

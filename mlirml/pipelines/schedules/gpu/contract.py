@@ -11,6 +11,7 @@ Beyond the edges of the matrices a block reads their last rows and columns again
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,6 +23,7 @@ from mlirml.pipelines.schedules.gpu.elements import Elements
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
 from mlirml.pipelines.schedules.gpu.product import Product, fewest, has_zero_init, match_product
+from mlirml.pipelines.schedules.gpu.split_depth import add_parts, parts_of, place_of_part
 from mlirml.pipelines.schedules.gpu.trace import place_of, symbols
 from mlirml.pipelines.schedules.nest import element_bytes
 
@@ -82,9 +84,20 @@ def has_functions(value: mlir.Value) -> bool:
 
 def lower_contract(host: Host, product: Product, stores: Sequence[Store]) -> None:
     """Build the kernel of a contraction."""
-    tile = choose_tile(product, stores)
-    with host.kernel("contract", (tile.threads,)) as kernel:
-        Contract(kernel, product, tile).build(stores)
+    lower_in_parts(host, Contract, product, choose_tile(product, stores), stores)
+
+
+def lower_in_parts(host: Host, kind: type[Contract], product: Product, tile: Tile, stores: Sequence[Store]) -> None:
+    """Build the kernel of a contraction, or of its parts, and one that adds them."""
+    blocks = -(-product.size(product.rows) // tile.rows) * -(-product.size(product.columns) // tile.columns)
+    rounds = -(-product.size(product.depth) // tile.depth)
+    parts = parts_of(host, blocks * product.size(product.batch), rounds)
+    size = parts * math.prod(product.result.type.shape)
+    partial = host.array([size], product.combiner.kinds[0]) if parts > 1 else None
+    with host.kernel("contract", (kind.threads_of(tile),)) as kernel:
+        kind(kernel, product, tile, parts, partial).build(stores)
+    if partial is not None:
+        add_parts(host, product, parts, partial, stores)
 
 
 class Contract:
@@ -92,21 +105,26 @@ class Contract:
 
     vector = VECTOR
 
-    def __init__(self, kernel: Kernel, product: Product, tile: Tile) -> None:
+    def __init__(
+        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+    ) -> None:
         self.kernel = kernel
         self.product = product
         self.tile = tile
+        self.partial = partial
         self.elements = Elements(kernel)
         self.sizes = (product.size(product.rows), product.size(product.columns))
         self.depth = product.size(product.depth)
         self.kind = product.combiner.kinds[0]
         counts = [-(-self.sizes[0] // tile.rows), -(-self.sizes[1] // tile.columns)]
-        blocks = product.size(product.batch) * counts[0] * counts[1]
+        blocks = parts * product.size(product.batch) * counts[0] * counts[1]
         block = kernel.cover(blocks)
         self.in_grid = kernel.below(block, blocks)
-        numbers = cut_up(kernel.clamped(block, blocks), [product.size(product.batch), *counts])
-        self.batch = numbers[0]
-        self.origin = (numbers[1] * tile.rows, numbers[2] * tile.columns)
+        numbers = cut_up(kernel.clamped(block, blocks), [parts, product.size(product.batch), *counts])
+        self.part, self.batch = numbers[:2]
+        self.rounds = -(-self.depth // tile.depth) // parts
+        self.first = self.part * self.rounds
+        self.origin = (numbers[2] * tile.rows, numbers[3] * tile.columns)
         across = tile.columns // tile.wide
         self.thread = kernel.thread()
         self.place = cut_up(self.thread, [tile.threads // across, across])
@@ -117,10 +135,15 @@ class Contract:
         tile = self.tile
         return [self.kernel.shared([tile.depth, extent + VECTOR], self.kind) for extent in (tile.rows, tile.columns)]
 
+    @classmethod
+    def threads_of(cls, tile: Tile) -> int:
+        """The threads of a block."""
+        return tile.threads
+
     @property
     def threads(self) -> int:
         """The threads of a block."""
-        return self.tile.threads
+        return self.threads_of(self.tile)
 
     def zeros(self) -> list[mlir.Value]:
         """The sums of a thread before the first step."""
@@ -133,19 +156,18 @@ class Contract:
     def build(self, stores: Sequence[Store]) -> None:
         """The whole kernel."""
         depth, by = self.tile.depth, self.steps()
-        rounds = -(-self.depth // depth)
 
         def step(k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
             self.kernel.lanes = self.vector
             for side in (0, 1):
-                self.fetch(side, k * depth)
+                self.fetch(side, (self.first + k) * depth)
             self.kernel.lanes = 0
             self.kernel.barrier()
             sums = self.kernel.loop((0, depth // by, 1), lambda i, inner: self.multiply(i * by, inner), sums)
             self.kernel.barrier()
             return sums
 
-        sums = self.kernel.loop((0, rounds, 1), step, self.zeros())
+        sums = self.kernel.loop((0, self.rounds, 1), step, self.zeros())
         self.kernel.lanes = VECTOR
         self.finish(sums, stores)
 
@@ -284,6 +306,10 @@ class Contract:
 
     def store(self, points: Sequence[tuple[Form, ...]], values: Sequence[mlir.Value], stores: Sequence[Store]) -> None:
         """Make sums known as elements of the product, and store what is computed from them."""
+        if self.partial is not None:
+            parts = [place_of_part(self.product, self.part, point) for point in points]
+            self.kernel.store(self.partial, list(zip(parts, values, strict=True)))
+            return
         for point, value in zip(points, values, strict=True):
             if not has_zero_init(self.product):
                 before = self.elements.get(self.product.op.operands[2], point)

@@ -27,7 +27,7 @@ class Facts:
 
     `tf32` allows products of f32 on tensor cores, and `naive` takes the plain schedule for everything: a thread for
     each element. `atomics` are the element types that have atomic operations; float sums by them only where results
-    need not be `deterministic`.
+    need not be `deterministic`. `fill` is how many blocks of a product fill the device, 0 where that is not known.
     """
 
     threads: int = 256
@@ -38,6 +38,7 @@ class Facts:
     tf32: bool = False
     atomics: tuple[str, ...] = ()
     deterministic: bool = True
+    fill: int = 0
 
 
 class Host:

@@ -20,7 +20,7 @@ from functools import partial
 from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.gpu.contract import Contract, Store, Tile
+from mlirml.pipelines.schedules.gpu.contract import Contract, Store, Tile, lower_in_parts
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
 from mlirml.pipelines.schedules.gpu.panels import CHUNK_BYTES, Panel, token
@@ -62,30 +62,29 @@ def lower_tensor_contract(host: Host, product: Product, stores: Sequence[Store])
     tile = LARGE if blocks >= _FILLS else MIDDLE
     depth = _ROW_BYTES // element_bytes(product.op.operands[0].type.element_type)
     tile = Tile(tile.rows, tile.columns, depth, tile.high, tile.wide)
-    subgroups = (tile.rows // tile.high) * (tile.columns // tile.wide)
-    with host.kernel("contract", (subgroups * _SUBGROUP,)) as kernel:
-        TensorContract(kernel, product, tile).build(stores)
+    lower_in_parts(host, TensorContract, product, tile, stores)
 
 
 class TensorContract(Contract):
     """The kernel; `high` and `wide` of its tile are a subgroup's."""
 
-    def __init__(self, kernel: Kernel, product: Product, tile: Tile) -> None:
+    def __init__(
+        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+    ) -> None:
         self.vector = CHUNK_BYTES // element_bytes(product.op.operands[0].type.element_type)
-        super().__init__(kernel, product, tile)
+        super().__init__(kernel, product, tile, parts, partial)
         across = tile.columns // tile.wide
         down = tile.rows // tile.high
         self.above, self.beside, self.group, self.member = cut_up(self.thread, [down, across, 8, 4])
         _, self.lane_high, self.lane_low, self.lane_row = cut_up(self.thread, [down * across, 2, 2, 8])
-        self.rounds = -(-self.depth // tile.depth)
         self.panels = [Panel(self, side, SLOTS) for side in (0, 1)]
 
     def share(self) -> list[mlir.Value]:
         return []
 
-    @property
-    def threads(self) -> int:
-        return (self.tile.rows // self.tile.high) * (self.tile.columns // self.tile.wide) * _SUBGROUP
+    @classmethod
+    def threads_of(cls, tile: Tile) -> int:
+        return (tile.rows // tile.high) * (tile.columns // tile.wide) * _SUBGROUP
 
     def factor(self, side: int, point: Sequence[Form]) -> mlir.Value:
         return self.product.raw(self.elements, side, point)
@@ -103,9 +102,9 @@ class TensorContract(Contract):
             early = form(min(number, self.rounds - 1))
             with kernel.scope():
                 for panel in direct:
-                    panel.copy(form(number), early)
+                    panel.copy(form(number), self.first + early)
                 for panel in staged:
-                    panel.store(form(number), self.loaded(panel, early))
+                    panel.store(form(number), self.loaded(panel, self.first + early))
             group = self.commit()
 
         def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
@@ -115,7 +114,7 @@ class TensorContract(Contract):
             kernel.barrier()
             kernel.guarded([kernel.below(later, self.rounds)], lambda: self.copy(direct, later))
             self.commit()
-            values = [self.loaded(panel, kernel.clamped(later, self.rounds)) for panel in staged]
+            values = [self.loaded(panel, self.first + kernel.clamped(later, self.rounds)) for panel in staged]
             for depth in range(0, self.tile.depth, 2 * self.vector):
                 sums = self.multiply_slot(self.slot(number), depth, sums)
             for panel, loaded in zip(staged, values, strict=True):
@@ -128,7 +127,7 @@ class TensorContract(Contract):
     def copy(self, panels: Sequence[Panel], number: Form) -> None:
         """Ask for a round of panels."""
         for panel in panels:
-            panel.copy(self.slot(number), number)
+            panel.copy(self.slot(number), self.first + number)
 
     def loaded(self, panel: Panel, number: Form) -> list[list[mlir.Value]]:
         """What a thread puts into a panel, loaded in vectors where neighbours lie together."""
