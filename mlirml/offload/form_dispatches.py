@@ -14,8 +14,8 @@ After:
     } {mlirml.dispatch = "device"}
 
 Operations are grouped as told in `grouping.py`. Fills, empty tensors, constants, slices and paddings are computed again
-in each region that reads them, and so are numbers that are read from tensors of the device. Scatters and scans
-are kernels, other loops and branches stay on the host, and sorts do.
+in each region that reads them, and so are numbers that are read from tensors of the device. Scatters, scans and
+sorts are kernels, other loops and branches stay on the host.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import DISPATCH, WHY
+from mlirml.dialects.mlirml import DISPATCH, SORTS, WHY
 from mlirml.dialects.ordered import is_ordered
 from mlirml.errors import TargetError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
@@ -40,6 +40,7 @@ _INSTEAD = {
     "f64": "compute in float32, as by `x.astype(np.float32)`, or compile for the CPU",
     "i64": "compute in int32, as by `x.astype(np.int32)`, or compile for the CPU",
 }
+_SORTED = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 _AGAIN = frozenset(["tensor.empty", "linalg.fill", "arith.constant", "tensor.splat", "tensor.from_elements"])
 """What costs nothing to compute again."""
 _VIEWS = frozenset(["tensor.extract_slice", "tensor.pad"])
@@ -73,7 +74,7 @@ class FormDispatchesPass(Pass):
                 store_numbers(block)
                 keep_in_known_sizes(block)
                 for op in block_ops(block):
-                    if is_work(op) and not self.is_tiny(op):
+                    if is_work(op) and op.name not in SORTS and not self.is_tiny(op):
                         self.check(op)
                 work = []
                 for op in [op for op in block_ops(block) if is_work(op)]:
@@ -91,10 +92,21 @@ class FormDispatchesPass(Pass):
 
     def reason_to_stay(self, op: mlir.Operation) -> str:
         """Why an operation is computed on the host; empty where the device does it."""
+        if op.name in SORTS and (reason := self.reason_not_to_sort(op)):
+            return reason
         if self.is_tiny(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
         found = [inner.name for inner in operations(op) if inner.name in self.host_ops]
         return f"the device has nothing for `{found[0]}`" if found else ""
+
+    def reason_not_to_sort(self, op: mlir.Operation) -> str:
+        """Why the device does not sort something; empty if it does."""
+        kind = op.attributes["kind"].value
+        if self.lacking(op):
+            return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
+        if kind not in _SORTED:
+            return f"there is no kernel that sorts {kind}"
+        return "" if op.operands[0].type.has_static_shape else "the length of what is sorted changes"
 
     def is_tiny(self, op: mlir.Operation) -> bool:
         """Whether an operation computes single numbers of a type that the device lacks."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.dialects.bounds import is_dynamic
+from mlirml.dialects.mlirml import SORTS
 from mlirml.dialects.ordered import is_ordered
 from mlirml.ir import defining_op, linalg, mlir
 
@@ -22,7 +23,11 @@ def is_work(op: mlir.Operation) -> bool:
     """Whether a kernel may be made of an operation; of a fill where others than structured operations read it."""
     if op.name == "linalg.fill":
         return any(not use.owner.operation.name.startswith("linalg.") for use in op.results[0].uses)
-    return op.name == "tensor.insert_slice" or is_ordered(op) or (op.name.startswith("linalg.") and bool(op.results))
+    return (
+        op.name in ("tensor.insert_slice", *SORTS)
+        or is_ordered(op)
+        or (op.name.startswith("linalg.") and bool(op.results))
+    )
 
 
 def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Operation]]:

@@ -28,7 +28,7 @@ import itertools
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import DISPATCH, KERNEL
+from mlirml.dialects.mlirml import DISPATCH, KERNEL, SORTS
 from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
 from mlirml.location import source_location
@@ -154,7 +154,7 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
                 value.replace_all_uses_with(new)
                 owner.erase()
             return new
-        if owner.name in ("tensor.insert_slice", "tensor.insert"):
+        if owner.name in ("tensor.insert_slice", "tensor.insert", *SORTS):
             value = owner.operands[1]
         elif owner.name.startswith("linalg."):
             accumulates = True

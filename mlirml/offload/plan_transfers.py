@@ -56,8 +56,6 @@ _ON_DEVICE = (
 )
 
 _REASONS = {
-    "mlirml.sort": "there are no kernels for sorts",
-    "mlirml.argsort": "there are no kernels for sorts",
     "memref.store": "a loop that stays stores it",
     "": "there is no kernel for it",
 }

@@ -100,6 +100,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "scatter_add_many": (add_at, (draw(100), np.zeros(5000, np.int64), draw(5000))),
     "scatter_integers": (add_at, (draw(100, dtype="i4"), np.zeros(5000, np.int64), draw(5000, dtype="i4"))),
     "scatter_set": (set_at, (draw(100, 4), np.zeros(5000, np.int64), draw(5000, 4))),
+    "sort": (lambda x: np.sort(x, axis=1), (X,)),
+    "argsort": (lambda x: np.argsort(x, axis=0), (X,)),
     "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
 }  # fmt: skip
 HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")

@@ -81,7 +81,7 @@ PROGRAMS: list[tuple[Any, tuple[Any, ...], int]] = [
     (lambda x, s, b, h: np.where(b, x * s, -x) * h, (samples(5, 3), 2.5, True, np.float16(2)), 1),
     (lambda x: x * np.array([1, 2, 3], np.float32), (samples(5, 3),), 1),
     (lambda x: (x, x * 2, x), (samples(5, 3),), 1),
-    (lambda x: np.sort(x * 2) + 1, (samples(5, 40),), 2),
+    (lambda x: np.sort(x * 2) + 1, (samples(5, 40),), 5),
     (lambda x, i: x[i] * 2, (samples(20, 4), INDICES), 2),
     (lambda x: x * 2, (samples(0, 3),), 0),
     (rounds, (samples(50),), 10),
@@ -164,7 +164,7 @@ def test_explain_says_what_runs_where(target: str) -> None:
 
 def test_explain_says_what_stays_on_the_host(target: str) -> None:
     def function(x: Any) -> Any:
-        y = ml.fori_loop(0, 10, lambda i, y: y * 2 + x, np.sort(x))
+        y = ml.fori_loop(0, 10, lambda i, y: y * 2 + x, x)
         return ml.while_loop(lambda s: np.sum(s) < 100, lambda s: s + 1, y)
 
     program = ml.compile(function, target=target)
@@ -172,7 +172,6 @@ def test_explain_says_what_stays_on_the_host(target: str) -> None:
     told = program.explain()
     assert ", 10 times" in told
     assert "how many launches a call makes depends on what it computes" in told
-    assert "there are no kernels for sorts; 400 bytes move to the host and 400 back" in told
     assert "4 bytes move to the host and 0 back, in each round of a loop" in told
 
 

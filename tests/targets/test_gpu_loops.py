@@ -212,3 +212,25 @@ def test_a_recursion_over_growing_slices() -> None:
     durbin(*expected)
     ml.compile(durbin, target="vulkan")(*found)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-6)
+
+
+SORTED = draw(5, 37)
+SORTED[1, 3], SORTED[2, 5], SORTED[3, :9], SORTED[3, 3] = np.nan, np.inf, 0, -0.0
+WHOLE = np.random.default_rng(5).integers(0, 99, 1300)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (lambda x: np.sort(x, axis=1), SORTED),
+        (lambda x: np.argsort(x * 2, axis=1, kind="stable"), SORTED),
+        (lambda x: np.sort(x, axis=0)[:2], SORTED),
+        (lambda x: np.argsort(x, kind="stable"), WHOLE.astype(np.int32)),
+        (np.sort, WHOLE.astype(np.uint8)),
+        (np.sort, WHOLE.astype(np.float16)),
+    ],
+)
+def test_sorts_on_the_device(function: Any, argument: np.ndarray) -> None:
+    program = ml.compile(function, target="vulkan")
+    np.testing.assert_array_equal(program(argument), function(argument))
+    assert "on the host" not in program.explain()

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlirml.dialects.bounds import is_dynamic
+from mlirml.dialects.mlirml import SORTS
 from mlirml.dialects.ordered import SCATTER, is_ordered
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
@@ -34,6 +35,7 @@ from mlirml.pipelines.schedules.gpu.outs import (
 from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
 from mlirml.pipelines.schedules.gpu.sizes import each_element, extents, has_dynamic_sizes, place, temporary
 from mlirml.pipelines.schedules.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
+from mlirml.pipelines.schedules.gpu.sorts import lower_sort
 from mlirml.pipelines.schedules.gpu.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.pipelines.schedules.gpu.transpose import lower_transposition, match_transposition
 from mlirml.pipelines.schedules.nest import element_bytes
@@ -58,6 +60,11 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
     for op in body_of(function):
         if is_ordered(op):
             lower_ordered(host, op, places)
+            continue
+        if op.name in SORTS:
+            assign(host, op.results[0], places)
+            with op.location:
+                lower_sort(host, op)
             continue
         carried = carried_outs(op)
         stored = [
