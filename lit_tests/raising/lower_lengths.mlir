@@ -35,14 +35,16 @@ func.func @main(%a: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// The columns of a matrix are not next to each other: the loop along its rows is the innermost one.
+// The columns of a matrix are not next to each other: the loop along its rows is the innermost one, and what it does not
+// move is read in front of it.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[V:.*]]: tensor<8xf32>, %[[A:.*]]: tensor<8x8xf32>, %[[Y:.*]]: tensor<8xf32>)
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[Y0:.*]] = %[[Y]])
 // CHECK: scf.for %[[K:.*]] = %{{.*}} to %[[I]] {{.*}} iter_args(%[[Y1:.*]] = %[[Y0]]) -> (tensor<8xf32>)
+// CHECK-NEXT: tensor.extract %[[V]][%[[K]]]
 // CHECK: scf.for %[[J:.*]] = %{{.*}} to %c8{{.*}} iter_args(%[[Y2:.*]] = %[[Y1]]) -> (tensor<8xf32>)
-// CHECK: tensor.extract %[[Y2]][%[[J]]]
-// CHECK: tensor.extract %[[A]][%[[K]], %[[J]]]
+// CHECK-NEXT: tensor.extract %[[A]][%[[K]], %[[J]]]
+// CHECK-NEXT: tensor.extract %[[Y2]][%[[J]]]
 func.func @main(%v: tensor<8xf32>, %a: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

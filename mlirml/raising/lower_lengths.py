@@ -142,6 +142,7 @@ class _Lowering:
             self.target = self._target()
         self.sizes = self._sizes()
         written = {d for expression in self.maps[-1].results for d in dims_of(expression)}
+        self.early: dict[int, mlir.Value] = {}
         self.sums = [d not in written for d in range(len(self.sizes))]
 
     def _target(self) -> View:
@@ -167,6 +168,7 @@ class _Lowering:
         """Build the loops in the place of the operation and of what stores its result."""
         last = self.op if self.store is None else self.store
         with mlir.InsertionPoint(last):
+            self.read_early({})
             if self.store is None and not self.target.sizes:
                 result = self.number()
             else:
@@ -235,9 +237,20 @@ class _Lowering:
         def inside(variable: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             if self.order[loop] < 0:
                 variable = emit.same_type("arith.subi", emit.same_type("arith.subi", size, variable), emit.index(1))
-            return [body({**at, loop: variable}, carried[0])]
+            places = {**at, loop: variable}
+            self.read_early(places)
+            return [body(places, carried[0])]
 
         return emit.for_loop(emit.index(0), without_limit(size), emit.index(1), inside, [start])[0]
+
+    def read_early(self, at: dict[int, mlir.Value]) -> None:
+        """Read what the loops further in do not move; a slice is in bounds, whether those have rounds or not."""
+        for number, (value, map_, view) in enumerate(zip(self.inputs, self.maps, self.views)):
+            if number in self.early or (view is not None and view.tensor == self.target.tensor):
+                continue
+            used = any(True for _ in self.body.arguments[number].uses)
+            if used and all(d in at for expression in map_.results for d in dims_of(expression)):
+                self.early[number] = self.read(value, map_, view, at, self.target.tensor)
 
     def reads_out(self) -> bool:
         return any(True for _ in self.body.arguments[len(self.inputs)].uses)
@@ -246,9 +259,11 @@ class _Lowering:
         """What the body gives in one round."""
         *body, final = block_ops(self.body)
         known: dict[mlir.Value, mlir.Value] = {self.target.tensor: array}
-        for value, map_, view, argument in zip(self.inputs, self.maps, self.views, self.body.arguments):
-            if any(True for _ in argument.uses):
-                known[argument] = self.read(value, map_, view, at, array)
+        for number, argument in enumerate(list(self.body.arguments)[: len(self.inputs)]):
+            if number in self.early:
+                known[argument] = self.early[number]
+            elif any(True for _ in argument.uses):
+                known[argument] = self.read(self.inputs[number], self.maps[number], self.views[number], at, array)
         if old is not None:
             known[self.body.arguments[len(self.inputs)]] = old
         for op in body:
