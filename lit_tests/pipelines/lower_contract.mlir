@@ -55,11 +55,11 @@ func.func @main(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>)
 
 // -----
 
-// Packing buffers are allocated at the top level of @main, outside of the loop; the loops that are split carry a grain.
+// Packing buffers live for the call, so that others may lie there in the rest of a round; split loops carry a grain.
 // CHECK-LABEL: func.func @main
-// CHECK: memref.alloc() {alignment = 64 : i64}
-// CHECK: memref.alloc() {alignment = 64 : i64}
 // CHECK: scf.for
+// CHECK: memref.alloc() {alignment = 64 : i64}
+// CHECK: memref.alloc() {alignment = 64 : i64}
 // CHECK: func.call @contract_packed_f32_64x64x64(
 // CHECK: func.func private @contract_packed_f32_64x64x64(
 // CHECK: scf.parallel

@@ -345,24 +345,22 @@ def _pass_operands(pairs: Sequence[tuple[mlir.Value, Argument]]) -> tuple[list[m
 
 
 def _allocate(op: mlir.Operation, buffers: Sequence[Buffer]) -> list[mlir.Value]:
-    """Buffers at the top level of the function, so that they can become slices of its workspace.
+    """Buffers for the call alone: slices of the workspace, in sequential loops the same ones each round.
 
-    Inside of a concurrent loop every round needs its own, which lives for the call only.
+    Inside of a concurrent loop every round needs its own.
     """
     if not buffers:
         return []
-    place, function = op, op.parent
-    concurrent = False
+    function, concurrent = op.parent, False
     while function.name != "func.func":
-        place, function = function, function.parent
-        concurrent = concurrent or place.name in _CONCURRENT
-    place = op if concurrent else place
+        concurrent = concurrent or function.name in _CONCURRENT
+        function = function.parent
     kinds = [mlir.Type.parse(buffer.type) for buffer in buffers]
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-    with mlir.InsertionPoint(place):
+    with mlir.InsertionPoint(op):
         values = [emit.value("memref.alloc", (), kind, **attributes) for kind in kinds]
     if concurrent or mlir.StringAttr(function.attributes["sym_name"]).value != "main":
-        following = mlir.InsertionPoint.after(place)
+        following = mlir.InsertionPoint.after(op)
         with following:
             for value in values:
                 emit.create("memref.dealloc", [value])
