@@ -76,6 +76,7 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
             times += scaling.compile_scaling(options.quick, lambda text: status.update(text))
     if "launch" in chosen:
         times.append(startup.parallel_launch(repeats))
+        times += startup.device_launches(repeats)
     if "threads" in chosen:
         with out.status("") as status:
             times += threads.thread_times(pythons["mlirml"], repeats, options.quick, lambda text: status.update(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import compiling
+from benchmarks import compiling, startup
 from benchmarks.gradients.problems import PROBLEMS
 from benchmarks.rounds import Table
 from benchmarks.startup import Times
@@ -140,6 +140,10 @@ TARGETS = (
         for name in COMPUTE_BOUND
     ),
     Target("launch of a parallel loop", 2, "us", False, _once("parallel loop", 1e6)),
+    *(
+        Target(startup.launch_label(chain), 4, "us", False, _once(startup.launch_label(chain), 1e6))
+        for chain in startup.CHAINS
+    ),
     *(
         Target(
             f"cold compile of {name}", 1.2, "times jax.jit's", False,
