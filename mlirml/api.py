@@ -487,6 +487,8 @@ class Compiled(Dispatcher):
             clock.note("store")
             program = opened(captured, artifact)
             clock.note("load")
+        if isinstance(program, DeviceProgram):
+            program.explain = partial(_failure, captured)
         self._compiled += 1
         self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock.seconds))
         statics = call.static_values()
@@ -620,6 +622,12 @@ class Compiled(Dispatcher):
         builds = list(self._builds.values())[::-1]
         best = min((differences(call, build) for build in builds), key=len)
         return "; ".join(best)
+
+
+def _failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
+    from mlirml.capture.launch import failure
+
+    return failure(captured, failed)
 
 
 def _definition(fn: Any) -> Any:

@@ -32,6 +32,8 @@ HOST_INPUTS = "mlirml.host_inputs"
 """Of @main: the numbers of the inputs that stay in the memory of the host."""
 CONSTANTS = "mlirml.constants"
 """Of @main: the bytes of the constants that kernels read, which lie on the device from the time a program is loaded."""
+DEFERRED_CHECKS = "mlirml.deferred_checks"
+"""Of @main: the checks whose numbers it leaves on the device, in the order of their slots."""
 KERNELS = "mlirml.kernels"
 """Of @main: the kernels in the order of the table that it gets, each a name and what its arguments are."""
 

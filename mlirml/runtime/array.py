@@ -71,6 +71,7 @@ class Array:
         host = np.empty(self.shape, self.dtype)
         if host.nbytes:
             self.device.driver.copy_out(_bytes(host), storage.address)
+        self.device.settle()
         return host
 
     def to(self, target: str | Device) -> Array:
@@ -82,6 +83,7 @@ class Array:
         """Wait until the elements are computed; raises `TimeoutError` after `timeout` seconds. Gives the array."""
         if not self.is_ready() and not self.device.driver.wait(self._mark, timeout):
             raise TimeoutError(f"the array was not ready after {timeout} s")
+        self.device.settle()
         return self
 
     def is_ready(self) -> bool:

@@ -39,9 +39,9 @@ class Artifact:
     A program for a device has `kernels` in the form of its `format`, a `kernel_table` of each one's name and the bytes
     of its arguments, 0 for buffers, `kernel_places`, the lines that they come from, and `kernel_launches`, how often a
     call launches each, -1 where that is not known. `host_work` tells what the host computes and why. Its pointers are
-    of the device, but for those of `host_inputs`; in front of the workspace comes that of its `constants`, unless there
-    are none; behind it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded
-    kernels.
+    of the device, but for those of `host_inputs`; in front of the workspace come the slots of its `deferred_checks`,
+    each what a `DeferredCheck` has, and its `constants`, unless there are none; behind it come a workspace on the host,
+    unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
     """
 
     object: bytes
@@ -59,6 +59,7 @@ class Artifact:
     host_inputs: tuple[int, ...] = ()
     host_workspace_bytes: int = 0
     constants: bytes = b""
+    deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
         """One blob: a line that says what it is, a line of JSON, the object, the kernels, the constants."""
@@ -80,5 +81,6 @@ class Artifact:
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
         for name in ("in_place", "host_inputs", "kernel_places", "kernel_launches", "host_work"):
             fields[name] = tuple(fields[name])
+        fields["deferred_checks"] = tuple(map(tuple, fields["deferred_checks"]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlirml.config import config
 from mlirml.errors import TargetError
+from mlirml.runtime.deferred import Pending
 from mlirml.runtime.driver import Driver
 from mlirml.runtime.memory import MemoryStatistics, Pool
 
@@ -36,6 +37,7 @@ class Device:
         self.index = index
         self.id = kind if kind == "cpu" else f"{kind}:{index}"
         self._lock = threading.RLock()
+        self._pending: list[Pending] = []
 
     def __repr__(self) -> str:
         return f"Device({self.id!r})"
@@ -82,9 +84,27 @@ class Device:
         return {} if tell is None else dict(tell())
 
     def synchronize(self) -> None:
-        """Wait until all work is done."""
+        """Wait until all work is done; raises the error of a check that has failed."""
         if self.kind != "cpu":
             self.driver.wait(self.driver.mark())
+            self.settle()
+
+    def watch(self, pending: Pending) -> None:
+        """Look at the checks of a call when somebody waits for the device."""
+        with self._lock:
+            self._pending.append(pending)
+            if len(self._pending) > _MOST_PENDING:
+                self.settle()
+
+    def settle(self) -> None:
+        """Wait for the checks of the calls so far; raises the error of the first that has failed, once."""
+        if not self._pending:
+            return
+        with self._lock:
+            while self._pending:
+                failure = self._pending.pop(0).failure(self.driver)
+                if failure is not None:
+                    raise failure from None
 
     def statistics(self) -> MemoryStatistics:
         """How much of its memory arrays and programs use, and what is kept for later."""
@@ -106,6 +126,7 @@ class Device:
             self.pool.reset_peak()
 
 
+_MOST_PENDING = 256
 _KNOWN: dict[str, Device] = {}
 _LOCK = threading.Lock()
 

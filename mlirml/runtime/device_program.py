@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from mlirml.config import config
-from mlirml.errors import ArgumentError, LaunchError
+from mlirml.errors import ArgumentError, CheckFailed, LaunchError
 from mlirml.runtime._native import load_object
 from mlirml.runtime.array import Array
 from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.deferred import SLOT_BYTES, DeferredCheck, Pending
 from mlirml.runtime.device import Device, device
 from mlirml.runtime.executable import Spec, check_sizes
 from mlirml.runtime.memory import Block
@@ -64,6 +65,8 @@ class DeviceProgram:
         if artifact.constants:
             self._constants = where.pool.take(len(artifact.constants))
             self._driver.copy_in(self._constants.address, np.frombuffer(artifact.constants, np.uint8))
+        self._checks = [DeferredCheck(*check) for check in artifact.deferred_checks]
+        self.explain: Callable[[CheckFailed], Exception] = lambda failed: failed
         self._writebacks = list(writebacks)
         self._in_place = {o: i for o, i in writebacks if o in artifact.in_place}
         self._on_host = frozenset(artifact.host_inputs)
@@ -105,6 +108,10 @@ class DeviceProgram:
             block = held[self._in_place[number]] if number in self._in_place else self.device.pool.take(nbytes)
             blocks.append(block)
             pointers.append(block.address)
+        pending = None
+        if self._checks:
+            pending = Pending(self._checks, self.device.pool.take(SLOT_BYTES * len(self._checks)), self.explain)
+            pointers.append(pending.block.address)
         if self._constants is not None:
             pointers.append(self._constants.address)
         workspace = None
@@ -116,6 +123,10 @@ class DeviceProgram:
             pointers.append(host.ctypes.data)
         self._driver.run(self._entry, pointers, self._module, config.sync)
         stays = any(isinstance(value, Array) for value in values)
+        if pending is not None:
+            self.device.watch(pending)
+            if not stays or config.sync:
+                self.device.settle()
         return self._results(values, blocks, list(outs) if outs is not None else None, stays)
 
     def _on(self, where: Device) -> DeviceProgram:
@@ -123,6 +134,7 @@ class DeviceProgram:
         with self._lock:
             if where not in self._elsewhere:
                 self._elsewhere[where] = DeviceProgram(self.artifact, where, *self._made_of)
+            self._elsewhere[where].explain = self.explain
             return self._elsewhere[where]
 
     def _input(self, number: int, value: Any, held: list[Any]) -> int:

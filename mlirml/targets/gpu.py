@@ -13,7 +13,7 @@ from mlirml.targets import cpu
 
 OFFLOAD = "mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
-    "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-plan-transfers,"
+    "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-defer-checks,mlirml-plan-transfers,"
     "mlirml-lower-contract{{{contract}}},mlirml-lower-conv{{vector-bits={bits}}},"
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}},mlirml-check-kernels{{{limits}}}"
 )
@@ -44,7 +44,18 @@ _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", (*cpu.PASSES, "schedule_kernels")),
     ("autodiff", ("checkpoint", "expand")),
-    ("offload", ("form_dispatches", "outline", "link_kernels", "plan_transfers", "check_kernels", "lower_launches")),
+    (
+        "offload",
+        (
+            "form_dispatches",
+            "outline",
+            "link_kernels",
+            "defer_checks",
+            "plan_transfers",
+            "check_kernels",
+            "lower_launches",
+        ),
+    ),
 )
 
 
@@ -88,7 +99,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
     import numpy as np
 
-    from mlirml.dialects.mlirml import CONSTANTS, HOST_INPUTS, HOST_WORK, KERNELS
+    from mlirml.dialects.mlirml import CONSTANTS, DEFERRED_CHECKS, HOST_INPUTS, HOST_WORK, KERNELS
     from mlirml.ir import mlir
     from mlirml.offload.lower_launches import RUNTIME
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
@@ -100,6 +111,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     if CONSTANTS in attributes:  # of no use to the host code
         constants = np.array(mlir.DenseElementsAttr(attributes[CONSTANTS])).tobytes()
         del attributes[CONSTANTS]
+    deferred = [mlir.DictAttr(e) for e in attributes[DEFERRED_CHECKS]] if DEFERRED_CHECKS in attributes else []
     lines = list(attributes[HOST_WORK]) if HOST_WORK in attributes else []
     return Artifact(
         object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
@@ -117,4 +129,5 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
         host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
         host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
         constants=constants,
+        deferred_checks=tuple((e["check"].value, e["limit"].value, e["bits"].value, e["base"].value) for e in deferred),
     )

@@ -95,6 +95,38 @@ def test_more_memory_than_there_is() -> None:
         ml.device("vulkan").pool.take(1 << 50)
 
 
+def picked(x: Any, i: Any) -> Any:
+    return x[i] * 2
+
+
+OUT_OF_BOUNDS = """
+        mlirml.IndexOutOfBoundsError: index 7 is out of bounds for axis 0 with size 5
+          --> test_vulkan.py:99:12 (picked)
+            |
+         99 |     return x[i] * 2
+            |            ^^^^
+           = help: an index lies between -5 and 4; `np.take` can clip or wrap what lies outside
+        """
+
+
+@needs_vulkan
+def test_an_index_out_of_bounds_is_told_of_when_somebody_waits() -> None:
+    compiled = ml.compile(picked, target="vulkan")
+    x, good, bad = np.ones((5, 2), np.float32), np.array([1, -5], np.int32), np.array([1, 7], np.int32)
+    check_error(lambda: compiled(x, bad), OUT_OF_BOUNDS)
+    there = ml.put((x, good, bad), "vulkan")
+    native: Any = ml.device("vulkan").driver
+    moved = native.native.bytes_out
+    fine, wrong = compiled(*there[:2]), compiled(there[0], there[2])
+    assert native.native.bytes_out == moved
+    check_error(wrong.numpy, OUT_OF_BOUNDS)
+    np.testing.assert_array_equal(fine, x[good] * 2)
+    compiled(there[0], there[2])
+    check_error(ml.device("vulkan").synchronize, OUT_OF_BOUNDS)
+    with ml.config.override(sync=True):
+        check_error(lambda: compiled(there[0], there[2]), OUT_OF_BOUNDS)
+
+
 @needs_vulkan
 def test_code_that_is_none() -> None:
     with pytest.raises(LaunchError, match="refuses: "):

@@ -1,0 +1,53 @@
+"""Checks whose numbers lie on a device until somebody waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.dataclass import dataclass
+from mlirml.errors import CheckFailed, check_code
+from mlirml.runtime.driver import Driver
+
+SLOT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class DeferredCheck:
+    """The number of a check, which fails unless what lies in its slot, of so many bits, is below a limit.
+
+    `base` was added to the number that the check is about.
+    """
+
+    check: int
+    limit: int
+    bits: int
+    base: int
+
+    def failure(self, slot: np.ndarray) -> CheckFailed | None:
+        """The error for what a slot holds; None if the check holds."""
+        words = slot.view(np.uint64 if self.bits == 64 else np.uint32)
+        if int(words[0]) < self.limit:
+            return None
+        return CheckFailed(check_code(self.check, int(words[:1].view(f"i{self.bits // 8}")[0]) - self.base))
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The checks of one call: their memory, and what makes an error for users of one that fails."""
+
+    checks: Sequence[DeferredCheck]
+    block: Any
+    explain: Callable[[CheckFailed], Exception]
+
+    def failure(self, driver: Driver) -> Exception | None:
+        """The error of the first check that fails; waits for the work before it."""
+        slots = np.empty(len(self.checks) * SLOT_BYTES, np.uint8)
+        driver.copy_out(slots, self.block.address)
+        for number, check in enumerate(self.checks):
+            failed = check.failure(slots[number * SLOT_BYTES : (number + 1) * SLOT_BYTES])
+            if failed is not None:
+                return self.explain(failed)
+        return None
