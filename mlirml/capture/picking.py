@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.dialects.build import Check
 from mlirml.dialects.ops import elementwise
 from mlirml.dialects.ops.gather import broadcast_along
 from mlirml.dialects.ops.positions import checked_mode, positions
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.scatter import Scatter
 from mlirml.dialects.ops.views import Reshape
-from mlirml.errors import DTypeError, InvalidIndexError, ShapeError
+from mlirml.errors import DTypeError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
@@ -160,3 +161,64 @@ def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
             )
         found.append(array.reshape((1,) * number + (array.size,) + (1,) * (len(args) - number - 1)))
     return tuple(found)
+
+
+def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """`np.bincount` of numbers that are below `minlength`, so that the length of the result is known."""
+    numbers: Any = trace.array(x, copy=False)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iub" or not np.can_cast(numbers.dtype, np.int64, "safe"):
+        raise ShapeError(f"bincount: needs integers in one dimension, not {numbers._describe()}")
+    size = int(minlength)
+    if size <= 0:
+        raise ShapeError(
+            "`np.bincount`: the shape of the result would depend on the data",
+            help="say how many numbers there are at most: `np.bincount(x, minlength=n)`",
+        )
+    kind = np.dtype(np.int64 if weights is None else np.float64)
+    counts = trace.known(np.zeros(size, kind))._copy()
+    if not numbers.size:
+        return counts
+    b, places = trace.builder, numbers.astype(np.int64)
+    below = (places >= 0) & (places < size)
+    inside = trace.call_function(np.all, (below,), {})
+    message = f"bincount: a number is negative, or not below minlength={size}"
+    b.check(b.element(inside._read()), Check("ShapeError", message, "give a greater `minlength`"))
+    added: Any = 1 if weights is None else trace.array(weights, copy=False).astype(kind)
+    if np.ndim(added) and added.shape != numbers.shape:
+        raise ShapeError(f"bincount: weights of shape {list(added.shape)} for {numbers.size} numbers")
+    from mlirml.capture.scattering import apply_at
+    from mlirml.dialects.ops import BY_FUNCTION
+
+    safe = trace.call_function(np.clip, (places, 0, size - 1), {})
+    apply_at(trace, BY_FUNCTION[np.add], "np.bincount", counts, safe, added)
+    return counts
+
+
+def where_true(trace: Trace, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """`ufunc(x, where=mask, out=y)`: the elements of `y` under the mask."""
+    mask = kwargs.pop("where")
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is None or isinstance(target, tuple):
+        raise UnsupportedSyntaxError(
+            f"`np.{ufunc.__name__}`: with `where` and without `out` elements are left without a value",
+            help="give `out=np.zeros_like(x)`, or select with `np.where`",
+        )
+    result = trace.call_ufunc(ufunc, "__call__", inputs, kwargs)
+    chosen = trace.array(mask, copy=False)
+    if not hasattr(target, "_cell"):
+        raise trace.real_array_error()
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DTypeError(
+            f"cannot store {result._describe()} in place into {target._describe()}",
+            help=f"convert the result with `.astype(np.{target.dtype.name})`",
+        )
+    if chosen.dtype != np.bool_:
+        raise DTypeError(f"`np.{ufunc.__name__}`: `where` is {chosen.dtype}, not bool", help="compare: `x != 0`")
+    target._assign_where(chosen, result)
+    return target
+
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.put: put, np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.put_along_axis: put_along_axis,
+    np.select: select, np.choose: choose, np.ix_: ix_, np.bincount: bincount,
+}  # fmt: skip

@@ -402,6 +402,19 @@ def norm(x: Selected, ord: Any = None, axis: Any = None, keepdims: bool = False)
     return np.sqrt(reduced(np.sum)(parts, axis, keepdims=keepdims))
 
 
+def average(
+    x: Selected, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """`np.average`."""
+    if returned:
+        raise x.refused("`np.average` with `returned`")
+    options = {} if keepdims is np._NoValue else {"keepdims": keepdims}
+    if weights is None:
+        return reduced(np.mean)(x, axis, **options)
+    total = reduced(np.sum)(np.multiply(x, weights), axis, **options)
+    return total / reduced(np.sum)(np.multiply(weights, np.ones_like(x.real)), axis, **options)
+
+
 def dot(one: Any, other: Any) -> Any:
     """`np.dot`."""
     if not np.ndim(other):
@@ -417,6 +430,9 @@ _AVERAGES: tuple[Any, ...] = (np.mean, np.var, np.std, np.count_nonzero)
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{f: reduced(f) for f in (*_REDUCED.values(), *_AVERAGES)},
     np.linalg.norm: norm,
+    np.average: average,
+    np.ones_like: lambda x: x._like(np.ones_like(x._values)),
+    np.zeros_like: lambda x: x._like(np.zeros_like(x._values)),
     np.dot: dot,
     np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
     np.shape: lambda x: x.shape,

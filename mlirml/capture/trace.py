@@ -223,6 +223,8 @@ class Trace:
             elif method == "outer":
                 x, y = (v if isinstance(v, Traced) else np.asarray(v) for v in inputs)
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
+            elif method == "__call__" and kwargs.get("where", True) is not True:
+                return picking.where_true(self, ufunc, inputs, kwargs, out)
             elif method == "__call__":
                 function = ufunc
             elif method == "at" and ufunc.nin == 2:
@@ -599,13 +601,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
-    np.put: picking.put,
-    np.putmask: picking.putmask,
-    np.fill_diagonal: picking.fill_diagonal,
-    np.put_along_axis: picking.put_along_axis,
-    np.select: picking.select,
-    np.choose: picking.choose,
-    np.ix_: picking.ix_,
+    **picking.FUNCTIONS,
     np.real: lambda trace, val: val.real,
     np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),

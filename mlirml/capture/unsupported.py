@@ -17,9 +17,7 @@ _MASK = "use the condition itself: `np.where(condition, a, b)`, or count with `n
 _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
     **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
-    **dict.fromkeys(
-        (np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros, np.bincount), _OUTSIDE
-    ),
+    **dict.fromkeys((np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros), _OUTSIDE),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {
     np.copyto: "write `x[...] = y`",

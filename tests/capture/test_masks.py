@@ -180,3 +180,35 @@ def test_derivatives_of_what_a_mask_picks() -> None:
     expected = np.where(X > 0, 0.5 / np.sqrt(np.abs(np.where(X == 0, 1, X))) + 2 * X, 1)
     np.testing.assert_allclose(ml.grad(f)(X), expected, rtol=1e-14)
     np.testing.assert_array_equal(ml.vmap(lambda x: x[x > 2].sum())(X), [0, 0, 18])
+
+
+def test_ufuncs_under_a_mask() -> None:
+    def f(x: Any, y: Any) -> Any:
+        ratio = np.divide(x, y, out=np.zeros_like(x), where=y != 0)
+        np.add(x[0], 1, out=x[1], where=[True, False, True, False])
+        np.sqrt(x, out=y, where=x > 0)
+        np.multiply(x, 2, x, where=True)
+        return ratio
+
+    check(f, X, X[::-1] * (X % 2))
+    with pytest.raises(ml.errors.UnsupportedSyntaxError, match="elements are left without a value"):
+        ml.compile(lambda x: np.sqrt(x, where=x > 0))(X)
+
+
+def test_averages_of_what_a_mask_picks() -> None:
+    def f(x: Any, w: Any) -> Any:
+        m = x > 0
+        return np.average(x[m]), np.average(x[m], weights=w[m]), np.average(x[x[:, 0] > -4], axis=0)
+
+    check(f, X, np.ones((3, 4)) * 2.0)
+
+
+def test_counts_of_numbers_below_a_limit() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return np.bincount(x, minlength=5), np.bincount(x, w, 5), np.bincount(x[:0], minlength=2)
+
+    check(f, np.array([0, 3, 3, 1, 4], np.int32), np.arange(5.0))
+    with pytest.raises(ml.errors.ShapeError, match="a number is negative, or not below minlength=3"):
+        ml.compile(lambda x: np.bincount(x, minlength=3))(np.array([1, 3]))
+    with pytest.raises(ml.errors.ShapeError, match="the shape of the result would depend on the data"):
+        ml.compile(lambda x: np.bincount(x))(np.array([1, 3]))

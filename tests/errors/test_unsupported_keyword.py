@@ -35,12 +35,12 @@ def test_where() -> None:
     check_error(
         lambda: ml.compile(add_where)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.add`: the argument `where` is not compiled
+        mlirml.UnsupportedSyntaxError: `np.add`: with `where` and without `out` elements are left without a value
           --> test_unsupported_keyword.py:15:12 (add_where)
             |
          15 |     return np.add(x, 1, where=x > 0)
             |            ^^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: select with `np.where`
+           = help: give `out=np.zeros_like(x)`, or select with `np.where`
         """,
     )
 
@@ -63,12 +63,12 @@ def test_where_of_a_ufunc() -> None:
     check_error(
         lambda: ml.compile(sums_where)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.add`: the argument `where` is not compiled
+        mlirml.UnsupportedSyntaxError: `np.add`: with `where` and without `out` elements are left without a value
           --> test_unsupported_keyword.py:23:12 (sums_where)
             |
          23 |     return np.add(x, x, where=x > 0)
             |            ^^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: select with `np.where`
+           = help: give `out=np.zeros_like(x)`, or select with `np.where`
         """,
     )
 
