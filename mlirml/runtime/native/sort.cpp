@@ -23,6 +23,45 @@ namespace {
 template <class Element>
 constexpr Element kLargest = static_cast<Element>((uint64_t{1} << (8 * sizeof(Element) - 1)) - 1);
 
+constexpr int64_t kNetworkRow = 1024;   // longest row for a network: its vectors stay in the second-level cache
+constexpr int64_t kInsertionRow = 32;   // longest single row for insertion sort
+constexpr int64_t kRadixCost = 1 << 13;  // elements worth a chunk of the pool
+
+// The elements of one type. Key is signed and at least 32 bits wide.
+template <class Bits, char Letter>
+struct Type {
+  using Element = Bits;
+  using Key = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
+  using Signed = std::make_signed_t<Bits>;
+  static constexpr bool is_float = Letter == 'f' || Letter == 'h';
+  static constexpr int kMantissa = Letter == 'h' ? 7 : sizeof(Bits) == 2 ? 10 : sizeof(Bits) == 4 ? 23 : 52;
+  static constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  static constexpr Bits kInfinity = static_cast<Bits>(static_cast<Bits>(kSign - 1) >> kMantissa << kMantissa);
+
+  static Key key(Bits x) {
+    if constexpr (is_float) {
+      const Bits magnitude = x & static_cast<Bits>(~kSign);
+      const Signed order = static_cast<Signed>(x & kSign ? -static_cast<Signed>(magnitude) : magnitude);
+      return magnitude > kInfinity ? static_cast<Key>(kSign - 1) : static_cast<Key>(order);
+    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
+      return Letter == 'i' ? static_cast<Key>(static_cast<Signed>(x)) : static_cast<Key>(x);
+    } else {
+      return static_cast<Key>(x ^ kSign);
+    }
+  }
+
+  static Bits element(Key key) {
+    if constexpr (is_float) {
+      const Signed order = static_cast<Signed>(key);
+      return order < 0 ? static_cast<Bits>(static_cast<Bits>(-order) | kSign) : static_cast<Bits>(order);
+    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
+      return static_cast<Bits>(key);
+    } else {
+      return static_cast<Bits>(key) ^ kSign;
+    }
+  }
+};
+
 namespace baseline {
 constexpr int64_t kBytes = 16;
 #include "sort_network.inc"
@@ -66,44 +105,30 @@ const Network &network() {
   return chosen;
 }
 
-constexpr int64_t kNetworkRow = 1024;   // longest row for a network: its vectors stay in the second-level cache
-constexpr int64_t kInsertionRow = 32;   // longest single row for insertion sort
-constexpr int64_t kRadixCost = 1 << 13;  // elements worth a chunk of the pool
-
-// The elements of one type. Key is signed and at least 32 bits wide.
-template <class Bits, char Letter>
-struct Type {
-  using Element = Bits;
-  using Key = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
-  using Signed = std::make_signed_t<Bits>;
-  static constexpr bool is_float = Letter == 'f' || Letter == 'h';
-  static constexpr int kMantissa = Letter == 'h' ? 7 : sizeof(Bits) == 2 ? 10 : sizeof(Bits) == 4 ? 23 : 52;
-  static constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
-  static constexpr Bits kInfinity = static_cast<Bits>(static_cast<Bits>(kSign - 1) >> kMantissa << kMantissa);
-
-  static Key key(Bits x) {
-    if constexpr (is_float) {
-      const Bits magnitude = x & static_cast<Bits>(~kSign);
-      const Signed order = static_cast<Signed>(x & kSign ? -static_cast<Signed>(magnitude) : magnitude);
-      return magnitude > kInfinity ? static_cast<Key>(kSign - 1) : static_cast<Key>(order);
-    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
-      return Letter == 'i' ? static_cast<Key>(static_cast<Signed>(x)) : static_cast<Key>(x);
-    } else {
-      return static_cast<Key>(x ^ kSign);
-    }
-  }
-
-  static Bits element(Key key) {
-    if constexpr (is_float) {
-      const Signed order = static_cast<Signed>(key);
-      return order < 0 ? static_cast<Bits>(static_cast<Bits>(-order) | kSign) : static_cast<Bits>(order);
-    } else if constexpr (Letter == 'i' || sizeof(Bits) < sizeof(Key)) {
-      return static_cast<Bits>(key);
-    } else {
-      return static_cast<Bits>(key) ^ kSign;
-    }
-  }
+// The loops between elements and keys, for the same instruction set.
+template <class T>
+struct Conversions {
+  using Element = typename T::Element;
+  using Key = typename T::Key;
+  void (*to_keys)(const Element *in, Key *keys, int64_t n, Key flip);
+  void (*to_elements)(const Key *keys, Element *out, int64_t n, Key flip);
+  void (*to_words)(const Element *in, int64_t *words, int64_t n, Key flip);
+  bool (*contains)(const Element *in, int64_t n, Element x);
 };
+
+template <class T>
+const Conversions<T> &conversions() {
+  static const Conversions<T> chosen = [] {
+#ifdef MLIRML_VECTOR_CLONES
+    if (network().bytes == 64)
+      return Conversions<T>{avx512::to_keys<T>, avx512::to_elements<T>, avx512::to_words<T>, avx512::contains<T>};
+    if (network().bytes == 32)
+      return Conversions<T>{avx2::to_keys<T>, avx2::to_elements<T>, avx2::to_words<T>, avx2::contains<T>};
+#endif
+    return Conversions<T>{baseline::to_keys<T>, baseline::to_elements<T>, baseline::to_words<T>, baseline::contains<T>};
+  }();
+  return chosen;
+}
 
 struct Pair {
   int64_t key;
@@ -186,11 +211,12 @@ class Sorter {
       if (scratch && short_rows)
         for (; row + lanes <= last; row += lanes)
           network_values(out, row, lanes, reinterpret_cast<Key *>(scratch.get()));
+      const int64_t whole = row;  // their zeros are in order
       if (!short_rows)
         for (; row < last && scratch; ++row) row_values(out + row * n_, row, reinterpret_cast<Key *>(scratch.get()));
       for (; row < last; ++row) row_in_place(out + row * n_, row);
       if constexpr (T::is_float)
-        for (row = first; row < last; ++row) restore_zeros(out + row * n_, in_ + row * n_);
+        for (row = short_rows ? whole : first; row < last; ++row) restore_zeros(out + row * n_, in_ + row * n_);
     });
   }
 
@@ -212,7 +238,6 @@ class Sorter {
 
  private:
   Key key(int64_t row, int64_t i) const { return T::key(in_[row * n_ + i]) ^ static_cast<Key>(flip_); }
-  Element element(Key key) const { return T::element(key ^ static_cast<Key>(flip_)); }
 
   // Rows of the scratch memory are whole vectors.
   int64_t stride(int64_t lanes) const { return (n_ + lanes - 1) / lanes * lanes; }
@@ -228,18 +253,21 @@ class Sorter {
   void network_values(Element *out, int64_t row, int64_t lanes, Key *keys) const {
     const int64_t step = stride(lanes);
     for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t i = 0; i < n_; ++i) keys[lane * step + i] = key(row + lane, i);
+      convert_.to_keys(in_ + (row + lane) * n_, keys + lane * step, n_, static_cast<Key>(flip_));
     if constexpr (sizeof(Key) == 4)
       network().narrow(keys, step, keys + lanes * step, n_, padded());
     else
       network().wide(keys, step, keys + lanes * step, n_, padded());
     for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t i = 0; i < n_; ++i) out[(row + lane) * n_ + i] = element(keys[lane * step + i]);
+      convert_.to_elements(keys + lane * step, out + (row + lane) * n_, n_, static_cast<Key>(flip_));
+    if constexpr (T::is_float)  // while the rows are in the cache
+      if (convert_.contains(in_ + row * n_, lanes * n_, T::kSign))
+        for (int64_t at = row * n_; at < (row + lanes) * n_; at += n_) restore_zeros(out + at, in_ + at, n_);
   }
 
   void row_values(Element *out, int64_t row, Key *keys) const {
     using Unsigned = std::make_unsigned_t<Key>;
-    for (int64_t i = 0; i < n_; ++i) keys[i] = key(row, i);
+    convert_.to_keys(in_ + row * n_, keys, n_, static_cast<Key>(flip_));
     const Key *sorted = keys;
     if (n_ <= kInsertionRow) {
       insertion_sort(keys, n_, [](Key x, Key y) { return x < y; });
@@ -248,7 +276,7 @@ class Sorter {
       sorted = radix_sort<0, sizeof(Key)>(keys, keys + n_, n_,
                                           [](Key x) { return static_cast<uint64_t>(static_cast<Unsigned>(x)) ^ top; });
     }
-    for (int64_t i = 0; i < n_; ++i) out[i] = element(sorted[i]);
+    convert_.to_elements(sorted, out, n_, static_cast<Key>(flip_));
   }
 
   // For rows that are left over, and where there is no memory to spare.
@@ -270,16 +298,13 @@ class Sorter {
       if ((in[j] & static_cast<Element>(~T::kSign)) == 0) out[i++] = in[j];
   }
   void restore_zeros(Element *out, const Element *in) const {
-    if (std::find(in, in + n_, T::kSign) != in + n_) restore_zeros(out, in, n_);
+    if (convert_.contains(in, n_, T::kSign)) restore_zeros(out, in, n_);
   }
 
   void network_order(int64_t *out, int64_t row, int64_t lanes, int64_t count, int64_t *keys) const {
     const int64_t step = stride(lanes);
     for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t i = 0; i < n_; ++i) {
-        const int64_t k = key(row + lane, i);
-        keys[lane * step + i] = sizeof(Key) == 4 ? k * (int64_t{1} << 32) | i : k;
-      }
+      convert_.to_words(in_ + (row + lane) * n_, keys + lane * step, n_, static_cast<Key>(flip_));
     (sizeof(Key) == 4 ? network().wide : network().places)(keys, step, keys + lanes * step, n_, padded());
     for (int64_t lane = 0; lane < lanes; ++lane)
       for (int64_t i = 0; i < count; ++i)
@@ -344,6 +369,7 @@ class Sorter {
   const Element *in_;
   const int64_t n_;
   const int64_t flip_;
+  const Conversions<T> &convert_ = conversions<T>();
 };
 
 // Calls `use` with the type of a kind.
