@@ -129,3 +129,16 @@ def gamma_and_contrast(image: Array, gamma: float) -> tuple[Array, Array, Array]
     stretched = (x - low) / (high - low)
     lit = image[image.shape[0] // 2 :].astype(np.int16) + 40
     return np.rint(255 * stretched**gamma), np.where(lit > 255, 255, lit).astype(np.uint8), 255 - image[::-1, ::-1]
+
+
+@program(lambda d: (d.uniform(0, 1, 7, 5, 3),), ulps=20)
+def hue_and_saturation(rgb: Array) -> tuple[Array, Array]:
+    r, g, b = (rgb[..., i] for i in range(3))
+    most, span = rgb.max(axis=-1), np.ptp(rgb, axis=-1)
+    hue = np.zeros_like(most)
+    is_red, is_green = most == r, (most == g) & (most != r)
+    hue[is_red] = ((g - b)[is_red] / span[is_red]) % 6
+    hue[is_green] = (b - r)[is_green] / span[is_green] + 2
+    rest = ~(is_red | is_green)
+    hue[rest] = (r - g)[rest] / span[rest] + 4
+    return hue * 60, np.divide(span, most, out=np.zeros_like(span), where=most != 0)

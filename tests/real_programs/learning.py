@@ -185,6 +185,17 @@ def k_means(points: Array, centres: Array) -> tuple[Array, Array, Array]:
     return centres, nearest, distance.min(axis=1).sum()
 
 
+@program(lambda d: (d.normal(40, 3), d.normal(4, 3)), ulps=100)
+def k_means_by_masks(points: Array, centres: Array) -> tuple[Array, Array]:
+    centres = centres.copy()
+    for _ in range(2):
+        nearest = np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=1)
+        for k in range(len(centres)):
+            members = points[nearest == k]
+            centres[k] = members.sum(axis=0) / np.maximum(np.count_nonzero(nearest == k), 1)
+    return centres, np.bincount(nearest, minlength=4)
+
+
 def mixture_inputs(d: Draw) -> tuple[Any, ...]:
     weights = d.uniform(0.1, 1, 3)
     return d.normal(20, 2), weights / weights.sum(), d.normal(3, 2), d.uniform(0.5, 2, 3, 2)
