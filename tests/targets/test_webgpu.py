@@ -103,12 +103,19 @@ def ten_products(*arrays: Any) -> Any:
     return result
 
 
+def totals(values: Any, places: Any) -> Any:
+    sums = np.zeros(6, np.float32)
+    np.add.at(sums, places, values)
+    return sums
+
+
 X, IDS = samples(33, 40), np.array([3, 1, -1, 5], np.int32)
 PROGRAMS: list[tuple[Any, tuple[Any, ...]]] = [
     (softmax, (X,)),
     (lambda x, w: np.tanh(x @ w), (X, samples(40, 21))),
     (lambda x, i: x[i] * 2, (X, IDS)),
-    (lambda x: np.cumsum(x, axis=1), (X,)),
+    (lambda x: (np.cumsum(x, axis=1), np.sort(x, axis=1)), (X,)),
+    (totals, (samples(4), IDS)),
     (lambda x: (x > 0, np.sum(x > 0, axis=0, dtype=np.int32), x.astype(np.float16) * 3), (X,)),
     (lambda x, s: np.concatenate([x[:, ::3] * s, x[:, :5]], axis=1), (X, np.float32(2.5))),
     (lambda x, y: (x // y, x % y, x >> 1, x.astype(np.uint8) + np.uint8(250)), (IDS * 7, IDS - 2)),

@@ -13,7 +13,7 @@ from mlirml.ir import block_ops, mlir, operations
 from mlirml.location import source_location
 from mlirml.pipelines.wgsl.expressions import EXPRESSIONS
 from mlirml.pipelines.wgsl.memory import Memory, buffer, local
-from mlirml.pipelines.wgsl.types import type_name
+from mlirml.pipelines.wgsl.types import literal, type_name
 
 _BUILTINS = {
     "gpu.thread_id": "@builtin(local_invocation_id) thread: vec3<u32>",
@@ -40,6 +40,7 @@ class _Kernel:
         self.lines: list[str] = []
         self.depth = 1
         self.values: dict[mlir.Value, str] = {}
+        self.lanes: dict[mlir.Value, list[str]] = {}  # of vectors
         self.memories: dict[mlir.Value, Memory] = {}
         self.count = 0
 
@@ -123,6 +124,9 @@ class _Kernel:
 
     def operation(self, op: mlir.Operation) -> None:
         """One operation."""
+        if op.name.startswith("vector.") or (op.results and isinstance(op.results[0].type, mlir.VectorType)):
+            self.vector(op)
+            return
         write = _STATEMENTS.get(op.name)
         if write is not None:
             write(self, op)
@@ -136,6 +140,24 @@ class _Kernel:
         text = expression(op, texts)
         free = op.name in _FREE and (not texts or text == texts[0])
         self.values[op.results[0]] = text if free else self.let(text)
+
+    def vector(self, op: mlir.Operation) -> None:
+        """What has stayed of vectors that are read and written one by one: their making, and their lanes."""
+        if op.name == "vector.extract":
+            (lane,) = op.attributes["static_position"]
+            self.values[op.results[0]] = self.lanes[op.operands[0]][lane]
+            return
+        (size,) = mlir.VectorType(op.results[0].type).shape
+        splat = op.name == "arith.constant" and mlir.DenseElementsAttr(op.attributes["value"]).is_splat
+        if splat:
+            texts = [literal(mlir.DenseElementsAttr(op.attributes["value"]).get_splat_value())] * size
+        elif op.name == "vector.broadcast":
+            texts = [self.values[op.operands[0]]] * size
+        elif op.name == "vector.from_elements":
+            texts = [self.values[operand] for operand in op.operands]
+        else:
+            raise LoweringError(f"`{op.name}` has no form in WGSL", location=source_location(op.location))
+        self.lanes[op.results[0]] = texts
 
     def load(self, op: mlir.Operation) -> None:
         """`memref.load`."""
