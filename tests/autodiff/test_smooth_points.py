@@ -98,6 +98,10 @@ def test_products_of_complex_numbers() -> None:
     np.testing.assert_allclose(ml.vjp(np.prod, z)[1](1 + 0j)[0], np.prod(z) / z)
 
 
+def test_the_distance_to_the_next_float_is_constant() -> None:
+    assert ml.grad(np.spacing)(1.5) == 0
+
+
 def test_the_magnitude_of_complex_numbers_at_0() -> None:
     gradient = ml.grad(lambda z: np.sum(np.abs(z)))(np.array([0j, 3 + 4j]))
     np.testing.assert_allclose(gradient, [0, 0.6 - 0.8j], rtol=1e-15)

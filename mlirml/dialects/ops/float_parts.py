@@ -70,13 +70,14 @@ def _nextafter(block: Body, xs: list[str], dtype: np.dtype) -> str:
 def _spacing(block: Body, xs: list[str], dtype: np.dtype) -> str:
     kind, word = mlir_name(dtype), _word(dtype)
     (x,), one = xs, block.constant(1, word)
-    magnitude = block.op(f"math.absf {x}", kind)
-    above = block.op(f"arith.addi {_bits(block, magnitude, dtype)}, {one}", mlir_name(word))
+    bits = _bits(block, block.op(f"math.absf {x}", kind), dtype)
+    above = block.op(f"arith.addi {bits}, {one}", mlir_name(word))
+    magnitude = _from_bits(block, bits, dtype)  # has no derivative, as the distance has none
     distance = block.op(f"arith.subf {_from_bits(block, above, dtype)}, {magnitude}", kind)
     if dtype != np.float16:
         return block.op(f"math.copysign {distance}, {x}", kind)
     # NumPy's f16 loop: how far it is to the next number above.
-    inner = block.op(f"arith.subi {_bits(block, magnitude, dtype)}, {one}", mlir_name(word))
+    inner = block.op(f"arith.subi {bits}, {one}", mlir_name(word))
     to_zero = block.op(f"arith.subf {magnitude}, {_from_bits(block, inner, dtype)}", kind)
     negative = block.op(f"arith.cmpf olt, {x}, {block.constant(0.0, dtype)}", kind)
     finite = block.op(f"arith.cmpf olt, {magnitude}, {block.constant(np.inf, dtype)}", kind)
