@@ -51,3 +51,18 @@ func.func private @k0_last(%x: tensor<64x10xf32>, %out: tensor<64xf32>) -> tenso
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+// A concatenation is one kernel: one branch for all that a thread computes, and vectors.
+// CHECK-LABEL: gpu.func @k9_concatenate_elementwise(
+// CHECK: scf.if %{{.*}} -> (f32, f32, f32, f32)
+// CHECK: vector.load
+// CHECK: vector.store
+// CHECK-NOT: gpu.func
+func.func private @k9_concatenate(%x: tensor<8x64xf32>, %y: tensor<8x32xf32>, %out: tensor<8x96xf32>)
+    -> tensor<8x96xf32> attributes {mlirml.kernel} {
+  %a = tensor.insert_slice %x into %out[0, 0] [8, 64] [1, 1] : tensor<8x64xf32> into tensor<8x96xf32>
+  %b = tensor.insert_slice %y into %a[0, 64] [8, 32] [1, 1] : tensor<8x32xf32> into tensor<8x96xf32>
+  return %b : tensor<8x96xf32>
+}

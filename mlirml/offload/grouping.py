@@ -20,9 +20,13 @@ RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_work(op: mlir.Operation) -> bool:
-    """Whether a kernel may be made of an operation; of a fill where others than structured operations read it."""
+    """Whether a kernel may be made of an operation; of a fill unless structured operations or slices store it."""
     if op.name == "linalg.fill":
-        return any(not use.owner.operation.name.startswith("linalg.") for use in op.results[0].uses)
+        return not all(
+            use.owner.name.startswith("linalg.")
+            or (use.owner.name == "tensor.insert_slice" and use.operand_number == 0)
+            for use in op.results[0].uses
+        )
     return (
         op.name in ("tensor.insert_slice", *SORTS)
         or is_ordered(op)

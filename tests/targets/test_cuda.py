@@ -105,7 +105,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
 }  # fmt: skip
 HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")
-STREAMING = ("add", "chain", "broadcast", "softmax", "layer_norm", "sum2", "matvec")
+STREAMING = ("add", "concatenate", "chain", "broadcast", "softmax", "layer_norm", "sum2", "matvec")
 
 
 @cache

@@ -468,16 +468,19 @@ def pad(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) ->
     place = []
     for index, before, size, whole in zip(indices, low, small.type.shape, value.type.shape, strict=True):
         place.append(index if size == whole else place_in_slice(e, index - before, 1, size, conditions))
-    block = op.regions[0].blocks[0]
-
-    def around() -> mlir.Value:
-        given = {argument: e.kernel.at(index) for argument, index in zip(block.arguments, indices, strict=True)}
-        return e.run(block, indices, given)[0]
-
     if not conditions:
         return e.get(small, tuple(place))
     condition = e.kernel.all_of(conditions)
-    return e.kernel.choose(condition, lambda: e.get(small, tuple(place)), around, value.type.element_type)
+    return e.kernel.choose(
+        condition, lambda: e.get(small, tuple(place)), lambda: pad_value(e, op, indices), value.type.element_type
+    )
+
+
+def pad_value(e: Elements, op: mlir.Operation, indices: Indices) -> mlir.Value:
+    """What stands around the small tensor of a padding."""
+    block = op.regions[0].blocks[0]
+    given = {argument: e.kernel.at(index) for argument, index in zip(block.arguments, indices, strict=True)}
+    return e.run(block, indices, given)[0]
 
 
 @rule("tensor.collapse_shape")

@@ -24,6 +24,7 @@ from mlirml.pipelines.schedules.gpu.elements import Elements, apply, is_structur
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.loops import initial, lower_loop
+from mlirml.pipelines.schedules.gpu.neighbours import get_all
 from mlirml.pipelines.schedules.gpu.outs import (
     before_reshapes,
     body_of,
@@ -288,12 +289,21 @@ def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store])
 
         def point() -> None:
             thread = form(Digit(Base(number, total // lanes)))
-            places = [thread * lanes + lane for lane in range(lanes)]
+            places = neighbours(thread, shape, lanes)
             for value, out in stores:
-                found = [elements.get(value, tuple(cut_up(place, shape))) for place in places]
-                kernel.store(out, list(zip(places, found, strict=True)))
+                found = get_all(elements, value, places)
+                numbers = [flat(place, shape) for place in places]
+                kernel.store(out, list(zip(numbers, found, strict=True)))
 
         kernel.guarded([kernel.below(number, total // lanes)], point)
+
+
+def neighbours(thread: Form, shape: Sequence[int], lanes: int) -> list[tuple[Form, ...]]:
+    """The points that a thread computes: in a row, where rows hold a whole number of threads' work."""
+    if not shape or shape[-1] % lanes:
+        return [tuple(cut_up(thread * lanes + lane, shape)) for lane in range(lanes)]
+    *row, chunk = cut_up(thread, [*shape[:-1], shape[-1] // lanes])
+    return [(*row, chunk * lanes + lane) for lane in range(lanes)]
 
 
 def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:

@@ -13,6 +13,7 @@ places than where they are stored is computed in memory of its own first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from mlirml.dataclass import dataclass
@@ -59,7 +60,24 @@ def chain_of(value: mlir.Value, out: mlir.Value) -> Chain | None:
             return None
         inserts.insert(0, op)
         tensor = op.operands[1]
-    return Chain(value, out, tuple(inserts)) if inserts else None
+    return Chain(value, out, tuple(inserts)) if inserts and not covers(inserts) else None
+
+
+def covers(inserts: Sequence[mlir.Operation]) -> bool:
+    """Whether slices, none of which meets another, are all of a tensor: a concatenation, which reads nothing of it."""
+    boxes = []
+    for op in inserts:
+        sizes = list(op.attributes["static_sizes"])
+        starts = list(op.attributes["static_offsets"])
+        if any(stride != 1 for stride in op.attributes["static_strides"]) or min([0, *sizes, *starts]) < 0:
+            return False
+        boxes.append(list(zip(starts, sizes, strict=True)))
+    for number, box in enumerate(boxes):
+        for other in boxes[:number]:
+            if all(a < b + n and b < a + m for (a, m), (b, n) in zip(box, other, strict=True)):
+                return False
+    total = math.prod(inserts[0].results[0].type.shape)
+    return bool(sum(math.prod(size for _, size in box) for box in boxes) == total)
 
 
 def lower_chains(host: Host, chains: Sequence[Chain]) -> None:
