@@ -299,6 +299,9 @@ def _canonical(trace: Trace, shape: tuple[int, ...], item: Any, axis: int) -> li
         if item.dtype == np.bool_:
             return _mask(trace, shape, item, axis)
         if item.dtype.kind not in "iu":
+            if not item.ndim:
+                help_ = "divide with `//`, or convert it: with `int(...)` in loops, `.astype(np.int64)` elsewhere"
+                raise _not_an_index(f"a number of {item.dtype}", help_)
             raise _not_an_index(f"an array of {item.dtype}", "convert it with `.astype(np.int64)`")
         return [_integers(trace, item)]
     try:

@@ -62,12 +62,12 @@ def test_not_an_integer() -> None:
     check_error(
         lambda: ml.compile(halves)(V),
         """
-        mlirml.InvalidIndexError: an index must be an integer, a slice, `...`, None or an array of those, got an array of float64
+        mlirml.InvalidIndexError: an index must be an integer, a slice, `...`, None or an array of those, got a number of float64
           --> test_loops_index.py:29:9 (halves)
             |
          29 |         x[i * 0.5] = 1
             |         ^^^^^^^^^^
-           = help: convert it with `.astype(np.int64)`
+           = help: divide with `//`, or convert it: with `int(...)` in loops, `.astype(np.int64)` elsewhere
         """,  # noqa: E501
     )
 
