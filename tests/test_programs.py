@@ -47,7 +47,7 @@ SHAPED = [
 REDUCTIONS = [
     "np.sum({})", "{}.sum(0)", "{}.sum(-1, keepdims=True)", "np.max({}, axis=-1)", "{}.min(axis=0)", "np.any({}, 0)",
     "np.all({} > 0)", "np.argmax({}, 0)", "np.argmin({})", "np.count_nonzero({}, axis=-1)", "{}.max(keepdims=True)",
-    "np.sum({}, (0, -1))", "np.add.reduce({})",
+    "np.sum({}, (0, -1))", "np.add.reduce({})", "np.sum({}[{} > 0])", "np.max({}[{} > 0], initial=1)",
 ]  # fmt: skip
 JOINS = [
     "np.concatenate([{}, {}])", "np.stack([{}, {}])", "np.concatenate([{}, {}], -1)", "np.vstack([{}, {}])",
@@ -61,7 +61,7 @@ STORES = [
     "{}[...] = {}", "{}[0] = {}", "{}[1:] = {}", "{}[::-1] = {}", "{} += {}", "{} *= 2", "{}[..., 0] = {}",
     "{}[1:] += {}", "{}[{} > 0] = 1", "{}[:-1] = {}[1:]", "{}[:] = 3", "{}[..., ::2] -= 1", "{}.T[1:] = {}",
     "{} -= {}[::-1]", "np.copyto({}, {} + 0, 'unsafe')", "np.add({}, 1, out={})", "{}[1:][0] = {}",
-    "{}[-1, ..., 1:] = 0",
+    "{}[-1, ..., 1:] = 0", "{}[{} > 0] *= 2", "{}[{} > 0] = {}[{} > 0] + 1",
 ]  # fmt: skip
 REARRANGED = [
     "np.roll({}, 1)", "np.roll({}, -2, 0)", "np.tile({}, 2)", "np.tile({}, (2, 1))", "np.repeat({}, 2, -1)",
@@ -116,7 +116,11 @@ KNOWN = [
     "np.eye(3)",
     "np.arange(12.0).reshape(3, 4)",
 ]
-OF_ONE = {*UNARY, *SHAPED, "{}[{} > 0] = 1"}
+OF_MASKS = [
+    "{}[{} > 0] = 1", "{}[{} > 0] *= 2", "{}[{} > 0] = {}[{} > 0] + 1", "np.sum({}[{} > 0])",
+    "np.max({}[{} > 0], initial=1)",
+]  # fmt: skip
+OF_ONE = {*UNARY, *SHAPED, *OF_MASKS}
 VALUES = [
     *BINARY * 3, *COMPARISONS, *UNARY, *SHAPED * 2, *REDUCTIONS, *JOINS, *KNOWN,
     *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2,
@@ -129,6 +133,7 @@ REFUSED = (
     "read-only",
     "a NumPy function made a view",
     "a NumPy scalar cannot be stored into",  # of branches of which one gives an array and the other a number
+    "indexing with True or False",  # of an array without dimensions
     "with size 0",  # the body of a loop of no rounds is traced too
 )
 TEMPLATES = [*VALUES, *STATEMENTS * 2]
