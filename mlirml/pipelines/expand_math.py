@@ -31,7 +31,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import Pass, register
-from mlirml.pipelines.polynomials import EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
+from mlirml.pipelines.polynomials import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
 from mlirml.pipelines.polynomials.builder import WIDTHS
 from mlirml.pipelines.polynomials.registry import UNROUNDED
 from mlirml.pipelines.polynomials.small_floats import SMALL, extend, truncate
@@ -245,7 +245,8 @@ def function_text(function: Function, features: Features) -> str:
     name = function.op.partition(".")[2]
     if (name, function.operands[0]) in GUARDED:
         value, valid = GUARDED[name, function.operands[0]](b, *arguments)
-        result = b.guarded(valid, value, function.op, arguments)
+        rest = None if features.f64 else ELSEWHERE.get((name, function.operands[0]))
+        result = b.guarded(valid, value, function.op, arguments, rest)
     else:
         result = build(b, function, arguments)
     vectors = [(int(v.shape[:-1]), v.symbol) for v in vector_variants(function, features)]

@@ -33,6 +33,15 @@ def test_kernels_see_what_others_wrote(target: str) -> None:
     np.testing.assert_allclose(result, np.sum(np.maximum(x.astype("f8") @ w + b, 0), axis=0), rtol=1e-5)
 
 
+def test_remainders_of_any_quotient_are_exact(target: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = ((rng.standard_normal(4096) * 2.0 ** rng.integers(-120, 120, 4096)).astype(np.float32) for _ in range(2))
+    x[:6], y[:6] = [np.inf, 1, 5, -0.0, 3e38, -7.5], [1, 0, np.inf, 3, 1e-38, 1e-40]
+    with np.errstate(invalid="ignore"):
+        expected = np.fmod(x, y)
+    np.testing.assert_array_equal(ml.compile(np.fmod, target=target)(x, y), expected)
+
+
 def softmax(x: Any) -> Any:
     e = np.exp(x - np.max(x, -1, keepdims=True))
     return e / np.sum(e, -1, keepdims=True)

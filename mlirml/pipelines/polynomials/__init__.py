@@ -15,9 +15,9 @@ from mlirml.pipelines.polynomials import (
     trigonometric,
 )
 from mlirml.pipelines.polynomials.builder import Builder, Features, Value
-from mlirml.pipelines.polynomials.registry import EXPANSIONS, GUARDED
+from mlirml.pipelines.polynomials.registry import ELSEWHERE, EXPANSIONS, GUARDED
 
 __all__ = [
-    "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss", "hyperbolic",
-    "inverse", "libmvec", "logarithm", "power", "trigonometric",
+    "ELSEWHERE", "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss",
+    "hyperbolic", "inverse", "libmvec", "logarithm", "power", "trigonometric",
 ]  # fmt: skip

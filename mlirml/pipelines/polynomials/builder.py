@@ -7,7 +7,7 @@ y = b.fma(x, x, 1.0)             ->  %1 = math.fma %0, %0, %c0 : vector<16xf32>
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from mlirml.dataclass import dataclass
@@ -109,10 +109,14 @@ Operand = Value | float | int
 
 
 class Builder:
-    """Collects the lines of one function body; `shape` is empty for scalars, `16x` for `vector<16x...>`."""
+    """Collects the lines of one function body; `shape` is empty for scalars, `16x` for `vector<16x...>`.
 
-    def __init__(self, shape: str = "", features: Features | None = None) -> None:
+    The names of values begin with `prefix`.
+    """
+
+    def __init__(self, shape: str = "", features: Features | None = None, prefix: str = "") -> None:
         self.shape = shape
+        self.prefix = prefix
         self.features = features or Features()
         self.arguments: list[Value] = []
         self._constants: dict[tuple[str, str], Value] = {}
@@ -130,9 +134,10 @@ class Builder:
 
     def emit(self, text: str, kind: str) -> Value:
         """One op: `text` is everything behind the equals sign."""
-        self._lines.append(f"%{self._count} = {text}")
+        name = f"%{self.prefix}{self._count}"
+        self._lines.append(f"{name} = {text}")
         self._count += 1
-        return Value(self, f"%{self._count - 1}", kind)
+        return Value(self, name, kind)
 
     def constant(self, value: float, kind: str) -> Value:
         """A constant; floats are written by their bits, so nothing is rounded twice."""
@@ -143,7 +148,7 @@ class Builder:
         literal = f"0x{bits:0{WIDTHS[kind] // 4}X}" if kind in WIDTHS else str(bits)
         key = (literal, kind)
         if key not in self._constants:
-            name = f"%c{len(self._constants)}"
+            name = f"%{self.prefix}c{len(self._constants)}"
             text = f"dense<{literal}>" if self.shape else literal
             self._lines.append(f"{name} = arith.constant {text} : {self.type(kind)}")
             self._constants[key] = Value(self, name, kind)
@@ -192,32 +197,45 @@ class Builder:
         lanes = prod(int(n) for n in self.shape[:-1].split("x"))
         flat = mask.name
         if self.shape.count("x") > 1:
-            flat = f"%{self._count}"
-            self.emit(f"vector.shape_cast {mask.name} : {self.type('i1')} to vector<{lanes}xi1>", "i1")
+            flat = self.emit(f"vector.shape_cast {mask.name} : {self.type('i1')} to vector<{lanes}xi1>", "i1").name
         return self.emit(f"vector.reduction <and>, {flat} : vector<{lanes}xi1> into i1", "i1")
 
-    def guarded(self, valid: Value, value: Value, op: str, operands: Sequence[Value]) -> Value:
-        """`value` where `valid`; where a lane is not, `op` is called for every lane, in a loop, and fills in."""
+    def guarded(
+        self, valid: Value, value: Value, op: str, operands: Sequence[Value], rest: Callable[..., Value] | None = None
+    ) -> Value:
+        """`value` where `valid`; where a lane is not, `op` is called for every lane, in a loop, and fills in.
+
+        `rest` builds instead of `op` what fills in, for one lane.
+        """
         condition, kind, element = self.all(valid), self.type(value.kind), value.kind
-        other = [f"%other = {op} {', '.join(x.name for x in operands)} : {kind}", f"scf.yield %other : {kind}"]
-        if self.shape:
-            other[1:] = [
-                f"%some = arith.select {valid.name}, {value.name}, %other : {self.type('i1')}, {kind}",
-                f"scf.yield %some : {kind}",
-            ]
-        if self.shape.count("x") == 1:
-            lanes = [f"%e{i} = vector.extract {x.name}[%i] : {element} from {kind}" for i, x in enumerate(operands)]
-            other[:1] = [
-                *(f"%{name} = arith.constant {n} : index" for name, n in (("c", 0), ("s", 1), ("n", self.shape[:-1]))),
-                f"%other = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({kind}) {{",
-                *lanes,
-                f"%r = {op} {', '.join(f'%e{i}' for i in range(len(operands)))} : {element}",
-                f"%w = vector.insert %r, %v[%i] : {element} into {kind}",
+        is_vector = self.shape.count("x") == 1
+        lanes = [f"%e{i}" if is_vector else x.name for i, x in enumerate(operands)]
+        one = element if is_vector else kind
+        filling = [f"%r = {op} {', '.join(lanes)} : {one}"]
+        filled = "%r"
+        if rest is not None and (is_vector or not self.shape):
+            inner = Builder("", self.features, "r")
+            filled = rest(inner, *(Value(inner, name, x.kind) for name, x in zip(lanes, operands))).name
+            filling = inner._lines
+        if is_vector:
+            bounds = (("c", 0), ("s", 1), ("n", self.shape[:-1]))
+            filling = [
+                *(f"%{name} = arith.constant {n} : index" for name, n in bounds),
+                f"%all = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({kind}) {{",
+                *(f"%e{i} = vector.extract {x.name}[%i] : {x.kind} from {kind}" for i, x in enumerate(operands)),
+                *filling,
+                f"%w = vector.insert {filled}, %v[%i] : {element} into {kind}",
                 f"scf.yield %w : {kind}",
                 "}",
             ]
+            filled = "%all"
+        if self.shape:
+            types = f"{self.type('i1')}, {kind}"
+            filling.append(f"%some = arith.select {valid.name}, {value.name}, {filled} : {types}")
+            filled = "%some"
         head = f"scf.if {condition.name} -> ({kind}) {{"
-        lines = [head, f"  scf.yield {value.name} : {kind}", "} else {", *(f"  {line}" for line in other), "}"]
+        filling.append(f"scf.yield {filled} : {kind}")
+        lines = [head, f"  scf.yield {value.name} : {kind}", "} else {", *(f"  {line}" for line in filling), "}"]
         return self.emit("\n  ".join(lines), value.kind)
 
     def cast(self, name: str, value: Value, kind: str) -> Value:

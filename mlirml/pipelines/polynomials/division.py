@@ -7,30 +7,57 @@ then r < 0 tells. With q below 2^mantissa the product q b is exact in an fma, an
 from __future__ import annotations
 
 from mlirml.pipelines.polynomials.builder import Builder, Value
-from mlirml.pipelines.polynomials.registry import expansion, guarded
+from mlirml.pipelines.polynomials.registry import elsewhere, expansion, guarded
 
 # Each integer type's quotient is exact in this float type: its mantissa has more bits than the integers together need.
 CARRIERS = {"i8": "f32", "i16": "f32", "i32": "f64"}
 SIGN_32 = -(1 << 31)
+_BITS = 22
+_MANTISSA, _EXPONENTS = 23, 255
 
 
 @guarded("remf", "f32", "f64")
 def remf(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     """fmod: the sign is that of x. Quotients of 2^22 (f32) or 2^51 (f64), y = 0, inf and NaN are left to libm."""
     n, d = b.abs(x), b.abs(y)
+    rest, ratio = remainder(b, n, d)
+    return b.copysign(rest, x), ratio < (2.0**_BITS if x.kind == "f32" else 2.0**51)
+
+
+def remainder(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
+    """The remainder of positive numbers whose quotient is small enough, and the quotient."""
     ratio = n / d
     q = b.op("math.trunc", ratio)
     if b.features.fma:
         r = b.op("math.fma", -q, d, n)
-    elif x.kind == "f32" and b.features.f64:
+    elif n.kind == "f32" and b.features.f64:
         wide = [b.cast("arith.extf", v, "f64") for v in (n, q, d)]
         r = b.cast("arith.truncf", wide[0] - wide[1] * wide[2], "f32")
     else:
         product = q * d
         r = (n - product) - b.product_error(q, d, product)
     r = b.select(r < 0.0, r + d, r)
-    r = b.select(n < d, n, r)  # q d is no number for an infinite d
-    return b.copysign(r, x), ratio < (2.0**22 if x.kind == "f32" else 2.0**51)
+    return b.select(n < d, n, r), ratio  # q d is no number for an infinite d
+
+
+@elsewhere("remf", "f32")
+def far_remf(b: Builder, x: Value, y: Value) -> Value:
+    """fmod of any numbers: remainders by d 2^k for ever smaller k, which are exact, since d divides d 2^k.
+
+    Multiples of a normal d are made by its exponent, as drivers may put two products with constants together.
+    """
+    n, d = b.abs(x), b.abs(y)
+    small = d < 2.0**-126
+    middle = b.select(small, d * 2.0**_BITS, d)
+    normal = b.select(small, d * 2.0 ** (2 * _BITS), d)
+    bits = b.to_bits(normal)
+    for shift in range(_EXPONENTS // _BITS * _BITS, 0, -_BITS):
+        fits = b.compare("slt", bits, b.bits((_EXPONENTS - shift) << _MANTISSA, "i32"))
+        multiple = b.from_bits(bits + (shift << _MANTISSA), "f32")
+        n = b.select(fits, remainder(b, n, multiple)[0], n)
+    for divisor in (normal, middle, d):
+        n = remainder(b, n, divisor)[0]
+    return b.copysign(n, x)
 
 
 @expansion("divsi", "i8", "i16", "i32")

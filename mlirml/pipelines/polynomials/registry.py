@@ -20,6 +20,9 @@ GuardedRecipe = Callable[..., tuple[Value, Value]]
 GUARDED: dict[tuple[str, str], GuardedRecipe] = {}
 """(`sin`, `f32`) -> a recipe that builds the result and where it holds; elsewhere libm is called."""
 
+ELSEWHERE: dict[tuple[str, str], Recipe] = {}
+"""(`remf`, `f32`) -> a recipe for numbers where the guarded one does not hold, for devices without a libm to call."""
+
 
 def guarded(name: str, *kinds: str) -> Callable[[GuardedRecipe], GuardedRecipe]:
     """Decorator: this recipe expands `math.<name>` on these scalar types, on a part of the range."""
@@ -27,6 +30,17 @@ def guarded(name: str, *kinds: str) -> Callable[[GuardedRecipe], GuardedRecipe]:
     def add(recipe: GuardedRecipe) -> GuardedRecipe:
         for kind in kinds:
             GUARDED[name, kind] = recipe
+        return recipe
+
+    return add
+
+
+def elsewhere(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
+    """Decorator: this recipe computes where the guarded one does not hold, on devices without f64 and libm."""
+
+    def add(recipe: Recipe) -> Recipe:
+        for kind in kinds:
+            ELSEWHERE[name, kind] = recipe
         return recipe
 
     return add
