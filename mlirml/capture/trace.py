@@ -247,7 +247,7 @@ class Trace:
             special = _SPECIAL.get(function)
             if special is not None:
                 return special(self, *args, **kwargs)
-            if function not in BY_FUNCTION and function not in _MUTATORS and self._foldable(args, kwargs):
+            if function not in _MUTATORS and self._foldable(args, kwargs) and function not in BY_FUNCTION:
                 return self._fold(function, args, kwargs)
             return self._apply(self._record(function, name), args, dict(kwargs))
 
@@ -259,9 +259,9 @@ class Trace:
             return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
 
     def _record(self, function: Any, name: str) -> OpDef:
-        record = BY_FUNCTION.get(function)
         if isinstance(function, np.ufunc) and function.__name__ in _OF_SCIPY:
-            record = OPS[function.__name__]
+            return OPS[function.__name__]
+        record = BY_FUNCTION.get(function)
         if record is None:
             raise refuse(function, name)
         return record

@@ -1,52 +1,5 @@
-"""The op records. Importing this package fills the registry."""
+"""The op records: each module of this package enters its own in the tables of `registry` when it is imported."""
 
-from mlirml.dialects.ops import complex as complex_numbers
-from mlirml.dialects.ops import (
-    complex_scans,
-    complex_sorting,
-    contractions,
-    creation,
-    divisors,
-    elementwise,
-    float_parts,
-    gather,
-    joins,
-    linear_algebra,
-    numeric,
-    rearrange,
-    reductions,
-    scans,
-    shapes,
-    sorting,
-    special,
-    statistics,
-    views,
-)
 from mlirml.dialects.ops.registry import BY_FUNCTION, BY_METHOD, OPS, OpDef
 
-__all__ = [
-    "BY_FUNCTION",
-    "BY_METHOD",
-    "OPS",
-    "OpDef",
-    "complex_numbers",
-    "complex_scans",
-    "complex_sorting",
-    "contractions",
-    "creation",
-    "divisors",
-    "elementwise",
-    "float_parts",
-    "gather",
-    "joins",
-    "linear_algebra",
-    "numeric",
-    "rearrange",
-    "reductions",
-    "scans",
-    "shapes",
-    "sorting",
-    "special",
-    "statistics",
-    "views",
-]  # fmt: skip
+__all__ = ["BY_FUNCTION", "BY_METHOD", "OPS", "OpDef"]

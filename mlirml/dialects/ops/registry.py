@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -75,7 +77,7 @@ class OpDef:
     @property
     def takes(self) -> tuple[str, ...]:
         """All dtypes, complex ones included."""
-        lifted = self.kind == "view" or self.composed or "complex" in self.forms
+        lifted = self.kind == "view" or self.composed or complex_form_of(self) is not None
         refused = [dtype for dtype, _ in self.gaps]
         return self.dtypes + tuple(d for d in COMPLEX if lifted and d not in refused)
 
@@ -85,30 +87,76 @@ class OpDef:
         return tuple(p.default is p.empty for p in self.signature.parameters.values())
 
 
-OPS: dict[str, OpDef] = {}
+_MODULES = (
+    "elementwise", "reductions", "views", "contractions", "joins", "rearrange", "gather", "shapes", "statistics",
+    "linear_algebra", "numeric", "scans", "creation", "float_parts", "divisors", "special", "sorting", "complex",
+)  # fmt: skip
+"""The modules with records of NumPy's functions, those of most programs first."""
+_COMPLEX_MODULES = ("complex", "complex_scans", "complex_sorting")
+"""The modules that enter complex forms."""
+_Key = TypeVar("_Key")
+
+
+class Records(Mapping[_Key, OpDef]):
+    """A table of records, complete to whoever reads it.
+
+    All of `_MODULES` would take a tenth of a small program's compilation: they are imported, one after the other, until
+    one has entered the record that is asked for, and all of them where none has or where the table is walked.
+    """
+
+    def __init__(self) -> None:
+        self.entered: dict[_Key, OpDef] = {}
+        self._settled: set[_Key] = set()
+
+    def __getitem__(self, key: _Key) -> OpDef:
+        if key not in self._settled:
+            for name in _MODULES:
+                # What another thread has begun to import may have entered the record, but not yet all that it calls.
+                if key not in self.entered or f"{__package__}.{name}" in sys.modules:
+                    importlib.import_module(f"{__package__}.{name}")
+        record = self.entered[key]
+        self._settled.add(key)
+        return record
+
+    def __iter__(self) -> Iterator[_Key]:
+        _import_all(_MODULES)
+        return iter(self.entered)
+
+    def __len__(self) -> int:
+        _import_all(_MODULES)
+        return len(self.entered)
+
+
+@functools.cache
+def _import_all(modules: tuple[str, ...]) -> None:
+    for name in modules:
+        importlib.import_module(f"{__package__}.{name}")
+
+
+OPS: Records[str] = Records()
 NN: dict[str, OpDef] = {}
-"""The records of `mlirml.nn.functional`, which are no functions of NumPy."""
-BY_FUNCTION: dict[Any, OpDef] = {}
-BY_METHOD: dict[str, OpDef] = {}
+"""The records of `mlirml.nn.functional`, which are no functions of NumPy: entered as its modules are imported."""
+BY_FUNCTION: Records[Any] = Records()
+BY_METHOD: Records[str] = Records()
 
 
 def define(record: OpDef) -> OpDef:
     """Enter a record under its name, its NumPy functions and its methods."""
-    table = NN if record.kind in ("nn", "composite") else OPS
+    table = NN if record.kind in ("nn", "composite") else OPS.entered
     assert record.name not in table, record.name
     if record.kind not in ("view", "composite") and not record.composed:
         record = replace(record, build=_by_number(record))
     table[record.name] = record
     for function in (record.reference, *record.aliases):
-        BY_FUNCTION[function] = record
+        BY_FUNCTION.entered[function] = record
     for method in record.methods:
-        BY_METHOD[method] = record
+        BY_METHOD.entered[method] = record
     return record
 
 
 def _by_number(record: OpDef) -> Callable[..., Any]:
     """`build`, or the record's complex form where an operand or the dtype is complex."""
-    plain, forms = record.build, record.forms
+    plain = record.build
 
     @functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
     def place_of_dtype() -> int | None:
@@ -122,15 +170,12 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
         listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
         if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
             return plain(b, *operands, **options)
-        if (
-            "complex" not in forms
-            and isinstance(record.reference, np.ufunc)
-            and not _has_complex_loop(record.reference)
-        ):
+        form = complex_form_of(record)
+        if form is not None:
+            return form(b, *operands, **options)
+        if isinstance(record.reference, np.ufunc) and not _has_complex_loop(record.reference):
             return plain(b, *operands, **options)  # which refuses them as NumPy does
-        if "complex" not in forms:
-            raise refuse_complex(record.name)
-        return forms["complex"](b, *operands, **options)
+        raise refuse_complex(record.name)
 
     return build
 
@@ -149,6 +194,12 @@ def _is_complex(dtype: Any) -> bool:
         return dtype is not None and np.dtype(dtype).kind == "c"
     except TypeError:
         return False
+
+
+def complex_form_of(record: OpDef) -> Callable[..., Any] | None:
+    """What is built of a record for complex operands, if anything: the first question imports the complex forms."""
+    _import_all(_COMPLEX_MODULES)
+    return record.forms.get("complex")
 
 
 def complex_form(*records: OpDef) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
