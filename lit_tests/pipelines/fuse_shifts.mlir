@@ -94,3 +94,65 @@ func.func @slices(%x: tensor<99xf32>) -> tensor<98xf32> {
   } -> tensor<98xf32>
   return %r : tensor<98xf32>
 }
+
+// -----
+
+#w = affine_map<(i) -> (i)>
+
+// Slices that are stored into a tensor that a loop carries are stored in place: what reads the old contents reads them
+// where they are overwritten.
+
+// CHECK-LABEL: func.func @in_place
+// CHECK: scf.for {{.*}} iter_args(%[[U:.*]] = %{{.*}}) -> (tensor<20xf32>)
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %{{.*}} into %[[U]][0] [10] [1]
+// CHECK: %[[OLD:.*]] = tensor.extract_slice %[[FIRST]][10] [10] [1]
+// CHECK: %[[F:.*]] = linalg.generic {{.*}} ins(%[[OLD]] : tensor<10xf32>)
+// CHECK: %[[NEW:.*]] = tensor.insert_slice %[[F]] into %[[FIRST]][10] [10] [1]
+// CHECK-NEXT: scf.yield %[[NEW]]
+func.func @in_place(%x: tensor<20xf32>, %y: tensor<10xf32>, %n: index) -> tensor<20xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%u = %x) -> (tensor<20xf32>) {
+    %first = tensor.insert_slice %y into %u[0] [10] [1] : tensor<10xf32> into tensor<20xf32>
+    %old = tensor.extract_slice %first[10] [10] [1] : tensor<20xf32> to tensor<10xf32>
+    %e = tensor.empty() : tensor<10xf32>
+    %f = linalg.generic {indexing_maps = [#w, #w], iterator_types = ["parallel"]}
+        ins(%old : tensor<10xf32>) outs(%e : tensor<10xf32>) {
+    ^bb0(%s: f32, %o: f32):
+      %0 = arith.mulf %s, %s : f32
+      linalg.yield %0 : f32
+    } -> tensor<10xf32>
+    %new = tensor.insert_slice %f into %first[10] [10] [1] : tensor<10xf32> into tensor<20xf32>
+    scf.yield %new : tensor<20xf32>
+  }
+  return %r : tensor<20xf32>
+}
+
+// -----
+
+#w = affine_map<(i) -> (i)>
+
+// Where neighbours are read, what is stored would go to a temporary: all of it is computed anew.
+
+// CHECK-LABEL: func.func @neighbours
+// CHECK: scf.for {{.*}} iter_args(%[[U:.*]] = %{{.*}}) -> (tensor<20xf32>)
+// CHECK-NOT: tensor.insert_slice {{.*}} into %[[U]]
+// CHECK: scf.yield
+func.func @neighbours(%x: tensor<20xf32>, %y: tensor<1xf32>, %n: index) -> tensor<20xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%u = %x) -> (tensor<20xf32>) {
+    %first = tensor.insert_slice %y into %u[0] [1] [1] : tensor<1xf32> into tensor<20xf32>
+    %left = tensor.extract_slice %first[0] [19] [1] : tensor<20xf32> to tensor<19xf32>
+    %e = tensor.empty() : tensor<19xf32>
+    %f = linalg.generic {indexing_maps = [#w, #w], iterator_types = ["parallel"]}
+        ins(%left : tensor<19xf32>) outs(%e : tensor<19xf32>) {
+    ^bb0(%s: f32, %o: f32):
+      %0 = arith.mulf %s, %s : f32
+      linalg.yield %0 : f32
+    } -> tensor<19xf32>
+    %new = tensor.insert_slice %f into %first[1] [19] [1] : tensor<19xf32> into tensor<20xf32>
+    scf.yield %new : tensor<20xf32>
+  }
+  return %r : tensor<20xf32>
+}

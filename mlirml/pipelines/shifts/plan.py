@@ -10,6 +10,7 @@ from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.shifts.graph import Access, Box, Compute, Constant, Point, Put, ShiftGraph, Split, Take
+from mlirml.pipelines.shifts.places import is_in_place, stores_into_carried
 
 _EXPENSIVE = {"arith.divf": 8, "arith.remf": 20, "math.sqrt": 8, "math.absf": 1, "math.fma": 1, "math.copysign": 1}
 _FUNCTION = 24
@@ -59,13 +60,17 @@ class Group:
 class Plan:
     """The tensors of a block to be computed, in an order in which they can be.
 
-    `roots` are those that lie in memory, `wanted` those of them that are computed anew.
+    `roots` are those that lie in memory, `wanted` those of them that are computed anew, `stored` those that slices are
+    stored into in place.
     """
 
     def __init__(self, graph: ShiftGraph, least: int) -> None:
         self.graph = graph
         self.least = least
         self.roots = {v for v, n in graph.nodes.items() if not isinstance(n, Constant) and self._leaves(v)}
+        self.stored: set[mlir.Value] = set()
+        for root in self._in_order(self.roots):
+            self._store(root)
         self.wanted = self._wanted()
         self.groups: list[Group] = []
 
@@ -76,6 +81,23 @@ class Plan:
             if len(results) != 1 or value not in self.graph.sources(results[0]):
                 return True
         return False
+
+    def _store(self, root: mlir.Value) -> None:
+        """Leave a root in its place where slices are stored into it: what is stored may be computed anew."""
+        stores = stores_into_carried(self.graph, root)
+        if not stores:
+            return
+        before = set(self.roots)
+        self.roots.update(stores)
+        if not is_in_place(self.graph, stores, self._reads, lambda value: self._is_wanted(value, self._tree(value))):
+            self.roots = before
+            return
+        self.stored.update(stores)
+        sources = [source for store in stores for source in self.graph.sources(store)]
+        self.roots.update(source for source in sources if isinstance(self.graph.nodes.get(source), Compute))
+
+    def _reads(self, value: mlir.Value) -> Iterable[Point]:
+        return self.terms([value], self._inner([value])).read
 
     def _wanted(self) -> set[mlir.Value]:
         """The roots that are computed from tensors put together of others."""
@@ -108,7 +130,9 @@ class Plan:
         return not isinstance(self.graph.nodes.get(value, _NOTHING), Constant)
 
     def _is_wanted(self, root: mlir.Value, tree: set[mlir.Value]) -> bool:
-        if math.prod(root.type.shape) < self.least or isinstance(self.graph.nodes[root], Take):
+        if root in self.stored or math.prod(root.type.shape) < self.least:
+            return False
+        if not isinstance(self.graph.nodes.get(root), Compute | Put):
             return False
         if not any(isinstance(self.graph.nodes[value], Put) for value in tree):
             return False
