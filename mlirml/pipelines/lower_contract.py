@@ -41,23 +41,12 @@ from mlirml.pipelines.schedules.contract import (
 )
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields
 from mlirml.pipelines.schedules.contract_consumer import Consumer, match_consumer
-from mlirml.pipelines.schedules.contract_dot import DotKernel
-from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job, Prologue
-from mlirml.pipelines.schedules.contract_panels import PanelKernel
+from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job, Kernel, Prologue
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
 from mlirml.pipelines.schedules.contract_producer import Producer, check_prologues, erase_buffer, match_producer
-from mlirml.pipelines.schedules.contract_stream import StreamKernel
-from mlirml.pipelines.schedules.contract_tile import TileKernel
 from mlirml.pipelines.schedules.contract_write import fits
 from mlirml.pipelines.schedules.structured import last_fill
 
-_KERNELS: dict[str, type[TileKernel | DotKernel | StreamKernel]] = {
-    "panels": PanelKernel,
-    "packed": TileKernel,
-    "direct": TileKernel,
-    "dot": DotKernel,
-    "stream": StreamKernel,
-}
 T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 _CONCURRENT = ("scf.parallel", "scf.forall")
@@ -261,6 +250,27 @@ def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
     return fill if value == 0 and math.copysign(1.0, value) > 0 else None
 
 
+def _build_kernel(job: Job, name: str) -> Kernel:
+    """The function that does `job`. Its schedule's module is imported here: few programs have contractions of all."""
+    schedule = "panels" if job.panels else job.schedule.kernel
+    if schedule == "panels":
+        from mlirml.pipelines.schedules.contract_panels import PanelKernel
+
+        return PanelKernel(job).build(name)
+    if schedule == "dot":
+        from mlirml.pipelines.schedules.contract_dot import DotKernel
+
+        return DotKernel(job).build(name)
+    if schedule == "stream":
+        from mlirml.pipelines.schedules.contract_stream import StreamKernel
+
+        return StreamKernel(job).build(name)
+    assert schedule in ("packed", "direct"), schedule
+    from mlirml.pipelines.schedules.contract_tile import TileKernel
+
+    return TileKernel(job).build(name)
+
+
 class Library:
     """The kernels of a module, one for each distinct contraction, and the functions that kernels share."""
 
@@ -275,7 +285,7 @@ class Library:
         """The name and the buffers of the kernel that does `job`; it is built on first use."""
         if job not in self._kernels:
             name = self._fresh(job)
-            kernel = _KERNELS["panels" if job.panels else job.schedule.kernel](job).build(name)
+            kernel = _build_kernel(job, name)
             new = [(shared, text) for shared, text in kernel.functions if shared not in self._names]
             self._names.update(shared for shared, _ in new)
             self._texts += [(text, location) for text in (kernel.text, *(text for _, text in new))]

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -145,7 +145,7 @@ def define(record: OpDef) -> OpDef:
     table = NN if record.kind in ("nn", "composite") else OPS.entered
     assert record.name not in table, record.name
     if record.kind not in ("view", "composite") and not record.composed:
-        record = replace(record, build=_by_number(record))
+        object.__setattr__(record, "build", _by_number(record))  # a copy would double the time of an import
     table[record.name] = record
     for function in (record.reference, *record.aliases):
         BY_FUNCTION.entered[function] = record
@@ -158,14 +158,9 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
     """`build`, or the record's complex form where an operand or the dtype is complex."""
     plain = record.build
 
-    @functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
-    def place_of_dtype() -> int | None:
-        names = list(inspect.signature(plain).parameters)[1:]
-        return names.index("dtype") if "dtype" in names else None
-
     @functools.wraps(plain)
     def build(b: Any, *operands: Any, **options: Any) -> Any:
-        place = place_of_dtype()
+        place = _place_of_dtype(plain)
         dtype = options.get("dtype", operands[place] if place is not None and place < len(operands) else None)
         listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
         if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
@@ -178,6 +173,12 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
         raise refuse_complex(record.name)
 
     return build
+
+
+@functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
+def _place_of_dtype(build: Callable[..., Any]) -> int | None:
+    names = list(inspect.signature(build).parameters)[1:]
+    return names.index("dtype") if "dtype" in names else None
 
 
 def _has_complex_loop(ufunc: np.ufunc) -> bool:
