@@ -266,7 +266,10 @@ def wait_any(arrays: Iterable[Any], timeout: float | None = None) -> int:
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         for position, array in enumerate(waiting):
-            if not isinstance(array, Array) or array.is_ready():
+            if not isinstance(array, Array):
+                return position
+            if array.is_ready():
+                array.block()  # does not wait, but raises what went wrong on the device
                 return position
         if end is not None and time.monotonic() >= end:
             raise TimeoutError(f"no array was ready after {timeout} s")

@@ -123,6 +123,8 @@ def test_an_index_out_of_bounds_is_told_of_when_somebody_waits() -> None:
     np.testing.assert_array_equal(fine, x[good] * 2)
     compiled(there[0], there[2])
     check_error(ml.device("vulkan").synchronize, OUT_OF_BOUNDS)
+    wrong = compiled(there[0], there[2])
+    check_error(lambda: ml.wait_any([wrong]), OUT_OF_BOUNDS)
     with ml.config.override(sync=True):
         check_error(lambda: compiled(there[0], there[2]), OUT_OF_BOUNDS)
 
