@@ -219,7 +219,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if random is not None:
         return _Random(random)
     if isinstance(value, types.ModuleType):
-        return value if _is_library(value.__name__) else _Module(value, trace, memo)
+        return value if is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     _guard_contents(value, trace)
@@ -244,7 +244,7 @@ def _guard_contents(root: Any, trace: Trace) -> None:
         if isinstance(value, (list, tuple)):
             queue += value[:GUARDED]
             continue
-        if type(value) is not dict and (isinstance(value, types.ModuleType) or _is_library(type(value).__module__)):
+        if type(value) is not dict and (isinstance(value, types.ModuleType) or is_library(type(value).__module__)):
             continue
         held = value if type(value) is dict else getattr(value, "__dict__", None)
         for name, item in held.items() if type(held) is dict else ():
@@ -255,7 +255,7 @@ def _guard_contents(root: Any, trace: Trace) -> None:
                 queue.append(item)
 
 
-def _is_library(module: object) -> bool:
+def is_library(module: object) -> bool:
     root = str(module).partition(".")[0]
     return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or (root in sys.stdlib_module_names and root != "__main__")
 
@@ -269,7 +269,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         _guard_contents(function.__self__, trace)
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
-        if isinstance(function.__globals__, Overlay) or _is_library(function.__globals__.get("__name__")):
+        if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
             return function  # the overlay: defined inside of a traced function
         return _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)

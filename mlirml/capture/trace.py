@@ -78,6 +78,7 @@ class Trace:
         self.done = False
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
+        self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
         self.drops_unused = False
         self._loops_memo: dict[Any, Any] = {}
         self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them

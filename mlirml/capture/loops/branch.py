@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from mlirml.capture.carry import Kind, joined, kind_of
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.containers import Place
 from mlirml.capture.loops.references import watch
 from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
 from mlirml.dataclass import dataclass
@@ -54,8 +55,19 @@ class Branch(Construct):
     ) -> None:
         super().__init__(*arguments)
         self.condition, self.facts, self.parts = condition, facts, parts
-        self.assigned, self.after, self.fills = assigned, tuple(after), fills
+        self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """What is read behind the branches: variables, and elements of containers."""
+        return (*self.read, *self.variables.places)
+
+    def add_places(self, places: Iterable[Place]) -> bool:
+        new = super().add_places(places)
+        if new:
+            self.signed = self.signature()
+        return new
 
     @property
     def merged(self) -> dict[str, Merged] | None:
@@ -66,14 +78,20 @@ class Branch(Construct):
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         found: list[dict[str, Any]] = []
         guess: dict[str, Merged] = {}
+        structures: list[dict[int, tuple[Any, ...]]] = []
 
         def branch(number: int) -> list[Value]:
             self.enter()
+            self.held.restore()
             for name, value in before.items():
                 self.variables.set(name, value)
             stored.enter(stored.starts)
             with self.trace.integers.given(self.facts.false if number else self.facts.true):
                 self.parts[number]()
+            structures.append(self.held.structures())
+            if number:
+                self._check_structures(*structures)
+            self.check_places()
             found.append({name: self.variables.get(name) for name in self.after})
             if self.merged is not None:
                 plan = self.merged
@@ -96,6 +114,17 @@ class Branch(Construct):
         count = len(results) - len(stored.cells)
         stored.end(results[count:])
         self._set(plan, results[:count], found)
+
+    def _check_structures(self, then: dict[int, tuple[Any, ...]], other: dict[int, tuple[Any, ...]]) -> None:
+        """Refuse branches behind which a container has one structure or another."""
+        for holder in (*then, *other):
+            path, before = self.held.words(holder)
+            keys = then.get(holder, before), other.get(holder, before)
+            if keys[0] != keys[1]:
+                raise UnsupportedSyntaxError(
+                    f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
+                    help="store numbers into an array, and count them in a variable",
+                )
 
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
         """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""
@@ -209,6 +238,12 @@ def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
         and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].kinds, one[n].kept, other[n].kept))
         for n in one
     )
+
+
+def _keys(keys: tuple[Any, ...]) -> str:
+    if keys == tuple(range(len(keys))):
+        return f"{len(keys)} element{'' if len(keys) == 1 else 's'}"
+    return ", ".join(map(repr, keys)) or "nothing"
 
 
 def _shown(value: Any) -> str:

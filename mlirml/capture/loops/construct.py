@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind
+from mlirml.capture.loops.containers import Held, Place
 from mlirml.capture.loops.variables import Stored, Variables
 from mlirml.capture.trace import Trace
 from mlirml.dialects.build import Region
@@ -33,21 +34,26 @@ class Construct:
     def __init__(self, trace: Trace, parts: Sequence[types.FunctionType], own: Sequence[str], changed: Sequence[str]):
         self.trace = trace
         self.variables = Variables(*parts)
-        self.own = tuple(own)
+        self.named = self.own = tuple(own)
         self.key = parts[0].__code__
         self._changed = changed
+        self.held = Held(())
 
     def signature(self) -> Any:
         """What tells whether an earlier attempt in the same trace was about the same: the kinds of all variables."""
         variables = list(self.variables.items())
         self.trace.signed += [value for _, value in variables]
-        return self.key, tuple((name, _sign(value)) for name, value in variables)
+        places = [(name, place.get(None)) for name, place in self.variables.places.items()]
+        self.trace.signed += [value for _, value in places]
+        return self.key, tuple((name, _sign(value)) for name, value in (*variables, *places))
 
     def run(self) -> None:
         """Write it."""
         b = self.trace.builder
-        before = {name: self.variables.get(name) for name in self.own}
+        self.held = Held(self.variables.items())
+        self.add_places(self.held.known(self.trace.places.get(self.key, ())))
         while True:
+            before = {name: self.variables.get(name) for name in self.own}
             stored = Stored(self.trace, self._cells())
             self.prepare(before)
             mark = b.mark()
@@ -58,9 +64,24 @@ class Construct:
                 stored.restore()
                 for name, value in before.items():
                     self.variables.set(name, value)
+                self.held.restore()
                 b.rewind(mark)
                 if not isinstance(reason, Again) or reason.construct is not self:
                     raise
+
+    def add_places(self, places: Iterable[Place]) -> bool:
+        """Let elements of containers be variables that this assigns to; whether there are new ones among them."""
+        new = {place.path: place for place in places if place.path not in self.variables.places}
+        self.variables.places |= new
+        self.own = (*self.named, *self.variables.places)
+        return bool(new)
+
+    def check_places(self) -> None:
+        """Raise `Again` where an element of a container turns out to be assigned."""
+        places = self.held.places()
+        self.trace.places[self.key] = places
+        if self.add_places(places):
+            raise Again(self)
 
     @property
     def certain(self) -> bool:

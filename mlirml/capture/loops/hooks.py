@@ -18,6 +18,7 @@ from mlirml.capture.frames import at_user_line
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch, common
+from mlirml.capture.loops.containers import Held
 from mlirml.capture.loops.for_loop import ForLoop
 from mlirml.capture.loops.functions import replaced
 from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
@@ -256,7 +257,7 @@ class Hooks:
         parts = {getattr(part, "__code__", None) for part in (body, other)} - {None}
         if parts & self._branching:
             return self._branches(truth, body, other, logical)
-        mark = b.mark()
+        mark, held = b.mark(), Held([("", body), ("", other)])
         facts = trace.integers.condition(truth)
         with self._inline():
             with trace.integers.given(facts.true):
@@ -270,7 +271,7 @@ class Hooks:
                     found = self._logical(logical, *operands)
                 else:
                     found = self._selected(truth, one, two)
-        if found is None:
+        if held.restore() or found is None:
             b.rewind(mark)
             self._branching |= parts
             return self._branches(truth, body, other, logical)

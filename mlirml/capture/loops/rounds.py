@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.construct import Again, Construct
+from mlirml.capture.loops.containers import Place
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.variables import (
     UNBOUND,
@@ -66,6 +67,14 @@ class Loop(Construct):
         self.ends: dict[str, Any] = {}
         self.slots: dict[str, list[Slot]] = {}
         self.runs = False  # whether there is a first round for certain
+
+    def add_places(self, places: Iterable[Place]) -> bool:
+        if not super().add_places(places):
+            return False
+        self.head |= self.variables.places.keys()
+        self.after |= self.variables.places.keys()
+        self.rounds = self.trace.learned.setdefault(self.signature(), Rounds())
+        return True
 
     @property
     def passed(self) -> list[str]:
@@ -148,6 +157,8 @@ class Loop(Construct):
 
     def carried_on(self, before: dict[str, Any], stored: Stored) -> list[Value]:
         """The values at the end of a round. Raises `Again` where one is something else than the loop carries."""
+        self._check_structures()
+        self.check_places()
         held = stored.values()
         turns = find_turns(before, {name: self.variables.get(name) for name in self.passed})
         if turns != self.turns:
@@ -176,6 +187,17 @@ class Loop(Construct):
             check_alone(self.variables, before, self.turns)
         values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
+
+    def _check_structures(self) -> None:
+        """Refuse rounds that leave a container with other keys than they found. A `for` loop is unrolled then."""
+        for holder, keys in self.held.structures().items():
+            path, before = self.held.words(holder)
+            error = UnsupportedSyntaxError(
+                f"`{path}` has {_size(before)} in front of a round of the loop and {_size(keys)} behind it",
+                help="store into an array made in front of the loop, `out[i] = x`",
+            )
+            error.roots = frozenset([self])
+            raise error
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
         """Whether it will be known, how often these arrays were exchanged."""
@@ -251,10 +273,13 @@ class Loop(Construct):
         return list(zip(slots, tree.leaves))
 
     def _no_number(self, path: str, leaf: Any) -> CaptureError:
-        return UnsupportedSyntaxError(
+        error = UnsupportedSyntaxError(
             f"`{path}` is assigned {_a(leaf)} in a loop, which carries numbers and arrays only",
             help="assign it outside of the loop, or write the numbers into variables of their own",
         )
+        if any(path.startswith(place) for place in self.variables.places):
+            error.roots = frozenset([self])
+        return error
 
     def _mismatch(self, slot: Slot, leaf: Any) -> CaptureError:
         kind = kind_of(leaf, slot.path)
@@ -328,6 +353,10 @@ def _started(kind: Kind) -> str:
         if not kind.shape
         else f"an array of {kind.dtype.name}"
     )
+
+
+def _size(keys: tuple[Any, ...]) -> str:
+    return f"{len(keys)} element{'' if len(keys) == 1 else 's'}"
 
 
 def _converted(kind: Kind) -> str:

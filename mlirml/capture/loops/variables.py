@@ -12,6 +12,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, kind_of
 from mlirml.capture.indexing import is_varying
+from mlirml.capture.loops.containers import Place
 from mlirml.capture.trace import Trace, value_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Region, Value
@@ -39,9 +40,12 @@ class Variables:
         self._cells: dict[str, types.CellType] = {}
         for part in parts:
             self._cells.update(zip(part.__code__.co_freevars, part.__closure__ or ()))
+        self.places: dict[str, Place] = {}  # elements of containers that are variables too, by their paths
 
     def get(self, name: str) -> Any:
         """The value, or `UNBOUND`."""
+        if name in self.places:
+            return self.places[name].get(UNBOUND)
         cell = self._cells.get(name)
         try:
             return UNBOUND if cell is None else cell.cell_contents
@@ -50,6 +54,12 @@ class Variables:
 
     def set(self, name: str, value: Any) -> None:
         """Give the variable a value, or with `UNBOUND` none."""
+        if name in self.places:
+            if value is UNBOUND:
+                self.places[name].remove()
+            else:
+                self.places[name].set(value)
+            return
         cell = self._cells.get(name)
         if cell is None:
             return

@@ -1,0 +1,283 @@
+"""The lists, dicts, sets and objects that a loop or branch changes: what they hold is part of its state.
+
+    for i in range(len(x)):         an scf.for that carries `counts["low"]`, the element of the dict, as it carries a
+        if x[i] < 0:                variable
+            counts["low"] += 1
+
+What is found in a container is taken down in front of each loop and branch, and put back before it is written again
+and before its second branch. An element that is another one afterwards becomes a variable of the loop or branch.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from mlirml.capture.namespace import is_library
+from mlirml.dataclass import dataclass
+
+_MOST = 4096  # containers that are looked at: beyond that a program hangs together with what is none of its state
+_CONSTANTS = frozenset([bool, int, float, complex, str, bytes, type(None)])
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element of a container, as the user writes it."""
+
+    kept: Kept
+    key: Any
+    path: str
+
+    def get(self, missing: Any) -> Any:
+        """What is there."""
+        return self.kept.items().get(self.key, missing)
+
+    def set(self, value: Any) -> None:
+        """Put something there."""
+        self.kept.put(self.key, value)
+
+    def remove(self) -> None:
+        """Leave nothing there, if there was nothing in front of the loop or branch."""
+        if self.key not in self.kept.before:
+            self.kept.remove(self.key)
+
+    @property
+    def name(self) -> tuple[int, Any]:
+        """The same in all attempts."""
+        return id(self.kept.holder), self.key
+
+
+class Kept:
+    """A container, and what it held."""
+
+    def __init__(self, holder: Any, path: str) -> None:
+        self.holder, self.path = holder, path
+        self.before = self.items()
+
+    def items(self) -> dict[Any, Any]:
+        """What it holds now, by index, key or attribute; an element of a set is its own key."""
+        raise NotImplementedError
+
+    def put(self, key: Any, value: Any) -> None:
+        """Store an element."""
+        raise NotImplementedError
+
+    def remove(self, key: Any) -> None:
+        """Take an element out."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Let it hold what it held."""
+        raise NotImplementedError
+
+    def at(self, key: Any) -> str:
+        """An element as the user writes it."""
+        return f"{self.path}[{key!r}]"
+
+    def is_same(self) -> bool:
+        """Whether nothing has changed."""
+        now = self.items()
+        return (
+            len(now) == len(self.before)
+            and all(map(operator.is_, now.values(), self.before.values()))
+            and all(map(_is_key, now, self.before))
+        )
+
+    def keys(self) -> tuple[Any, ...]:
+        """What tells one structure from another."""
+        return tuple(self.items())
+
+
+class _List(Kept):
+    def items(self) -> dict[Any, Any]:
+        return dict(enumerate(self.holder))
+
+    def put(self, key: Any, value: Any) -> None:
+        if key == len(self.holder):
+            self.holder.append(value)
+        else:
+            self.holder[key] = value
+
+    def remove(self, key: Any) -> None:
+        del self.holder[key:]
+
+    def restore(self) -> None:
+        if isinstance(self.holder, deque):
+            self.holder.clear()
+            self.holder.extend(self.before.values())
+        else:
+            self.holder[:] = self.before.values()
+
+
+class _Dict(Kept):
+    def items(self) -> dict[Any, Any]:
+        return dict(self.holder)
+
+    def put(self, key: Any, value: Any) -> None:
+        self.holder[key] = value
+
+    def remove(self, key: Any) -> None:
+        self.holder.pop(key, None)
+
+    def restore(self) -> None:
+        self.holder.clear()
+        self.holder.update(self.before)
+
+
+class _Set(Kept):
+    def items(self) -> dict[Any, Any]:
+        return {item: item for item in self.holder}
+
+    def put(self, key: Any, value: Any) -> None:
+        self.holder.add(value)
+
+    def remove(self, key: Any) -> None:
+        self.holder.discard(key)
+
+    def restore(self) -> None:
+        self.holder.clear()
+        self.holder.update(self.before)
+
+
+class _Object(Kept):
+    def items(self) -> dict[Any, Any]:
+        slots = {n: getattr(self.holder, n) for n in _slots(type(self.holder)) if hasattr(self.holder, n)}
+        return {**slots, **getattr(self.holder, "__dict__", {})}
+
+    def put(self, key: Any, value: Any) -> None:
+        if key in _slots(type(self.holder)):
+            object.__setattr__(self.holder, key, value)
+        else:
+            self.holder.__dict__[key] = value
+
+    def remove(self, key: Any) -> None:
+        if key in _slots(type(self.holder)):
+            object.__delattr__(self.holder, key)
+        else:
+            self.holder.__dict__.pop(key, None)
+
+    def restore(self) -> None:
+        for key in [k for k in self.items() if k not in self.before]:
+            self.remove(key)
+        for key, value in self.before.items():
+            self.put(key, value)
+
+    def at(self, key: Any) -> str:
+        return f"{self.path}.{key}"
+
+
+class Held:
+    """The containers that variables reach, and what they held when this was made."""
+
+    def __init__(self, variables: Iterable[tuple[str, Any]]) -> None:
+        self._kept: dict[int, Kept] = {}
+        queue = list(variables)
+        seen: set[int] = set()
+        for path, value in queue:
+            if type(value) in _CONSTANTS or id(value) in seen or len(self._kept) >= _MOST:
+                continue
+            seen.add(id(value))
+            made = _made(value, path)
+            if made is None:
+                queue += _inside(value, path)
+                continue
+            self._kept[id(value)] = made
+            if not _CONSTANTS.issuperset(map(type, made.before.values())):
+                queue += [(made.at(key), item) for key, item in made.before.items() if type(item) not in _CONSTANTS]
+
+    def restore(self) -> bool:
+        """Let the containers hold what they held; whether one of them held something else."""
+        changed = self._changed()
+        for kept in changed:
+            kept.restore()
+        return bool(changed)
+
+    def places(self) -> list[Place]:
+        """The elements that are others now, and new ones."""
+        found = []
+        for kept in self._changed():
+            if isinstance(kept, _Set):
+                continue
+            for key, item in kept.items().items():
+                if not _is_same(item, kept.before.get(key, kept)):
+                    found.append(Place(kept, key, kept.at(key)))
+        return found
+
+    def structures(self) -> dict[int, tuple[Any, ...]]:
+        """The keys of the containers that have others now."""
+        return {id(k.holder): k.keys() for k in self._changed() if k.keys() != tuple(k.before)}
+
+    def words(self, holder: int) -> tuple[str, tuple[Any, ...]]:
+        """A container as the user writes it, and the keys that it had."""
+        kept = self._kept[holder]
+        return kept.path, tuple(kept.before)
+
+    def known(self, places: Iterable[Place]) -> list[Place]:
+        """Places of an earlier attempt that are still there."""
+        found = []
+        for place in places:
+            kept = self._kept.get(id(place.kept.holder))
+            if kept is not None and kept.holder is place.kept.holder and place.key in kept.before:
+                found.append(Place(kept, place.key, kept.at(place.key)))
+        return found
+
+    def _changed(self) -> list[Kept]:
+        return [kept for kept in self._kept.values() if not kept.is_same()]
+
+
+def _is_key(one: Any, other: Any) -> bool:
+    return one is other or bool(one == other)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in _CONSTANTS and repr(one) == repr(other))
+
+
+def _made(value: Any, path: str) -> Kept | None:
+    kinds: list[tuple[Any, Callable[[Any, str], Kept]]] = [((list, deque), _List), (dict, _Dict), (set, _Set)]
+    for kind, made in kinds:
+        if isinstance(value, kind):
+            return made(value, path)
+    if isinstance(value, types.SimpleNamespace):
+        return _Object(value, path)
+    if isinstance(value, (types.FunctionType, types.ModuleType, type, tuple, Mapping)):
+        return None
+    cls = type(value)
+    if is_library(cls.__module__) or not (hasattr(value, "__dict__") or _slots(cls)):
+        return None
+    return _Object(value, path)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    """The attributes that objects of a class keep in slots."""
+    return tuple(
+        name
+        for one in cls.__mro__
+        if "__slots__" in vars(one)
+        for name, member in vars(one).items()
+        if isinstance(member, types.MemberDescriptorType)
+    )
+
+
+def _inside(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """What is reached through something that cannot change itself."""
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None)
+        for number, item in enumerate(value):
+            yield (f"{path}[{number}]" if names is None else f"{path}.{names[number]}"), item
+    elif isinstance(value, types.MethodType):
+        yield path, value.__func__
+        yield f"{path}.__self__", value.__self__
+    elif isinstance(value, functools.partial):
+        for item in (value.func, *value.args, *value.keywords.values()):
+            yield path, item
+    elif isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            try:
+                yield name, cell.cell_contents
+            except ValueError:  # no value yet
+                continue

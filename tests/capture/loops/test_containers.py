@@ -1,0 +1,137 @@
+"""Lists, dicts, sets and objects that loops and branches change: they hold what they hold in Python."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from .against_python import check
+
+V = np.array([1.0, -1.0, 2.0, -3.0, 4.0])
+LONG = np.resize(V, 500)
+
+
+class Counter:
+    __slots__ = ("count", "total")
+
+    def __init__(self) -> None:
+        self.count, self.total = 0, 0.0
+
+    def add(self, value):
+        self.count += 1
+        self.total += value
+
+
+def test_elements_of_lists_chosen_by_branches() -> None:
+    def common(a, b):
+        length = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+        for i in range(1, len(a) + 1):
+            for j in range(1, len(b) + 1):
+                if a[i - 1] == b[j - 1]:
+                    length[i][j] = length[i - 1][j - 1] + 1
+                else:
+                    length[i][j] = max(length[i - 1][j], length[i][j - 1])
+        return length[len(a)][len(b)]
+
+    assert check(common, np.array([0, 1, 2, 1]), np.array([0, 2, 1])) == 3
+
+
+def test_items_of_a_dict_count_in_a_loop() -> None:
+    def signs(x):
+        found = {"low": 0, "high": 0.0}
+        for i in range(len(x)):
+            if x[i] < 0:
+                found["low"] += 1
+            else:
+                found["high"] += x[i]
+        return found["low"], found["high"]
+
+    check(signs, LONG)
+
+
+def test_attributes_change_in_methods_and_while_loops() -> None:
+    def sums(x):
+        positive, state, i = Counter(), SimpleNamespace(last=0.0, steps=[0, 0]), 0
+        while i < len(x):
+            state.last = x[i]
+            state.steps[0] += i
+            if x[i] > 0:
+                positive.add(x[i])
+            i += 1
+        return positive.count, positive.total, state.last, state.steps[0]
+
+    check(sums, V)
+
+
+def test_a_closure_changes_its_list() -> None:
+    def total(x):
+        held = [0.0]
+
+        def add(value):
+            held[0] += value
+
+        for i in range(len(x)):
+            if x[i] > 0:
+                add(x[i])
+        return held[0]
+
+    check(total, LONG)
+
+
+def test_a_list_that_grows_unrolls_its_loop() -> None:
+    def doubled(x):
+        found, seen = [], set()
+        for i in range(len(x)):
+            if x[i] > 0:
+                found.append(x[i] * 2)
+            else:
+                found.append(-x[i])
+            seen.add(i % 2)
+        return found, len(seen)
+
+    check(doubled, V)
+
+
+def test_elements_exchanged_in_a_branch() -> None:
+    def exchanged(x):
+        pair = [0.0, 1.0]
+        for i in range(len(x)):
+            if x[i] > 0:
+                pair[0], pair[1] = pair[1], pair[0]
+        return pair
+
+    check(exchanged, LONG)
+
+
+def test_arrays_in_a_list_take_turns() -> None:
+    def sweeps(x):
+        arrays = [x.copy(), np.zeros_like(x)]
+        for _ in range(7):
+            for i in range(1, len(x) - 1):
+                arrays[1][i] = arrays[0][i - 1] + arrays[0][i + 1]
+            arrays[0], arrays[1] = arrays[1], arrays[0]
+        return arrays[0][2], arrays[1][2]
+
+    check(sweeps, V)
+
+
+def test_a_conditional_expression_takes_from_a_list_once() -> None:
+    def taken(x):
+        items = [1, 2, 3]
+        value = items.pop() if x[0] > 0 else items.pop(-1)
+        return value, len(items)
+
+    check(taken, V)
+
+
+def test_a_break_ends_what_a_dict_counts() -> None:
+    def until(x):
+        state = {"rounds": 0}
+        for i in range(len(x)):
+            if x[i] < -2:
+                break
+            state["rounds"] += 1
+        return state["rounds"]
+
+    assert check(until, V) == 3
