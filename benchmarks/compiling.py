@@ -1,7 +1,8 @@
 """Cold compilation: what the first call of a workload takes in a fresh process, less the time of a call.
 
 `import mlirml` does not import its compiler, as `import jax` does. The first call does that, and is timed with it; the
-peer `mlirml, compiler imported` has done it before.
+peer `mlirml, compiler imported` has done it before, as the others have. What a user waits for, the import of a peer
+and the first call, is timed as well.
 """
 
 from __future__ import annotations
@@ -38,27 +39,36 @@ def cold_compiles(
     quick: bool,
     progress: Callable[[str], None] = lambda text: None,
 ) -> list[Times]:
-    """Seconds of compilation, one sample a fresh process, the peers in turns; imports of the peer are not counted."""
+    """Seconds of compilation, and of import and first call; one sample a fresh process, the peers in turns."""
     threads = len(os.sched_getaffinity(0))
     result: list[Times] = []
     for name in COMPILED:
         progress(f"compiling {name}")
         listed = [peer for peer in PEERS if peer in peers]
         samples: dict[str, list[float]] = {peer: [] for peer in (IMPORTED, *listed)}
+        waits: dict[str, list[float]] = {peer: [] for peer in listed}
         with tempfile.TemporaryDirectory(prefix="mlirml-bench-") as folder:
             files = _write_inputs(name, Path(folder), quick)
             for _ in range(repeats):
                 for peer, times in samples.items():
                     python = pythons["mlirml" if peer == IMPORTED else peer]
-                    seconds = _compile_once(peer, python, threads, name, files)
-                    times += [] if seconds is None else [seconds]
+                    measured = _compile_once(peer, python, threads, name, files)
+                    if measured is not None:
+                        times.append(measured[0])
+                        waits.get(peer, []).append(measured[1])
         result += [Times(label(name, peer), tuple(times)) for peer, times in samples.items() if times]
+        result += [Times(wait_label(name, peer), tuple(times)) for peer, times in waits.items() if times]
     return result
 
 
 def label(workload: str, peer: str) -> str:
     """How the tables call the compilation of a workload by a peer."""
     return f"cold compile of {workload}, {peer}"
+
+
+def wait_label(workload: str, peer: str) -> str:
+    """How the tables call the import of a peer and its first call of a workload."""
+    return f"import and first call of {workload}, {peer}"
 
 
 def _write_inputs(name: str, folder: Path, quick: bool) -> dict[str, str]:
@@ -70,7 +80,10 @@ def _write_inputs(name: str, folder: Path, quick: bool) -> dict[str, str]:
     return {file: str(folder / file) for file in content}
 
 
-def _compile_once(peer: str, python: str, threads: int, name: str, files: Mapping[str, str]) -> float | None:
+def _compile_once(
+    peer: str, python: str, threads: int, name: str, files: Mapping[str, str]
+) -> tuple[float, float] | None:
+    """Seconds of compilation, and of import and first call; None where the peer has no such workload."""
     process = Peer("mlirml" if peer == IMPORTED else peer, python, threads)
     try:
         started = process.ask("start", compiler=peer == IMPORTED)
@@ -78,6 +91,7 @@ def _compile_once(peer: str, python: str, threads: int, name: str, files: Mappin
         if "first" not in loaded:
             return None
         assert loaded["error"] < _WRONG, f"{name} is wrong in {peer}: error {loaded['error']:.1e}"
-        return float(loaded["first"]) - min(process.ask("run", seconds=0.05)["samples"])
+        first = float(loaded["first"])
+        return first - min(process.ask("run", seconds=0.05)["samples"]), float(started["imported"]) + first
     finally:
         process.close()

@@ -58,14 +58,15 @@ class Worker:
         self.call: Callable[[], Any] | None = None
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Import the peer."""
+        """Import the peer, NumPy with it; the seconds that took."""
+        start = time.perf_counter()
         try:
             self.module = importlib.import_module(f"benchmarks.peers.with_{self.peer}")
         except ModuleNotFoundError as missing:
             return {"missing": str(missing)}
         if request.get("compiler"):
             self.module.import_compiler()
-        return {"version": self.module.version()}
+        return {"version": self.module.version(), "imported": time.perf_counter() - start}
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
         """Build a workload and call it once; the error of its result, 0 where none is expected, and the seconds."""

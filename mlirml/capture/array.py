@@ -17,6 +17,7 @@ import numpy as np
 from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, parse_index
+from mlirml.capture.operators import install_operators
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
@@ -675,59 +676,22 @@ _ATTRIBUTE_HELP = {
 }
 
 
-_BINARY: dict[str, np.ufunc] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}  # fmt: skip
-_COMPARISONS: dict[str, np.ufunc] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-}  # fmt: skip
-_UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+def _operate(self: Traced, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    return self._trace.call_operator(ufunc, operands)
 
 
-def _forward(ufunc: np.ufunc) -> Callable[..., Any]:
-    return lambda self, *other: self._trace.call_operator(ufunc, (self, *other))
-
-
-def _reflected(ufunc: np.ufunc) -> Callable[..., Any]:
-    return lambda self, other: self._trace.call_operator(ufunc, (other, self))
-
-
-def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
-    def operator(self: Traced, other: Any) -> Any:
-        if self._scalar:
-            return self._trace.call_operator(ufunc, (self, other))
-        if is_varying(other):
-            with at_user_line():
-                self._varying().store_in_place(ufunc, other)
-            return self
-        self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
+def _operate_in_place(self: Traced, ufunc: np.ufunc, other: Any) -> Any:
+    if self._scalar:
+        return self._trace.call_operator(ufunc, (self, other))
+    if is_varying(other):
+        with at_user_line():
+            self._varying().store_in_place(ufunc, other)
         return self
-
-    return operator
-
-
-def _divmod(self: Traced, other: Any) -> Any:
-    return self // other, self % other
+    self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
+    return self
 
 
-def _reflected_divmod(self: Traced, other: Any) -> Any:
-    return other // self, other % self
-
-
-def _install_operators() -> None:
-    for name, ufunc in _BINARY.items():
-        setattr(Traced, f"__{name}__", _forward(ufunc))
-        setattr(Traced, f"__r{name}__", _reflected(ufunc))
-        setattr(Traced, f"__i{name}__", _in_place(ufunc))
-    for name, ufunc in (_COMPARISONS | _UNARY).items():
-        setattr(Traced, f"__{name}__", _forward(ufunc))
-    setattr(Traced, "__divmod__", _divmod)  # noqa: B010  (mypy knows no such method)
-    setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
-
-
-_install_operators()
+install_operators(Traced, _operate, _operate_in_place)
 
 
 def is_complex_object(x: Any) -> bool:

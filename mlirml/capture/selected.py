@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture import advice
-from mlirml.capture.array import _BINARY, _COMPARISONS, _UNARY, Traced
+from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line, user_location
+from mlirml.capture.operators import install_operators
 from mlirml.capture.scattering import Masked
 from mlirml.capture.trace import Trace
 from mlirml.dialects.build import Check
@@ -449,24 +450,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _install_operators() -> None:
-    def forward(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, *other: _called(Selected._operated, self, ufunc, (self, *other))
-
-    def reflected(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, other: _called(Selected._operated, self, ufunc, (other, self))
-
-    def in_place(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, other: _called(Selected._operated_in_place, self, ufunc, other)
-
-    for name, ufunc in _BINARY.items():
-        setattr(Selected, f"__{name}__", forward(ufunc))
-        setattr(Selected, f"__r{name}__", reflected(ufunc))
-        setattr(Selected, f"__i{name}__", in_place(ufunc))
-    for name, ufunc in (_COMPARISONS | _UNARY).items():
-        setattr(Selected, f"__{name}__", forward(ufunc))
-    setattr(Selected, "__divmod__", lambda self, other: (self // other, self % other))  # noqa: B010
-    setattr(Selected, "__rdivmod__", lambda self, other: (other // self, other % self))  # noqa: B010
-
-
-_install_operators()
+install_operators(
+    Selected,
+    lambda self, ufunc, operands: _called(Selected._operated, self, ufunc, operands),
+    lambda self, ufunc, other: _called(Selected._operated_in_place, self, ufunc, other),
+)

@@ -45,7 +45,7 @@ def is_scan(op: mlir.Operation) -> bool:
     *ops, end = block_ops(op.regions[0].blocks[0])
     tensors = [isinstance(result.type, mlir.RankedTensorType) for result in op.results]
     if len(tensors) > 1 and tensors[-1] and not any(tensors[:-1]):
-        return all(is_stored(value, end.operands[len(tensors) - 1]) for value in list(end.operands)[:-1])
+        return all(store_of(end.operands[len(tensors) - 1], value) is not None for value in list(end.operands)[:-1])
     last = defining_op(end.operands[len(tensors) - 1])
     if last is None or not all(tensors):
         return False
@@ -57,11 +57,11 @@ def is_scan(op: mlir.Operation) -> bool:
     return whole and len(tensors) == 2
 
 
-def is_stored(value: mlir.Value, tensor: mlir.Value) -> bool:
-    """Whether `tensor.insert` of a value is among those that a tensor was made with."""
+def store_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation | None:
+    """The store of `value` that a tensor was made with; None if it was not."""
     op = defining_op(tensor)
     while op is not None and op.name == "tensor.insert":
         if op.operands[0] == value:
-            return True
+            return op
         op = defining_op(op.operands[1])
-    return False
+    return None

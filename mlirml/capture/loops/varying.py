@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.array import _BINARY, _COMPARISONS, _UNARY, Cell, Traced
+from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.loops.places import Axis, Number, Read, held, index_name, index_of
 from mlirml.capture.loops.ranges import TracedRange
+from mlirml.capture.operators import install_operators
 from mlirml.capture.trace import Trace
 from mlirml.dialects.build import Check
 from mlirml.dialects.dtypes import short_name
@@ -440,22 +441,8 @@ def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Varying:
     return combined(trace, lambda *xs: trace.call_operator(ufunc, xs), ufunc, operands)
 
 
-def _install_operators() -> None:
-    def forward(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, *other: _called(operated, self._trace, ufunc, (self, *other))
-
-    def reflected(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, other: _called(operated, self._trace, ufunc, (other, self))
-
-    def in_place(ufunc: np.ufunc) -> Callable[..., Any]:
-        return lambda self, other: _called(store_in_place, self, ufunc, other)
-
-    for name, ufunc in _BINARY.items():
-        setattr(Varying, f"__{name}__", forward(ufunc))
-        setattr(Varying, f"__r{name}__", reflected(ufunc))
-        setattr(Varying, f"__i{name}__", in_place(ufunc))
-    for name, ufunc in (_COMPARISONS | _UNARY).items():
-        setattr(Varying, f"__{name}__", forward(ufunc))
-
-
-_install_operators()
+install_operators(
+    Varying,
+    lambda self, ufunc, operands: _called(operated, self._trace, ufunc, operands),
+    lambda self, ufunc, other: _called(store_in_place, self, ufunc, other),
+)

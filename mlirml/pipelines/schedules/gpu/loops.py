@@ -18,13 +18,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mlirml.dialects.ordered import SCATTER
+from mlirml.dialects.ordered import SCATTER, store_of
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
 from mlirml.pipelines.schedules.gpu.index import Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
-from mlirml.pipelines.schedules.gpu.scans import Scan, SetRow, lower_scan, store_of
+from mlirml.pipelines.schedules.gpu.scans import Scan, SetRow, lower_scan
 from mlirml.pipelines.schedules.gpu.scatters import lower_scatter_in_parallel, match_scatter
 
 

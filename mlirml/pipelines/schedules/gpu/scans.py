@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.ordered import store_of
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.combiners import Combiner, Values
@@ -104,16 +105,6 @@ _KNOWN = frozenset(
     for name in ("addf", "mulf", "maximumf", "minimumf", "addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi",
                  "ori", "xori")
 )  # fmt: skip
-
-
-def store_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation | None:
-    """The store of `value` that a tensor was made with; None if it was not."""
-    op = defining_op(tensor)
-    while op is not None and op.name == "tensor.insert":
-        if op.operands[0] == value:
-            return op
-        op = defining_op(op.operands[1])
-    return None
 
 
 @dataclass(frozen=True)
