@@ -19,6 +19,7 @@ from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
+from mlirml.capture.loops.syntax import has_loops
 from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
 
 FRONTENDS = ("auto", "trace", "loops")
@@ -51,14 +52,18 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 
 
 def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBoolError) -> bool:
-    """Whether tracing a function failed since a loop of it goes on while the data say so, or as often as they say.
+    """Whether tracing a function failed since a loop of it goes on while the data say so, or as often as they say, or
+    since something else in a function with loops needs a number.
 
-    The loop front end takes such a loop; other conditions on data, it would take too, but they are likelier mistakes.
+    The loop front end takes it. Without loops it would take conditions on data too, but they are likelier mistakes.
     """
-    if frontend != "auto" or not error.message.startswith(("a loop needs", "`range()` needs")):
+    if frontend != "auto":
         return False
     plain = plain_function(function)
-    return plain is not None and source_of(plain) is not None
+    source = None if plain is None else source_of(plain)
+    if source is None:
+        return False
+    return error.message.startswith(("a loop needs", "`range()` needs")) or has_loops(source.node)
 
 
 def plain_function(function: Any) -> types.FunctionType | None:
@@ -135,7 +140,7 @@ def _over_elements(loop: ast.AST) -> bool:
     if isinstance(loop, ast.For):
         numbers = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     else:
-        numbers = {n for node in inside for n in _counted(node)}
+        numbers = {n for node in inside for n in _counted(node)} | (loaded(loop.test) & _computed(inside))
         inside.append(loop)
     for node in inside:
         if isinstance(node, ast.Assign) and all(isinstance(n, _PURE) for n in ast.walk(node.value)):
@@ -177,6 +182,12 @@ def _counted(node: ast.AST) -> set[str]:
     else:
         return set()
     return {target.id} if all(isinstance(n, _PURE) for n in ast.walk(node.value)) else set()
+
+
+def _computed(inside: list[ast.AST]) -> set[str]:
+    """The variables that statements give what is computed of numbers, as `low = middle + 1`."""
+    found = [n for n in inside if isinstance(n, ast.Assign) and all(isinstance(v, _PURE) for v in ast.walk(n.value))]
+    return {t.id for node in found for t in node.targets if isinstance(t, ast.Name)}
 
 
 def _sums_up(node: ast.Assign) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import types
 from collections.abc import Callable
@@ -16,15 +17,19 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
+from mlirml.capture.namespace import retarget
 from mlirml.capture.trace import Trace
+from mlirml.dialects.ops import special
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 
 _Function = Callable[..., Any]
-_I64, _F64, _BOOL = (np.dtype(name) for name in ("int64", "float64", "bool"))
+_I64, _F64, _C128, _BOOL = (np.dtype(name) for name in ("int64", "float64", "complex128", "bool"))
 
 
 def replaced(trace: Trace, callee: Any) -> Any:
     """What to call for a function: the function itself, or where it is of numbers one that takes traced ones too."""
+    if isinstance(callee, (types.FunctionType, types.MethodType)):
+        return retarget(callee, trace, trace._loops_memo)  # what was called by name is rewritten already
     if not isinstance(callee, (types.BuiltinFunctionType, type)):
         return callee
     own = _OWN.get(callee)
@@ -34,7 +39,12 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if callee not in _ITERATORS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
+        if callee in _OF_ITEMS and len(args) == 1 and not isinstance(args[0], Traced) and not is_varying(args[0]):
+            args = (list(args[0]),)
+            if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
+                with at_user_line():
+                    return own(trace, *args)
+        if callee not in _ALWAYS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
@@ -50,7 +60,7 @@ def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
             return np.dtype(dtype).type(known[()]).item()
         if x.size != 1:
             raise DTypeError(f"only one number can be converted, got {x._describe()}")
-        if x.dtype.kind == "c":
+        if x.dtype.kind == "c" and dtype.kind != "c":
             raise DTypeError(f"cannot convert {x._describe()} to a real number", help="take `x.real` or `abs(x)`")
         value = trace.builder.cast(trace.builder.reshape(x._read(), ()), dtype)
         return Traced(trace, Cell(replace(value, weak=True)), scalar=True)
@@ -126,9 +136,58 @@ def _hypot(trace: Trace, *args: Any) -> Any:
     return python_number(trace, np.sqrt(total), _F64)
 
 
+def _dist(trace: Trace, p: Any, q: Any) -> Any:
+    gaps = [a - b for a, b in zip(p, q, strict=True)]
+    return _hypot(trace, *gaps) if any(isinstance(gap, Traced) for gap in gaps) else math.dist(p, q)
+
+
 def _log(trace: Trace, x: Any, base: Any = None) -> Any:
     found = _math(np.log)(trace, x)
     return found if base is None else found / _math(np.log)(trace, base)
+
+
+def _cmath(function: Any, result: np.dtype = _C128) -> _Function:
+    """A function of `cmath`."""
+
+    def made(trace: Trace, x: Any) -> Any:
+        return python_number(trace, function(python_number(trace, x, _C128)), result)
+
+    return made
+
+
+def _complex_log(trace: Trace, x: Any, base: Any = None) -> Any:
+    found = _cmath(np.log)(trace, x)
+    return found if base is None else found / _cmath(np.log)(trace, base)
+
+
+def _whole_numbers(ufunc: np.ufunc) -> _Function:
+    def function(trace: Trace, *args: Any) -> Any:
+        result: Any = 0 if ufunc is np.gcd else 1
+        for x in args:
+            if x.dtype.kind not in "iub" if isinstance(x, Traced) else not isinstance(x, (int, np.integer)):
+                raise DTypeError(f"`math.{ufunc.__name__}` takes integers, got {x!r}")
+            result = ufunc(result, python_number(trace, x, _I64))
+        return python_number(trace, result, _I64)
+
+    return function
+
+
+def _isclose(trace: Trace, a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
+    """`math.isclose`, by the formula in Python's documentation; infinities are close to themselves only."""
+    one, other = (python_number(trace, x, _F64) for x in (a, b))
+    largest = np.maximum(np.abs(one), np.abs(other))
+    near = np.abs(one - other) <= np.maximum(rel_tol * largest, abs_tol)
+    return python_number(trace, np.logical_or(one == other, np.logical_and(near, np.isfinite(largest))), _BOOL)
+
+
+def _isqrt(trace: Trace, x: Any) -> Any:
+    """The whole part of a square root: that of the nearest double is one off at most."""
+    if x.dtype.kind not in "iub":
+        raise DTypeError(f"`math.isqrt` takes integers, got {x!r}")
+    number = python_number(trace, x, _I64)
+    root = np.minimum(python_number(trace, np.sqrt(python_number(trace, x, _F64)), _I64), 3037000499)
+    root = root - (root * root > number)
+    return python_number(trace, root + (number - root * root > 2 * root), _I64)
 
 
 def _whole(trace: Trace, x: Any) -> Any:
@@ -153,6 +212,38 @@ def _text(function: Callable[..., str]) -> _Function:
     return made
 
 
+def _pow(trace: Trace, x: Any, exponent: Any, modulus: Any = None) -> Any:
+    result = x**exponent
+    return result if modulus is None else result % modulus
+
+
+def _complex(trace: Trace, real: Any, imag: Any = 0) -> Any:
+    """Python's complex number; what are given as parts may be complex themselves."""
+    result: Any = np.zeros((), np.complex128)
+    if any(isinstance(x, complex) or (isinstance(x, Traced) and x.dtype.kind == "c") for x in (real, imag)):
+        result = real + imag * 1j
+        return python_number(trace, result, _C128) if isinstance(result, Traced) else result
+    result = trace.array(result)
+    result.real[...], result.imag[...] = (python_number(trace, x, _F64) for x in (real, imag))
+    return Traced(trace, Cell(replace(result._read(), weak=True)), scalar=True)
+
+
+def _fold(name: str) -> _Function:
+    """`any` and `all` of items."""
+
+    def function(trace: Trace, items: Any) -> Any:
+        if is_varying(items):
+            return getattr(items, name)()
+        combine = trace.hooks.or_ if name == "any" else trace.hooks.and_
+        result: Any = name == "all"
+        for item in items:
+            truth = python_number(trace, item, _BOOL)
+            result = combine(result, lambda truth=truth: truth)
+        return result
+
+    return function
+
+
 def _fabs(trace: Trace, x: Any) -> Any:
     return abs(python_number(trace, x, _F64))
 
@@ -166,6 +257,8 @@ _INVERSE = {
     "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
 }  # fmt: skip
 
+_COMPLEX = ("sqrt", "exp", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+
 _OWN: dict[Any, _Function] = {
     builtins.range: lambda trace, *bounds: traced_range(*bounds),
     builtins.enumerate: lambda trace, *args, **options: traced_enumerate(*args, **options),
@@ -174,6 +267,10 @@ _OWN: dict[Any, _Function] = {
     builtins.int: lambda trace, x: python_number(trace, x, _I64),
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
+    builtins.complex: _complex,
+    builtins.pow: _pow,
+    builtins.any: _fold("any"),
+    builtins.all: _fold("all"),
     builtins.round: _round,
     builtins.len: lambda trace, x: x.shape[0] if is_varying(x) else len(x),
     builtins.str: _text(str),
@@ -183,7 +280,15 @@ _OWN: dict[Any, _Function] = {
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
     math.hypot: _hypot,
+    math.dist: _dist,
+    math.erf: _math(special.erf.reference),
+    math.erfc: _math(special.erfc.reference),
+    math.gcd: _whole_numbers(np.gcd),
+    math.lcm: _whole_numbers(np.lcm),
+    math.isclose: _isclose,
+    math.isqrt: _isqrt,
     math.log: _log,
+    cmath.log: _complex_log,
     math.fabs: _fabs,
     math.floor: _to_whole(np.floor),
     math.ceil: _to_whole(np.ceil),
@@ -193,10 +298,18 @@ _OWN: dict[Any, _Function] = {
     math.isfinite: _math(np.isfinite, _BOOL),
     **{getattr(math, name): _math(getattr(np, name)) for name in _SAME if hasattr(math, name)},
     **{getattr(math, name): _math(ufunc) for name, ufunc in _INVERSE.items()},
+    **{getattr(cmath, name): _cmath(getattr(np, name)) for name in _COMPLEX},
+    **{getattr(cmath, name): _cmath(ufunc) for name, ufunc in _INVERSE.items() if name not in ("atan2", "pow")},
+    cmath.isnan: _cmath(np.isnan, _BOOL),
+    cmath.isinf: _cmath(np.isinf, _BOOL),
+    cmath.isfinite: _cmath(np.isfinite, _BOOL),
+    cmath.phase: _cmath(np.angle, _F64),
+    cmath.polar: lambda trace, x: (_cmath(np.abs, _F64)(trace, x), _cmath(np.angle, _F64)(trace, x)),
 }
 
 
-_ITERATORS = (builtins.enumerate, builtins.zip, builtins.reversed)
+_ALWAYS = (builtins.enumerate, builtins.zip, builtins.reversed, math.dist)
+_OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min)
 
 
 def _refused(name: str) -> _Function:

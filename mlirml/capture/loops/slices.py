@@ -93,7 +93,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     integers = trace.integers
     step = 1 if item.step is None else item.step
     if isinstance(step, Traced):
-        raise UnsupportedSyntaxError("the step of a slice is known only when the program runs")
+        raise unknown_step(trace, step)
     if step == 0:
         raise ShapeError("slice step cannot be zero")
     bounds = 0 if item.start is None else item.start, size if item.stop is None else item.stop
@@ -117,6 +117,16 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     if b.checked:
         name = _checked(trace, start, name, length.constant, size)
     return name, count, step, start._read()
+
+
+def unknown_step(trace: Trace, step: Traced) -> UnsupportedSyntaxError:
+    """The error for a step that may differ from round to round."""
+    error = UnsupportedSyntaxError(
+        "the step of a slice is known only when the program runs",
+        help="write a loop over the elements, `for j in range(start, stop, step)`",
+    )
+    error.roots = trace.integers.roots(step)
+    return error
 
 
 def _from_start(trace: Trace, form: Linear, size: int) -> Linear:

@@ -9,11 +9,12 @@ import numpy as np
 from mlirml.capture.array import Traced
 from mlirml.capture.indexing import position
 from mlirml.capture.loops.places import Axis, Number, held, index_name
+from mlirml.capture.loops.slices import unknown_step
 from mlirml.capture.loops.varying import Varying, moved, part, refused
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Check
-from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
     if isinstance(step, Traced):
         known = step._known()
         if known is None:
-            raise UnsupportedSyntaxError("the step of a slice is known only when the program runs")
+            raise unknown_step(trace, step)
         step = int(known)
     step = int(step.__index__())
     if step == 0:

@@ -1,0 +1,159 @@
+"""Python's own functions of numbers in loops, and the user's functions that come as values."""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+from .against_python import check
+
+V = np.array([1.5, -1.0, 2.0, -3.0, 4.0])
+N = np.array([12, 18, -24, 7, 99980001])
+
+
+def escape_times(width, height):
+    """The Mandelbrot set in Python's complex numbers."""
+    out = np.zeros((height, width), np.int32)
+    for i in range(height):
+        for j in range(width):
+            c, z, n = complex(3 * j / width - 2, 3 * i / height - 1.5), 0j, 0
+            while abs(z) <= 2 and n < 30:
+                z = z * z + c
+                n += 1
+            out[i, j] = n
+    return out
+
+
+def test_complex_numbers_of_python() -> None:
+    compiled = ml.compile(escape_times, static_argnums=(0, 1))
+    np.testing.assert_array_equal(compiled(16, 9), escape_times(16, 9))
+
+
+def test_parts_of_a_complex_number_stay_as_they_are() -> None:
+    def built(x):
+        out = np.zeros(len(x), complex)
+        for i in range(len(x)):
+            out[i] = complex(x[i], -x[i])
+        return out
+
+    check(built, np.array([1.0, np.inf, -0.0, np.nan]))
+
+
+def test_functions_of_cmath() -> None:
+    def values(z):
+        out = np.zeros_like(z)
+        for i in range(len(z)):
+            out[i] = cmath.exp(z[i]) * cmath.sqrt(z[i]) + cmath.phase(z[i]) + abs(cmath.asin(z[i]))
+        return out
+
+    check(values, V + 1j, exact=False)
+
+
+def test_any_and_all_of_items() -> None:
+    def counted(x):
+        peaks = both = 0
+        for i in range(1, len(x) - 1):
+            if all(x[i] > x[i + k] for k in (-1, 1)):
+                peaks += 1
+            if any([x[i] > 3, x[i] < -2]):
+                both += 1
+        return peaks, both, max([x[0], x[1]]), min([x[0], 0.0])
+
+    check(counted, V)
+
+
+def test_whole_numbers_of_math() -> None:
+    def sums(n):
+        divisors = multiples = roots = 0
+        for i in range(1, len(n)):
+            divisors += math.gcd(n[i], n[i - 1])
+            multiples += math.lcm(n[i], 4)
+            roots += math.isqrt(abs(n[i])) + math.isqrt(abs(n[i]) - 1)
+        return divisors, multiples, roots
+
+    check(sums, N)
+
+
+def test_other_functions_of_math() -> None:
+    def sums(x):
+        total = 0.0
+        near = 0
+        for i in range(1, len(x)):
+            total += math.erf(x[i]) + math.erfc(x[i]) + math.dist([x[i], 1.0], [x[i - 1], 0.0]) + pow(x[i], 2)
+            if math.isclose(x[i] + 1e-12, x[i]) and not math.isclose(x[i], x[i - 1], abs_tol=0.5):
+                near += 1
+        return total, near
+
+    check(sums, V, exact=False)
+
+
+def positive(value):
+    return value if value > 0 else 0.0
+
+
+def each(function, x):
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        out[i] = function(x[i])
+    return out
+
+
+@pytest.mark.parametrize("function", [positive, lambda v: math.sin(v) if v > 0 else v, math.floor])
+def test_a_function_given_as_a_value(function) -> None:
+    check(functools.partial(each, function), V)
+
+
+def bisection(function, low, high):
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        if function(low) * function(middle) <= 0:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def found(items, x):
+    low, high = 0, len(items)
+    while low < high:
+        middle = (low + high) // 2
+        if items[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def histogram(x, counts):
+    lowest, highest = x.min(), x.max()
+    for value in x:
+        place = int((value - lowest) / (highest - lowest) * len(counts))
+        if place == len(counts):
+            place -= 1
+        counts[place] += 1
+
+
+def sieve(limit):
+    prime = np.ones(limit, bool)
+    prime[:2] = False
+    for i in range(2, int(limit**0.5) + 1):
+        if prime[i]:
+            prime[i * i :: i] = False
+    return prime
+
+
+def test_programs_whose_loops_turn_on_data_need_no_front_end() -> None:
+    cube = functools.partial(bisection, lambda v: math.exp(v) - 3)
+    assert ml.compile(cube)(0.0, 2.0) == pytest.approx(math.log(3))
+    assert ml.compile(found)(np.sort(V), 1.7) == found(np.sort(V), 1.7)
+    counts, expected = np.zeros(4, int), np.zeros(4, int)
+    ml.compile(histogram)(V, counts)
+    histogram(V, expected)
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(ml.compile(sieve, static_argnums=0)(120), sieve(120))
