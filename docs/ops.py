@@ -39,7 +39,8 @@ Written by `python docs/ops.py` from the records in `mlirml/dialects/ops`; the t
 the dtypes marked here. `int` is i8, i16, i32 and i64, `uint` is u8, u16, u32 and u64, `complex` is c64 and c128, bf16
 is `ml_dtypes.bfloat16`. A blank is a dtype that NumPy refuses or converts first, such as integers to floats for
 `np.arctan`; that is done here too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in
-f32 and rounded after each operation; sums and contractions of them add up in f32.
+f32 and rounded after each operation; sums and contractions of them add up in f32. Where the processor multiplies bf16
+itself (AVX512_BF16, AMX), products of matrices take bf16 and sums below 1.2e-38, the smallest normal number, as zeros.
 
 Python's operators, in-place ones too, indexing with slices, integers, integer arrays and masks known when tracing,
 stores there and under any mask, `ufunc.at`, `astype`, `copy`, `.T` and the methods named here work as in NumPy. An

@@ -210,7 +210,7 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
 
 // -----
 
-// Pairs of bf16 are packed side by side and multiplied by one instruction.
+// Pairs of bf16 are packed side by side and multiplied by one instruction; by tiles where there are registers for them.
 // RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-pairs=true" --split-input-file | filecheck %s --check-prefix=PAIRS
 // CHECK-LABEL: func.func @main
 // PAIRS-LABEL: func.func @main
@@ -221,6 +221,27 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
 // PAIRS: func.func private @contract_tile_f32_{{.*}}_bf16_pairs(
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 // PAIRS: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
+// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-pairs=true bf16-tiles=true" --split-input-file | filecheck %s --check-prefix=TILES
+// TILES-LABEL: func.func private @contract_packed_f32_64x128x64_1(
+// TILES: call @contract_pack_tiles_squares_bf16_32_whole(
+// TILES: call @contract_pack_rows_bf16_pairs_for_tiles_
+// TILES: call @contract_configure_tiles()
+// TILES: call @contract_tile_f32_32x32_bf16_tiles(
+// TILES: call @contract_packed_f32_64x128x64_1_write(
+// TILES: llvm.call_intrinsic "llvm.x86.tilerelease"()
+// TILES: func.func private @contract_tile_f32_32x32_bf16_tiles(
+// TILES-COUNT-4: "llvm.x86.tilezero"
+// TILES: scf.for
+// TILES-COUNT-3: "llvm.x86.tileloadd64"
+// TILES-COUNT-2: "llvm.x86.tdpbf16ps"
+// TILES: "llvm.x86.tileloadd64"
+// TILES-COUNT-2: "llvm.x86.tdpbf16ps"
+// TILES: }
+// TILES-COUNT-4: "llvm.x86.tilestored64"
+// TILES: func.func private @contract_pack_tiles_squares_bf16_32_whole(
+// TILES: vector.bitcast {{.*}} : vector<32xbf16> to vector<16xi32>
+// TILES: func.func private @contract_configure_tiles(
+// TILES: "llvm.x86.ldtilecfg"
 func.func private @contract_packed_f32_64x128x64()
 func.func @main(%a: memref<64x64xbf16>, %b: memref<64x128xbf16>, %c: memref<64x128xf32>) {
   linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

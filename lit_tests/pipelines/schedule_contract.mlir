@@ -117,3 +117,28 @@ func.func @in_place(%a: tensor<128x128xf32>, %b: tensor<320x320xf64>, %c: tensor
   %2 = linalg.matmul ins(%c, %c : tensor<1024x1024xf64>, tensor<1024x1024xf64>) outs(%c : tensor<1024x1024xf64>) -> tensor<1024x1024xf64>
   return %0, %1, %2 : tensor<128x128xf32>, tensor<320x320xf64>, tensor<1024x1024xf64>
 }
+
+// -----
+
+// Tiles of bf16 where there are registers for them; `pairs` asks for another instruction. Short sums are left to pairs.
+// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 bf16-pairs=true bf16-tiles=true" --split-input-file | filecheck %s --check-prefix=TILES
+// CHECK-LABEL: func.func @tiles
+// TILES-LABEL: func.func @tiles
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}kernel = "packed", {{.*}}mr = 32 : i64, {{.*}}nr = 32 : i64, pack = "ab", pairs = 32 : i64}}
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}mr = 6 : i64, {{.*}}pairs = 2 : i64}}
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}mr = 16 : i64, {{.*}}nr = 32 : i64, {{.*}}pairs = 32 : i64}}
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}nr = 64 : i64, {{.*}}pairs = 2 : i64}}
+func.func @tiles(%a: tensor<64x64xbf16>, %b: tensor<64x64xbf16>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = linalg.matmul ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = linalg.matmul {mlirml.schedule = {pairs = 2}} ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%0 : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = linalg.matmul {mlirml.schedule = {mr = 16}} ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%1 : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = linalg.matmul {mlirml.schedule = {nr = 64}} ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%2 : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}
+
+// TILES-LABEL: func.func @short_sums
+// TILES: pairs = 2 : i64
+func.func @short_sums(%a: tensor<64x4xbf16>, %b: tensor<4x64xbf16>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = linalg.matmul ins(%a, %b : tensor<64x4xbf16>, tensor<4x64xbf16>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}

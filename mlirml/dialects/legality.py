@@ -76,6 +76,7 @@ STAGES: Mapping[str, Contract] = {
         ops=frozenset(
             {
                 "llvm.call_intrinsic",
+                "llvm.inttoptr",
                 "nvgpu.device_async_copy",
                 "nvgpu.device_async_create_group",
                 "nvgpu.device_async_wait",

@@ -64,6 +64,7 @@ class LowerContractPass(Pass):
     l2_bytes: int = 1 << 20
     parallel: bool = True
     bf16_pairs: bool = False
+    bf16_tiles: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         machine = Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
@@ -112,8 +113,10 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
     schedule = Schedule(**given) if "kernel" in given else plan(problem, machine)
     try:
         check(problem, schedule)
+        if schedule.tiles and not machine.bf16_tiles:
+            raise NoMatch("this process has no tile registers")
     except NoMatch:
-        # The layouts are not those that the schedule was chosen for.
+        # The layouts, or the machine, are not those that the schedule was chosen for.
         schedule = plan(problem, machine)
     if schedule.kernel == "loops":
         raise NoMatch("no kernel fits")
@@ -253,6 +256,10 @@ def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
 def _build_kernel(job: Job, name: str) -> Kernel:
     """The function that does `job`. Its schedule's module is imported here: few programs have contractions of all."""
     schedule = "panels" if job.panels else job.schedule.kernel
+    if job.panels and job.schedule.tiles:
+        from mlirml.pipelines.schedules.contract_amx import AmxKernel
+
+        return AmxKernel(job).build(name)
     if schedule == "panels":
         from mlirml.pipelines.schedules.contract_panels import PanelKernel
 

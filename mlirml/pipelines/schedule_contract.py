@@ -26,7 +26,7 @@ from mlirml.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
 from mlirml.pipelines.schedules.contract_attribute import NAME, read_fields, to_attribute
-from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan, round_up
+from mlirml.pipelines.schedules.contract_plan import TILE_K, Machine, Schedule, check, fits_tiles, plan, round_up
 
 FEWEST_TO_PACK = 48
 """With fewer rows or columns, packing takes longer than writing an operand to memory and reading it again."""
@@ -44,6 +44,7 @@ class ScheduleContractPass(Pass):
     l2_bytes: int = 1 << 20
     parallel: bool = True
     bf16_pairs: bool = False
+    bf16_tiles: bool = False
     kernel: str = ""
     mr: int = 0
     nr: int = 0
@@ -71,6 +72,12 @@ class ScheduleContractPass(Pass):
 def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) -> Schedule:
     """The schedule of an operation on tensors, its own fields kept. Raises `LoweringError` when they cannot be."""
     given = read_fields(op)
+    if given.get("pairs") == TILE_K and not machine.bf16_tiles:
+        raise LoweringError(
+            f"{NAME} of {op.name}: pairs = {TILE_K} asks for tile registers (AMX), which this process has not",
+            location=source_location(op.location),
+            help="leave `pairs` out: the kernel is then chosen for this processor",
+        )
     try:
         problem = build_problem(match_contraction(op))
     except NoMatch:
@@ -112,9 +119,19 @@ def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
     return bool(math.prod(kind.shape) * element.width // 8 > cache_bytes)
 
 
+def allowed(machine: Machine, given: Mapping[str, Any]) -> Machine:
+    """The machine without the instructions that the field `pairs` rules out."""
+    pairs = given.get("pairs", TILE_K)
+    return replace(
+        machine, bf16_tiles=machine.bf16_tiles and pairs == TILE_K, bf16_pairs=machine.bf16_pairs and pairs > 1
+    )
+
+
 def complete(problem: Problem, machine: Machine, given: Mapping[str, Any]) -> Schedule:
     """A schedule with the fields `given`; blocks are whole tiles. Raises `NoMatch`."""
-    chosen = replace(plan(problem, machine, given.get("kernel")), **given)
+    chosen = replace(plan(problem, allowed(machine, given), given.get("kernel")), **given)
+    if chosen.tiles and not fits_tiles(chosen.mr, chosen.nr):
+        chosen = replace(plan(problem, replace(machine, bf16_tiles=False), given.get("kernel")), **given)
     if chosen.kernel not in ("packed", "direct"):
         return chosen
     mc = chosen.mc if "mc" in given else round_up(chosen.mc, chosen.mr)

@@ -51,6 +51,9 @@ PASSES = (
     "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+"""Of Linux: the number of the system call, ARCH_REQ_XCOMP_PERM, and the state that it is for (asm/prctl.h, 5.16)."""
+
 _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", PASSES),
@@ -177,7 +180,25 @@ def machine_options() -> str:
     """The options of the contraction passes for this processor."""
     bits = vector_bits()
     pairs = " bf16-pairs=true" if bits == 512 and "avx512_bf16" in host_facts()["cpu.flags"].split() else ""
-    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}{pairs}"
+    tiles = " bf16-tiles=true" if bits == 512 and may_use_tiles() else ""
+    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}{pairs}{tiles}"
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Whether the processor has tile registers for bf16 (AMX), and Linux lets this process use them: it asks for that.
+
+    The permission holds for all threads, and for processes that are forked later. Linux refuses it where a signal stack
+    is too small for eight kilobytes of registers. The answer is part of the pipeline, so that it is part of the key
+    under which programs are kept, too.
+    """
+    import ctypes
+
+    if os.uname().machine != "x86_64" or not {"amx_tile", "amx_bf16"} <= set(host_facts()["cpu.flags"].split()):
+        return False
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 3
+    return bool(call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
 
 
 @cache

@@ -182,7 +182,7 @@ class Frame:
 
     def buffer(self, size: int) -> View:
         """Ask the caller for `size` elements of the type that the kernel computes in, or as many pairs of others."""
-        element = "i32" if self.schedule.pairs == 2 else self.problem.compute
+        element = "i32" if self.schedule.words else self.problem.compute
         self.buffers.append(Buffer(element, size))
         return View(f"%buffer{len(self.buffers) - 1}", element, self.buffers[-1].type)
 

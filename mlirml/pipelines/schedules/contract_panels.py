@@ -24,6 +24,9 @@ from mlirml.pipelines.schedules.contract_shared import Computed, pack_function, 
 from mlirml.pipelines.schedules.contract_tile import PACK_BYTES, Grid, TileKernel, Work
 from mlirml.pipelines.schedules.emitter import Index, Value, View
 
+PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Computed | None]
+"""The arguments of `pack_function`."""
+
 
 class PanelKernel(TileKernel):
     """Writes one kernel; it calls functions for all that takes time."""
@@ -42,11 +45,15 @@ class PanelKernel(TileKernel):
     def build(self, name: str) -> Kernel:
         """The whole function."""
         self.name = name
-        schedule, compute = self.schedule, self.problem.compute
-        stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
-        tile = compute, schedule.mr, schedule.nr, schedule.lanes, stride
-        self.multiply = self._share(product_function(*tile, schedule.pairs))
+        self.multiply = self._share(self._product_function())
         return super().build(name)
+
+    def _product_function(self) -> tuple[str, str]:
+        """What multiplies two packed panels: name and text."""
+        schedule = self.schedule
+        stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
+        tile = self.problem.compute, schedule.mr, schedule.nr, schedule.lanes, stride
+        return product_function(*tile, schedule.pairs)
 
     @property
     def _write_lanes(self) -> int:
@@ -120,12 +127,14 @@ class PanelKernel(TileKernel):
             way, whole = "rows", grid.rest == 0
         elif k_step == 1:
             lanes = self.schedule.lanes
-            step = lanes * self.schedule.pairs
+            step = lanes * (2 if self.schedule.words else 1)
             way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
         element = self.frame.named[letter].element
         shape = grid.width, stride, self.schedule.lanes
         computed, more = self._computed(letter, work, axis, tile * grid.width)
-        function = pack_function(way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
+        function = self._pack_function(
+            letter, (way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
+        )
         operand, start = self.frame.base(letter)
         place = (work.place.a if letter == "a" else work.place.b) + start + tile * (grid.width * row_step)
         rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
@@ -136,6 +145,10 @@ class PanelKernel(TileKernel):
             names += [memory, e.at(first)]
             types += [f"memref<{kind}>", "index"]
         self.frame.call(self._share(function), names, types)
+
+    def _pack_function(self, letter: str, form: PackForm) -> tuple[str, str]:
+        """What packs a panel of an operand: name and text."""
+        return pack_function(*form)
 
     def _computed(
         self, letter: str, work: Work, axis: Axis, row: Index
@@ -153,7 +166,7 @@ class PanelKernel(TileKernel):
 
     def _steps(self, size: Value) -> Value:
         """Rounds of the innermost loop for `size` elements along k."""
-        if self.schedule.pairs == 1:
+        if not self.schedule.words:
             return size
         if isinstance(size, int):
             return -(-size // 2)
@@ -161,24 +174,31 @@ class PanelKernel(TileKernel):
 
     def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
         """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
-        e, compute, tile = self.e, self.problem.compute, self.frame.tile
-        assert self.room_a is not None and self.room_b is not None and self.writer is not None and tile is not None
-        element = self.room_a.element
-        a, b = (bare(e, room.name, room.type, element) for room in (self.room_a, self.room_b))
-        types = [f"memref<{element}>", "index"] * 2 + ["index", tile.type]
+        e = self.e
+        assert self.room_a is not None and self.room_b is not None and self.writer is not None
+        a, b = (bare(e, room.name, room.type, room.element) for room in (self.room_a, self.room_b))
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
-            a_at = work.slot_a * self.size_a + u * self.panel_a
-            b_at = self._b_at(work, t)
-            with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
-                e.store(e.zeros(self._write_lanes, compute), tile, at, self._write_lanes)
-            steps = self._steps(work.k_size)
-            with e.loop(0, steps, K_BLOCK // self.schedule.pairs, "pk") as k:
-                left = e.minimum(K_BLOCK // self.schedule.pairs, steps - k)
-                places = e.at(a_at + k * self.rows.width), e.at(b_at + k * self.panel_width)
-                self.frame.call(self.multiply, [a, places[0], b, places[1], e.at(left), tile.name], types)
+            self._fill_tile_from((a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t)), work)
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
             place = work.place.step(self.problem.m, row).step(self.problem.n, column)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
             width, size = self.columns.width, self.columns.size
             columns = e.minimum(width, size - column) if self.columns.rest else width
             self.writer.write(place, rows, columns, work.number)
+
+    def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work) -> None:
+        """The product of two packed panels on the frame's tile: their memory, and where in it they start."""
+        e, tile, steps = self.e, self.frame.tile, self._steps(work.k_size)
+        assert self.writer is not None and tile is not None
+        with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
+            e.store(e.zeros(self._write_lanes, self.problem.compute), tile, at, self._write_lanes)
+        block = K_BLOCK // self.schedule.pairs
+        with e.loop(0, steps, block, "pk") as k:
+            places = a[1] + k * self.rows.width, b[1] + k * self.panel_width
+            self._call_product((a[0], places[0]), (b[0], places[1]), e.minimum(block, steps - k))
+
+    def _call_product(self, a: tuple[str, Index], b: tuple[str, Index], steps: Value) -> None:
+        e, tile, room = self.e, self.frame.tile, self.room_a
+        assert tile is not None and room is not None
+        types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type]
+        self.frame.call(self.multiply, [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name], types)

@@ -16,12 +16,20 @@ FEW = 8
 """The most rows or columns that the dot kernel keeps at hand."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
+TILE_K_BLOCK = 2048
+"""The longest block of k for tile registers, to whose sums 32 products are added at a time."""
 PARALLEL_WORK = 2_000_000
 """Multiply-adds of four bytes that take about 40 us: less is not split. A quarter of it is worth a chunk."""
 CHUNKS = 32
 """The most parts that get packing buffers of their own."""
 PACKED_B_BYTES = 8 << 20
 PACKED_A_BYTES = 8 << 20
+TILE_K = 32
+"""How many neighbours along k a tile of bf16 holds."""
+TILES = ((32, 32), (16, 48))
+"""Rows and columns of out that tile registers hold at a time, with tiles of a and of b the others."""
+TILE_WORK, FEWEST_TILE_K = 1 << 12, 8
+"""With fewer multiply-adds, or shorter sums, what is around tile registers takes longer than they save."""
 _PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
 """Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
 BIG_WORK = 1 << 27
@@ -32,7 +40,8 @@ BIG_WORK = 1 << 27
 class Machine:
     """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads.
 
-    `bf16_pairs`: whether an instruction adds products of pairs of bf16 (AVX512_BF16).
+    `bf16_pairs`: whether an instruction adds products of pairs of bf16 (AVX512_BF16). `bf16_tiles`: whether one
+    multiplies tiles of them (AMX), and the system lets this process use it.
     """
 
     vector_bits: int = 256
@@ -41,6 +50,7 @@ class Machine:
     l2_bytes: int = 1 << 20
     parallel: bool = True
     bf16_pairs: bool = False
+    bf16_tiles: bool = False
 
     def lanes(self, element: str) -> int:
         """How many elements a vector register holds."""
@@ -54,7 +64,8 @@ class Schedule:
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
     mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
-    `pairs`: how many neighbours along k one instruction multiplies and adds (2 for bf16 where the processor does that).
+    `pairs`: how many neighbours along k one instruction multiplies and adds: 2 for bf16 where the processor does that,
+    32 where it multiplies tiles of 16 x 32 elements (AMX).
     `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
     "columns". `chunks`: into how many parts at most, where parts have buffers of their own. `grain`: how many
     iterations are worth a thread.
@@ -74,6 +85,16 @@ class Schedule:
     chunks: int = 1
     grain: int = 1
     pairs: int = 1
+
+    @property
+    def words(self) -> bool:
+        """Whether packed operands are i32 that hold two bf16, neighbours along k."""
+        return self.pairs > 1
+
+    @property
+    def tiles(self) -> bool:
+        """Whether tile registers hold the operands and the sums."""
+        return self.pairs == TILE_K
 
 
 @dataclass(frozen=True)
@@ -112,11 +133,15 @@ def round_up(size: int, step: int) -> int:
 def check(problem: Problem, schedule: Schedule) -> None:
     """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
     one_k = len(problem.k) == 1
-    if schedule.pairs == 2 and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
+    if schedule.pairs not in (1, 2, TILE_K):
+        raise NoMatch(f"pairs are 1, 2 or {TILE_K}")
+    if schedule.words and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
         raise NoMatch("its operands are no pairs of bf16")
-    odd_blocks = schedule.kc % 2 == 1 and several_k(problem, schedule)
-    if schedule.pairs == 2 and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
+    odd_blocks = schedule.kc % schedule.pairs != 0 and several_k(problem, schedule)
+    if schedule.words and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
         raise NoMatch("pairs of bf16 come in vectors of 16, and blocks of k end with a pair")
+    if schedule.tiles and not fits_tiles(schedule.mr, schedule.nr):
+        raise NoMatch("eight tile registers of 16 x 16 do not hold that many rows and columns")
     tiles = -(-problem.m.size // schedule.mr), -(-problem.n.size // schedule.nr)
     several_blocks = problem.outer_m or schedule.mc // schedule.mr < tiles[0] or schedule.nc // schedule.nr < tiles[1]
     if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
@@ -133,6 +158,12 @@ def check(problem: Problem, schedule: Schedule) -> None:
         contiguous = problem.n.b == problem.n.c == 1
         if not one_k or not contiguous or problem.c.element != problem.compute:
             raise NoMatch("b cannot pass by: it or out is not contiguous, or out is narrower than its sums")
+
+
+def fits_tiles(mr: int, nr: int) -> bool:
+    """Whether tile registers hold so many rows and columns of sums, and the tiles of a and b that they come from."""
+    down, across = mr // 16, nr // 16
+    return mr % 16 == nr % 16 == 0 and down * across + down + across <= 8
 
 
 def several_k(problem: Problem, schedule: Schedule) -> bool:
@@ -257,6 +288,9 @@ def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
 
 def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     """Both operands packed: a as a whole where it is not too big, a panel of b at a time; else blocks of rows."""
+    enough = problem.work > TILE_WORK and problem.k_size >= FEWEST_TILE_K
+    if machine.bf16_tiles and machine.vector_bits == 512 and has_pairs(problem) and enough:
+        return plan_tiles(problem, machine)
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     mr, nr = panel_tile(problem, machine)
@@ -272,6 +306,23 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
+    return _block_panels(problem, machine, schedule, size)
+
+
+def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
+    """As `plan_panels`, with tile registers: 32 products are added up before they come to a sum, so k may be long."""
+    mr, nr = min(TILES, key=lambda tile: round_up(problem.m.size, tile[0]) * round_up(problem.n.size, tile[1]))
+    k = problem.k_size
+    most = k if is_narrow_float(problem.c, problem.compute) else TILE_K_BLOCK
+    kc = k if k <= most else round_up(-(-k // -(-k // most)), TILE_K)
+    rows, columns = round_up(problem.m.size, mr), round_up(problem.n.size, nr)
+    schedule = Schedule("packed", 16, mr, nr, 1, kc, rows, columns, "ab", pairs=TILE_K)
+    return _block_panels(problem, machine, schedule, 2)
+
+
+def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int) -> Schedule:
+    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the loop for threads."""
+    mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
     count = columns // nr
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= 2 * PACKED_A_BYTES:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))

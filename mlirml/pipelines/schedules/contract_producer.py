@@ -119,7 +119,7 @@ def erase_buffer(buffer: mlir.Value) -> None:
 def check_prologues(job: Job) -> None:
     """Raises `NoMatch` when the kernel does not read every element once, or vectors of them are scattered."""
     problem, dot = job.problem, job.schedule.kernel == "dot"
-    if not dot and not (job.panels and job.schedule.pairs == 1):
+    if not dot and not job.panels:
         raise NoMatch("the kernel reads the operand more than once")
     for prologue in job.prologues:
         axis = problem.m if prologue.letter == "a" else problem.n

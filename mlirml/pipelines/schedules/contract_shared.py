@@ -18,17 +18,17 @@ _ANY = 1 << 40
 """The nominal size of a view of memory whose size the function does not know."""
 
 
-def _symbol(name: str) -> Index:
+def symbol(name: str) -> Index:
     return Index(((name, 1),))
 
 
-def _view(e: Emitter, name: str, element: str) -> View:
+def any_view(e: Emitter, name: str, element: str) -> View:
     kind = f"memref<{_ANY}x{element}>"
     cast = f"memref.reinterpret_cast {name} to offset: [0], sizes: [{_ANY}], strides: [1]"
     return View(e.let(f"{cast} : memref<{element}> to {kind}", "view"), element, kind)
 
 
-def _finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
+def finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     head = f"func.func private @{name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
     return name, "\n".join([head, *e.body(), "return", "}"])
 
@@ -46,23 +46,23 @@ def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, pa
     size = mr * stride
     tile = View("%tile", compute, f"memref<{size}x{compute}>")
     element = "i32" if pairs == 2 else compute
-    a, b = _view(e, "%a", element), _view(e, "%b", element)
+    a, b = any_view(e, "%a", element), any_view(e, "%b", element)
     kinds = [vector(part.lanes, compute) for part in parts] * mr
     zeros = [e.zeros(part.lanes, compute) for part in parts] * mr
     places = [i * stride + part.offset for i in range(mr) for part in parts]
     lanes_of = [part.lanes for part in parts] * mr
 
     def step(k: Index, totals: list[str]) -> list[str]:
-        places = (a, _symbol("%a_at") + k * mr), (b, _symbol("%b_at") + k * width)
+        places = (a, symbol("%a_at") + k * mr), (b, symbol("%b_at") + k * width)
         return (_pair_product if pairs == 2 else _outer_product)(e, *places, mr, parts, totals)
 
-    totals = e.carry((0, _symbol("%size"), 1), zeros, kinds, step)
+    totals = e.carry((0, symbol("%size"), 1), zeros, kinds, step)
     for place, total, count, kind in zip(places, totals, lanes_of, kinds, strict=True):
         e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
     name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_bf16_pairs" if pairs == 2 else "")
     memory = f"memref<{element}>"
     parameters = [f"%a: {memory}", "%a_at: index", f"%b: {memory}", "%b_at: index", "%size: index"]
-    return _finish(e, name, [*parameters, f"%tile: {tile.type}"])
+    return finish(e, name, [*parameters, f"%tile: {tile.type}"])
 
 
 def _outer_product(
@@ -115,14 +115,19 @@ class Computed:
     inputs: tuple[tuple[str, int, int], ...]
 
 
-class _Reader:
-    """Loads elements of an operand: converts them, and does before what their producer does."""
+class Reader:
+    """Loads elements of an operand: converts them, and does before what their producer does.
 
-    def __init__(self, e: Emitter, source: str, casts: tuple[Cast, ...], computed: Computed | None) -> None:
-        self.e, self.casts, self.computed = e, casts, computed
-        self.here = _view(e, "%a", source)
+    `words`: whether elements that are left out are multiplied too, so that they have to be zero.
+    """
+
+    def __init__(
+        self, e: Emitter, source: str, casts: tuple[Cast, ...], computed: Computed | None, words: bool = False
+    ) -> None:
+        self.e, self.casts, self.computed, self.words = e, casts, computed, words
+        self.here = any_view(e, "%a", source)
         inputs = computed.inputs if computed else ()
-        self.more = [(_view(e, f"%x{n}", element), steps) for n, (element, *steps) in enumerate(inputs)]
+        self.more = [(any_view(e, f"%x{n}", element), steps) for n, (element, *steps) in enumerate(inputs)]
 
     def load(self, at: Index, row: Value, k: Value, lanes: int, valid: int | Index | None, *, along_k: bool) -> str:
         """The elements from (`row`, k) on, which is `at` in the operand."""
@@ -131,13 +136,17 @@ class _Reader:
         if self.computed is not None:
             inputs = []
             for number, (view, steps) in enumerate(self.more):
-                place = _symbol(f"%x{number}_at") + Index.of(row) * steps[0] + Index.of(k) * steps[1]
+                place = symbol(f"%x{number}_at") + Index.of(row) * steps[0] + Index.of(k) * steps[1]
                 if steps[along_k]:
                     inputs.append(e.load(view, place, lanes, valid))
                 else:
                     scalar = e.load_scalar(view, place)
                     inputs.append(e.let(f"vector.broadcast {scalar} : {view.element} to {vector(lanes, view.element)}"))
             (value,) = evaluate(e, self.computed.body, value, inputs, lanes)
+            if self.words and valid is not None:
+                kind = vector(lanes, self.computed.body.outs[0])
+                zeros = e.zeros(lanes, self.computed.body.outs[0])
+                value = e.let(f"arith.select {e.mask(lanes, valid)}, {value}, {zeros} : vector<{lanes}xi1>, {kind}")
         return convert(e, value, self.casts, lanes)
 
 
@@ -156,21 +165,26 @@ def pack_function(
     """
     e = Emitter()
     element = computed.body.outs[0] if computed else source
-    target = "i32" if pairs == 2 else casts[-1].target if casts else element
-    reader = _Reader(e, source, () if pairs == 2 else casts, computed)
-    here, there = reader.here, _view(e, "%room", target)
-    if way == "rows" and pairs == 2:
-        _pack_pairs(e, here, there, width, room, lanes, whole)
+    words = pairs > 1
+    target = "i32" if words else casts[-1].target if casts else element
+    reader = Reader(e, source, () if words else casts, computed, words)
+    here, there = reader.here, any_view(e, "%room", target)
+    if way == "rows" and words:
+        _pack_pairs(reader, there, width, room, lanes, whole, pairs)
     elif way == "rows":
         _pack_rows(reader, there, width, room, lanes, whole, prefetch)
     elif way == "squares":
         _pack_squares(reader, there, width, room, lanes, whole)
     else:
-        with e.loop(0, _symbol("%size"), 1, "k") as k, e.loop(0, _symbol("%rows"), 1, "row") as row:
-            at = _symbol("%a_at") + e.product(k, _symbol("%k_step")) + e.product(row, _symbol("%row_step"))
+        with e.loop(0, symbol("%size"), 1, "k") as k, e.loop(0, symbol("%rows"), 1, "row") as row:
+            at = symbol("%a_at") + e.product(k, symbol("%k_step")) + e.product(row, symbol("%row_step"))
             value = convert(e, e.load_scalar(here, at), casts, None)
-            e.store_scalar(value, there, _symbol("%room_at") + k * room + row)
-    kinds = "_pairs" if pairs == 2 else "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
+            e.store_scalar(value, there, symbol("%room_at") + k * room + row)
+    kinds = (
+        ("_pairs" if pairs == 2 else "_pairs_for_tiles")
+        if words
+        else "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
+    )
     name = f"contract_pack_{way}_{source}{kinds}_{width}_{room}_{lanes}" + ("_whole" if whole else "")
     name += f"_ahead{prefetch}" if prefetch and way == "rows" else ""
     steps = ["%a_at: index", "%row_step: index", "%k_step: index", "%rows: index", "%size: index"]
@@ -179,45 +193,62 @@ def pack_function(
         more += [f"%x{number}: memref<{kind}>", f"%x{number}_at: index"]
     name = computed.name if computed else name
     parameters = [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"]
-    return _finish(e, name, [*parameters, *more])
+    return finish(e, name, [*parameters, *more])
 
 
-def _pack_rows(reader: _Reader, there: View, width: int, room: int, lanes: int, whole: bool, prefetch: int) -> None:
+def _pack_rows(reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool, prefetch: int) -> None:
     e, parts = reader.e, pieces(width, lanes)
-    with e.loop(0, _symbol("%size"), 1, "k") as k:
-        at = _symbol("%a_at") + e.product(k, _symbol("%k_step"))
-        ahead = _symbol("%a_at") + e.product(k + prefetch, _symbol("%k_step"))
+    with e.loop(0, symbol("%size"), 1, "k") as k:
+        at = symbol("%a_at") + e.product(k, symbol("%k_step"))
+        ahead = symbol("%a_at") + e.product(k + prefetch, symbol("%k_step"))
         for part in parts:
             if prefetch:
                 e.prefetch(reader.here, ahead + part.offset)
-            valid = part.valid if whole else e.minimum(_symbol("%rows"), width) - part.offset
+            valid = part.valid if whole else e.minimum(symbol("%rows"), width) - part.offset
             value = reader.load(at + part.offset, part.offset, k, part.lanes, valid, along_k=False)
-            e.store(value, there, _symbol("%room_at") + k * room + part.offset, part.lanes)
+            e.store(value, there, symbol("%room_at") + k * room + part.offset, part.lanes)
 
 
-def _pack_pairs(e: Emitter, here: View, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
-    """Two rows at a time, their elements side by side; the last of an odd number is paired with zeros."""
-    parts, size = pieces(width, lanes), _symbol("%size")
+def _pack_pairs(reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool, depth: int) -> None:
+    """Two rows at a time, their elements side by side. Zeros follow the last, up to a multiple of `depth`."""
+    e, parts, size = reader.e, pieces(width, lanes), symbol("%size")
     with e.loop(0, size, 2, "k") as k:
-        at = _symbol("%a_at") + e.product(k, _symbol("%k_step"))
+        at = symbol("%a_at") + e.product(k, symbol("%k_step"))
         half = Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
         second = e.let(f"arith.cmpi slt, {e.at(k + 1)}, {e.at(size)} : index")
         for part in parts:
-            valid = Index.of(part.valid) if whole else e.minimum(_symbol("%rows"), width) - part.offset
+            valid = Index.of(part.valid) if whole else e.minimum(symbol("%rows"), width) - part.offset
             held = Index(((e.let(f"arith.select {second}, {e.at(valid)}, {e.at(0)} : index"), 1),))
-            upper = e.load(here, at + part.offset, part.lanes, valid)
-            lower = e.load(here, at + _symbol("%k_step") + part.offset, part.lanes, held)
-            kinds = vector(part.lanes, here.element), vector(2 * part.lanes, here.element)
-            both = e.let(f"vector.interleave {upper}, {lower} : {kinds[0]} -> {kinds[1]}")
-            words = e.let(f"vector.bitcast {both} : {kinds[1]} to {vector(part.lanes, 'i32')}")
-            e.store(words, there, _symbol("%room_at") + half * room + part.offset, part.lanes)
+            upper = reader.load(at + part.offset, part.offset, k, part.lanes, valid, along_k=False)
+            next_row = at + symbol("%k_step") + part.offset
+            lower = reader.load(next_row, part.offset, k + 1, part.lanes, held, along_k=False)
+            words = interleave(e, upper, lower, part.lanes)
+            e.store(words, there, symbol("%room_at") + half * room + part.offset, part.lanes)
+    if depth > 2:
+        first, end = round_up_words(e, size, 2), round_up_words(e, size, depth)
+        with e.loop(first, end, 1, "k") as k:
+            for part in parts:
+                e.store(e.zeros(part.lanes, "i32"), there, symbol("%room_at") + k * room + part.offset, part.lanes)
 
 
-def _pack_squares(reader: _Reader, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
+def interleave(e: Emitter, upper: str, lower: str, lanes: int) -> str:
+    """Words of two elements each, from two vectors of bf16."""
+    kinds = vector(lanes, "bf16"), vector(2 * lanes, "bf16")
+    both = e.let(f"vector.interleave {upper}, {lower} : {kinds[0]} -> {kinds[1]}")
+    return e.let(f"vector.bitcast {both} : {kinds[1]} to {vector(lanes, 'i32')}")
+
+
+def round_up_words(e: Emitter, size: Index, depth: int) -> Index:
+    """How many words hold `size` elements and zeros up to a multiple of `depth`."""
+    blocks = e.let(f"arith.ceildivui {e.at(size)}, {e.at(depth)} : index")
+    return Index(((blocks, depth // 2),))
+
+
+def _pack_squares(reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool) -> None:
     """Load vectors along k, transpose squares, store vectors along the rows. Rows that are missing repeat the last."""
     e = reader.e
     whole_squares = width // lanes * lanes
-    last = _symbol("%rows") - 1
+    last = symbol("%rows") - 1
     if whole_squares:
         with e.loop(0, whole_squares, lanes, "square") as first:
             _pack_square(reader, there, (first, lanes, last), room, lanes, whole)
@@ -226,33 +257,31 @@ def _pack_squares(reader: _Reader, there: View, width: int, room: int, lanes: in
 
 
 def _pack_square(
-    reader: _Reader, there: View, rows: tuple[Index, int, Index], room: int, lanes: int, whole: bool
+    reader: Reader, there: View, rows: tuple[Index, int, Index], room: int, lanes: int, whole: bool
 ) -> None:
     """`rows`: the first, how many, and the last that there is."""
     e, here = reader.e, reader.here
     first, count, last = rows
     numbers = [e.minimum(first + row, last) for row in range(count)]
-    places = [(row, _symbol("%a_at") + e.product(row, _symbol("%row_step"))) for row in numbers]
+    places = [(row, symbol("%a_at") + e.product(row, symbol("%row_step"))) for row in numbers]
     (part,) = pieces(count, lanes)
     plain = not reader.casts and reader.computed is None and there.element == here.element
     strip = _STRIPS.get(there.element, 0) if plain else 0
     if 1 < strip <= part.lanes:
         _pack_strips(e, here, there, ([place for _, place in places], first, part.lanes), room, strip, whole)
         return
-    pairs = 2 if there.element == "i32" and here.element == "bf16" else 1
-    with e.loop(0, _symbol("%size"), lanes * pairs, "k") as k:
+    pairs = 2 if reader.words else 1
+    with e.loop(0, symbol("%size"), lanes * pairs, "k") as k:
         square = []
-        valid = None if whole else _symbol("%size") - k
+        valid = None if whole else symbol("%size") - k
         for row, place in places:
-            if pairs == 2:
-                value = e.load(here, place + k, lanes * pairs, valid)
+            value = reader.load(place + k, row, k, lanes * pairs, valid, along_k=True)
+            if reader.words:
                 value = e.let(f"vector.bitcast {value} : {vector(2 * lanes, 'bf16')} to {vector(lanes, 'i32')}")
-            else:
-                value = reader.load(place + k, row, k, lanes, valid, along_k=True)
             square.append(value)
         number = k if pairs == 1 else Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
         for step, value in enumerate(transpose(e, square, part.lanes, lanes, there.element)):
-            e.store(value, there, _symbol("%room_at") + (number + step) * room + first, part.lanes)
+            e.store(value, there, symbol("%room_at") + (number + step) * room + first, part.lanes)
 
 
 _STRIPS = {"f32": 4, "f64": 2}
@@ -269,11 +298,11 @@ def _pack_strips(
     """
     places, first, lanes = rows
     element = here.element
-    with e.loop(0, _symbol("%size"), strip, "k") as k:
+    with e.loop(0, symbol("%size"), strip, "k") as k:
         vectors = []
         for row in range(strip):
             parts = [
-                e.load(here, places[at] + k, strip, None if whole else _symbol("%size") - k)
+                e.load(here, places[at] + k, strip, None if whole else symbol("%size") - k)
                 if at < len(places)
                 else e.zeros(strip, element)
                 for at in range(row, lanes, strip)
@@ -285,4 +314,4 @@ def _pack_strips(
                 width *= 2
             vectors += parts
         for step, value in enumerate(exchange(e, vectors, lanes, element)):
-            e.store(value, there, _symbol("%room_at") + (k + step) * room + first, lanes)
+            e.store(value, there, symbol("%room_at") + (k + step) * room + first, lanes)

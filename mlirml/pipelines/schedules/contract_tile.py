@@ -106,6 +106,7 @@ class TileKernel:
         self.block_columns = max(1, min(schedule.nc // schedule.nr, self.columns.count))
         one = len(problem.k) == 1
         k = min(schedule.kc, problem.k_size) if one else problem.k_size
+        k = -(-k // 2) if schedule.words else k
         # Transposed squares write whole groups of k; inner loops that are no multiple of a group write past the last.
         self.panel_k = -(-k // schedule.lanes) * schedule.lanes + (0 if one else schedule.lanes)
         # The last vector of a panel may reach past its end, where another thread has packed the next one.
