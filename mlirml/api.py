@@ -124,13 +124,20 @@ def lower(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwarg
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collections: a compilation makes many objects and hardly a cycle, and they take 5 % of its time."""
+    """No garbage collections: a compilation makes many objects and hardly a cycle, and they take 5 % of its time.
+
+    What it has made, the modules of the compiler first of all, lives on. It joins the oldest generation unseen, or the
+    next collection would go through all of it.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():  # else `unfreeze` would undo what somebody has frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

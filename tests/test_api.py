@@ -489,3 +489,17 @@ def test_garbage_is_not_collected_while_compiling_and_is_again_afterwards() -> N
         assert not gc.isenabled(), "who switched it off wants it off"
     finally:
         gc.enable()
+
+
+def test_what_a_compilation_makes_is_old_at_once() -> None:
+    import gc
+
+    compiled = ml.compile(lambda x: x + 1)
+    compiled(np.ones(3))
+    assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 700
+    gc.freeze()
+    try:
+        compiled(np.ones(4))
+        assert gc.get_freeze_count(), "what others have frozen stays so"
+    finally:
+        gc.unfreeze()
