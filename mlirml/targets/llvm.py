@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any
@@ -20,7 +20,7 @@ from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir, operations
 from mlirml.targets.crew import Job, run_jobs, thread_count
 from mlirml.targets.elf import join, undefined_symbols
-from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features
+from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm_literals import rewrite_float_literals
 from mlirml.targets.llvm_parts import Parts, pieces, split
 
@@ -169,9 +169,9 @@ def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
         return str(module)
 
 
-def _machine(options: CodegenOptions) -> Machine:
+def _machine(options: CodegenOptions) -> AbstractContextManager[Machine]:
     host = options.machine
-    return Machine(host.cpu, host.features, options.level)
+    return machine_for(host.cpu, host.features, options.level)
 
 
 def _checked_text(source: Any, options: CodegenOptions) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 import pytest
 
 from mlirml.errors import InternalError, TargetError
 from mlirml.targets import llvm_library
-from mlirml.targets.llvm_library import Context, LLVMError, Machine, host_cpu, host_features
+from mlirml.targets.llvm_library import Context, LLVMError, Machine, host_cpu, host_features, machine_for
 
 ADD = """
 define i32 @add(i32 %x) {
@@ -23,8 +24,19 @@ OTHER = (
 )
 
 
-def host(level: int = 3) -> Machine:
-    return Machine(host_cpu(), host_features(), level)
+def host(level: int = 3) -> AbstractContextManager[Machine]:
+    return machine_for(host_cpu(), host_features(), level)
+
+
+def test_a_machine_is_used_again_by_one_at_a_time() -> None:
+    with host() as first, host() as second:
+        assert first is not second
+    with host() as third:
+        assert third is first or third is second
+    with host(level=1) as other, pytest.raises(LLVMError), host(level=1) as failed, Context() as context:
+        context.parse("nothing", failed)
+    with host(level=1) as again, host(level=1) as made:
+        assert again is other and made is not failed
 
 
 def test_the_host_is_what_llvmlite_says() -> None:
@@ -96,4 +108,4 @@ def test_a_processor_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch)
     library = llvm_library.library()
     monkeypatch.setattr(library, "GetDefaultTargetTriple", lambda out: None)
     with pytest.raises(InternalError, match="no code generator"):
-        host()
+        Machine(host_cpu(), host_features(), 3)
