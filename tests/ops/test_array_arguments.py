@@ -73,3 +73,10 @@ def test_ranges_between_values_known_at_run_time() -> None:
     check(lambda s: (np.linspace(0, s, 5), np.linspace(s, -s, 4, endpoint=False)), np.float64(2.5), rtol=1e-15)
     check(lambda s: np.linspace(s, 2 * s, 3, retstep=True), np.float32(2.5), rtol=1e-6)
     check(lambda n: np.linspace(0.0, 1.0, 4) * n + np.arange(4), np.float64(3.0))
+
+
+def test_points_of_a_gradient_may_be_traced() -> None:
+    points, table = np.array([0.0, 1.0, 3.0, 3.5, 6.0]), np.arange(20.0).reshape(4, 5) ** 2
+    check(lambda x, at: (np.gradient(x, at, axis=1), np.gradient(x, 0.5, at, edge_order=2)), table, points, rtol=1e-13)
+    check(lambda x, at: np.gradient(x, at, axis=1), table, np.arange(5), rtol=1e-13)
+    check(lambda x, step: np.gradient(x, step), table, np.float64(0.5), rtol=1e-13)

@@ -18,6 +18,7 @@ from mlirml.capture.frames import at_user_line
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch, common
+from mlirml.capture.loops.construct import is_certain
 from mlirml.capture.loops.containers import Held
 from mlirml.capture.loops.for_loop import ForLoop
 from mlirml.capture.loops.functions import replaced
@@ -179,7 +180,8 @@ class Hooks:
 
     def raising(self, error: Any) -> Any:
         """What a `raise` statement raises."""
-        if self._trace.builder.region.parent is not None:
+        region = self._trace.builder.region
+        if region.parent is not None and not is_certain(region):
             with at_user_line():
                 raise UnsupportedSyntaxError(
                     "an exception in a loop or branch of the program", help="return a flag, and raise outside"

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from mlirml.capture.loops.jumps import without_jumps
 from mlirml.capture.loops.liveness import Names, annotate, assigned, stored
+from mlirml.capture.loops.simplify import simplified
 from mlirml.capture.loops.source import Definition, Source, source_of
 from mlirml.capture.loops.syntax import check_syntax, has_loops, refused
 from mlirml.capture.namespace import HOOKS
@@ -107,7 +108,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.function(node, kept, [])
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
-        statements = without_jumps(node)
+        statements = without_jumps(simplified(node))
         annotate(statements)
         body = self.statements(statements)
         local = assigned(statements) - _parameters(node.args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mlirml.capture.loops.simplify import is_first, is_quiet
 from mlirml.capture.loops.source import Source
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 
@@ -38,8 +39,14 @@ def check_syntax(source: Source, name: str) -> None:
 
 def refused(node: ast.AST) -> ast.AST | None:
     """The first construct that is not compiled, in the order of the source."""
-    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED]
+    simple = {n for s in ast.walk(node) if isinstance(s, ast.stmt) for n in _named_first(s)}
+    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and n not in simple and not is_quiet(n)]
     return min(found, key=lambda n: (n.lineno, n.col_offset), default=None)  # type: ignore[attr-defined]
+
+
+def _named_first(statement: ast.stmt) -> list[ast.AST]:
+    """What a statement names within itself, and can as well name before."""
+    return [n for n in ast.walk(statement) if isinstance(n, ast.NamedExpr) and is_first(statement, n)]
 
 
 def has_loops(node: ast.AST) -> bool:

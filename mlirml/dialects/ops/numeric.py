@@ -41,7 +41,7 @@ def trapezoid(xp: Any, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> 
 
 @composed("numeric", np.gradient, dtypes=NUMBERS, tolerance=16)
 def gradient(xp: Any, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Central differences along each axis, over known steps or points; at the edges of first or second order."""
+    """Central differences along each axis, over steps or points; at the edges of first or second order."""
     f = xp.asarray(f)
     if f.dtype == np.bool_:
         raise DTypeError("gradient: not defined for truth values, as in NumPy")
@@ -54,19 +54,20 @@ def gradient(xp: Any, f: Any, *varargs: Any, axis: Any = None, edge_order: int =
         raise ShapeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
     spacings = list(varargs or (1.0,)) * (len(axes) if len(varargs) < 2 and len(axes) != len(varargs) else 1)
     f = f if np.issubdtype(f.dtype, np.inexact) else f.astype(np.float64)
-    results = [_slope(xp, f, a, _steps(h, f.shape[a]), edge_order) for a, h in zip(axes, spacings)]
+    results = [_slope(xp, f, a, _steps(xp, h, f.shape[a]), edge_order) for a, h in zip(axes, spacings)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _steps(spacing: Any, size: int) -> Any:
-    """A number, or the known distances of neighbours where they differ."""
-    points = np.asarray(spacing)
-    if not points.ndim:
+def _steps(xp: Any, spacing: Any, size: int) -> Any:
+    """A number, or the distances of neighbours where they differ, as far as is known."""
+    if not np.ndim(spacing):
         return spacing
+    traced = not isinstance(spacing, (np.ndarray, list, tuple))
+    points = xp.asarray(spacing) if traced else np.asarray(spacing)
     if points.shape != (size,):
         raise ShapeError(f"gradient: {points.size} points for {size} elements")
-    steps = np.diff(points.astype(np.float64) if points.dtype.kind in "iu" else points)
-    return steps[0] if (steps == steps[0]).all() else steps
+    steps = (xp if traced else np).diff(points.astype(np.float64) if points.dtype.kind in "iu" else points)
+    return steps if traced or not (steps == steps[0]).all() else steps[0]
 
 
 def _slope(xp: Any, f: Any, axis: int, h: Any, edge_order: int) -> Any:

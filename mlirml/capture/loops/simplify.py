@@ -1,0 +1,164 @@
+"""Statements in terms of simpler ones, before jumps become flags.
+
+    with np.errstate(all="ignore"):             y = np.log(x)
+        y = np.log(x)
+
+    if (t := f(x)) > 0:                         t = f(x)
+        s += t                                  if t > 0:
+                                                    s += t
+
+    for i in range(n):                          k = 0
+        if x[i] > 0:                            for i in range(n):
+            k = i                                   if x[i] > 0:
+            break                                       k = i
+    else:                                               break
+        k = -1                                  else:
+                                                    k = -1
+
+The last one gives a variable that every way through the loop assigns a value to be carried from the start.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_QUIET = ("np.errstate", "numpy.errstate", "errstate")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def simplified(function: ast.FunctionDef) -> ast.FunctionDef:
+    """The function with simpler statements in it; those of functions inside of it stay as they are."""
+    names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    function.body = list(_statements(function.body, _Names(function, names)))
+    return function
+
+
+def is_quiet(node: ast.AST) -> bool:
+    """Whether a node is a `with` that only silences warnings, which compiled code does not give."""
+    return isinstance(node, ast.With) and all(
+        isinstance(item.context_expr, ast.Call)
+        and ast.unparse(item.context_expr.func) in _QUIET
+        and item.optional_vars is None
+        for item in node.items
+    )
+
+
+def is_first(statement: ast.stmt, named: ast.NamedExpr) -> bool:
+    """Whether `name := value` is computed whenever its statement is reached, before the name is read there."""
+    root = _expression(statement)
+    if root is None or not any(node is named for node in _unconditional(root)):
+        return False
+    place = named.lineno, named.col_offset
+    reads = [n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == named.target.id]
+    others = [n for n in ast.walk(root) if isinstance(n, ast.NamedExpr) and n.target.id == named.target.id]
+    return len(others) == 1 and all((n.lineno, n.col_offset) >= place for n in reads)
+
+
+class _Names:
+    """How often a function assigns to each of its names."""
+
+    def __init__(self, function: ast.FunctionDef, parameters: set[str]) -> None:
+        self.parameters, self._all = parameters, _stores(function.body)
+
+    def only_in(self, loop: ast.stmt, name: str) -> bool:
+        """Whether nothing but this loop assigns to a name."""
+        return name not in self.parameters and self._all.count(name) == _stores([loop]).count(name)
+
+
+def _stores(nodes: list[ast.stmt]) -> list[str]:
+    found = [n for node in nodes for n in ast.walk(node)]
+    return [n.id for n in found if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+
+
+def _statements(statements: list[ast.stmt], names: _Names) -> Iterator[ast.stmt]:
+    for statement in statements:
+        if is_quiet(statement):
+            assert isinstance(statement, ast.With)
+            yield from _statements(statement.body, names)
+            continue
+        yield from _named(statement)
+        if isinstance(statement, (ast.For, ast.While)):
+            for name in sorted(_assigned_on_all_ways(statement)):
+                if names.only_in(statement, name):
+                    target = ast.copy_location(ast.Name(name, ast.Store()), statement)
+                    yield ast.copy_location(ast.Assign([target], ast.Constant(0)), statement)
+        if not isinstance(statement, _SCOPES):
+            for part in ("body", "orelse"):
+                if getattr(statement, part, None):
+                    setattr(statement, part, list(_statements(getattr(statement, part), names)))
+        yield statement
+
+
+def _expression(statement: ast.stmt) -> ast.expr | None:
+    if isinstance(statement, ast.If):
+        return statement.test
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)):
+        return statement.value
+    return None
+
+
+def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of an expression that are computed whenever it is."""
+    yield node
+    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+        return
+    children: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.BoolOp):
+        children = [node.values[0]]
+    elif isinstance(node, ast.IfExp):
+        children = [node.test]
+    elif isinstance(node, ast.Compare):
+        children = [node.left, node.comparators[0]]
+    for child in children:
+        yield from _unconditional(child)
+
+
+def _named(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Assignments of what a statement names within itself, which reads the names instead."""
+    root = _expression(statement)
+    found = [] if root is None else [n for n in ast.walk(root) if isinstance(n, ast.NamedExpr)]
+    found = [node for node in found if is_first(statement, node)]
+    for node in sorted(found, key=lambda n: (n.end_lineno, n.end_col_offset)):
+        yield ast.copy_location(ast.Assign([node.target], node.value), node)
+    if found:
+        _Read(found).visit(statement)
+
+
+class _Read(ast.NodeTransformer):
+    def __init__(self, found: list[ast.NamedExpr]) -> None:
+        self._found = found
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        if node not in self._found:
+            return node
+        return ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+
+
+def _assigned_on_all_ways(loop: ast.For | ast.While) -> set[str]:
+    """The names that have a value behind a loop with `else`, whether a `break` has ended it or not."""
+    ends = [_targets(loop.orelse), *_at_breaks(loop.body, _stored(loop))]
+    return set.intersection(*ends) if loop.orelse and len(ends) > 1 else set()
+
+
+def _stored(loop: ast.For | ast.While) -> set[str]:
+    return {loop.target.id} if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else set()
+
+
+def _targets(statements: list[ast.stmt]) -> set[str]:
+    assigned = [s for s in statements if isinstance(s, ast.Assign)]
+    return {n for s in assigned for t in s.targets for n in _stores([ast.Expr(t)])}
+
+
+def _at_breaks(statements: list[ast.stmt], known: set[str]) -> Iterator[set[str]]:
+    """The names that have a value at each `break` of a loop."""
+    for number, statement in enumerate(statements):
+        here = known | _targets(statements[:number])
+        if isinstance(statement, ast.Break):
+            yield here
+        elif isinstance(statement, (ast.For, ast.While)):
+            yield from _at_breaks(statement.orelse, here)
+        elif not isinstance(statement, _SCOPES):
+            for part in ("body", "orelse"):
+                yield from _at_breaks(getattr(statement, part, []), here)
