@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import compiling, scaling, startup, tables, threads
+from benchmarks import compiling, launches, scaling, startup, tables, threads
 from benchmarks.devices.workloads import WORKLOADS as DEVICE_WORKLOADS
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
@@ -76,7 +76,7 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
             times += scaling.compile_scaling(options.quick, lambda text: status.update(text))
     if "launch" in chosen:
         times.append(startup.parallel_launch(repeats))
-        times += startup.device_launches(repeats)
+        times += launches.device_launches(repeats)
     if "threads" in chosen:
         with out.status("") as status:
             times += threads.thread_times(pythons["mlirml"], repeats, options.quick, lambda text: status.update(text))

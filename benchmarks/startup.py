@@ -8,9 +8,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.rounds import ROOT, environment
 
@@ -143,48 +142,3 @@ def parallel_launch(repeats: int) -> Times:
         launch(times, threads)
         samples.append((time.perf_counter() - start) / times)
     return Times(f"parallel loop that {threads} thread{'' if threads == 1 else 's'} begin and end", tuple(samples))
-
-
-CHAINS = (200, 1000)
-"""Lengths of chains of launches whose time is told."""
-
-
-def launch_label(chain: int) -> str:
-    """What the time of a launch in a chain is called."""
-    return f"launch on a Vulkan device, {chain:,} in a chain"
-
-
-def device_launches(repeats: int) -> list[Times]:
-    """Seconds that this thread works for a launch of a small kernel, and for a call of one; none without a device.
-
-    The time that the thread waits does not count: where the device is a CPU, its work takes the same cores.
-    """
-    import time
-
-    import numpy as np
-
-    import mlirml as ml
-    from mlirml.errors import TargetError
-
-    try:
-        place = ml.device("vulkan")
-    except TargetError:
-        return []
-    x = ml.put(np.ones(16, np.float32), place)
-
-    def seconds(function: Callable[[Any], Any], launches: int) -> tuple[float, ...]:
-        program = ml.compile(function, target="vulkan")
-        program(x).block()
-        samples = []
-        for _ in range(10 * repeats):
-            start = time.thread_time()
-            result = program(x)
-            samples.append((time.thread_time() - start) / launches)
-            result.block()
-        return tuple(samples)
-
-    def chain(length: int) -> Callable[[Any], Any]:
-        return lambda x: ml.fori_loop(0, length, lambda i, s: s * 0.99 + i, x)
-
-    found = [Times(launch_label(length), seconds(chain(length), length)) for length in CHAINS]
-    return [*found, Times("call of one kernel on a Vulkan device", seconds(lambda x: x * 2 + 1, 1))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import compiling, startup
+from benchmarks import compiling, launches
 from benchmarks.gradients.problems import PROBLEMS
 from benchmarks.rounds import Table
 from benchmarks.startup import Times
@@ -153,8 +153,8 @@ TARGETS = (
     ),
     Target("launch of a parallel loop", 2, "us", False, _once("parallel loop", 1e6)),
     *(
-        Target(startup.launch_label(chain), 4, "us", False, _once(startup.launch_label(chain), 1e6))
-        for chain in startup.CHAINS
+        Target(launches.label(chain, "mlirml"), 4, "us", False, _once(launches.label(chain, "mlirml"), 1e6))
+        for chain in launches.CHAINS
     ),
     *(
         Target(f"cold compile of {name}{how}", limit, "times jax.jit's", False, _ratio(ours, theirs))

@@ -13,7 +13,7 @@ from mlirml.targets import cpu
 
 OFFLOAD = "mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
-    "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-defer-checks,mlirml-plan-transfers,"
+    "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-defer-checks,mlirml-plan-transfers,mlirml-swap-buffers,"
     "mlirml-lower-contract{{{contract}}},mlirml-lower-conv{{vector-bits={bits}}},"
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}},mlirml-check-kernels{{{limits}}}"
 )
@@ -42,7 +42,7 @@ NVVM_PASSES = ("inline_library", "prepare_nvvm", "lower_nvgpu")
 
 _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
-    ("pipelines", (*cpu.PASSES, "schedule_kernels")),
+    ("pipelines", (*cpu.PASSES, "schedule_kernels", "swap_buffers")),
     ("autodiff", ("checkpoint", "expand")),
     (
         "offload",

@@ -194,3 +194,38 @@ def test_waiting_for_each_kernel_gives_the_same(target: str) -> None:
         found = compiled(x)
     assert target == "cuda" or submissions(native.native) - before >= 2
     np.testing.assert_array_equal(found, compiled(x))
+
+
+def step(w: Any, state: Any, i: Any) -> Any:
+    x, v = state
+    return np.tanh(x @ w) + v * 0.5, v * 0.9 + i
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 10])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_loops_whose_arrays_change_places(target: str, count: int, dynamic: bool) -> None:
+    x, v, w = samples(9, 9), samples(9, 9) + 1, samples(9, 9) / 4
+
+    def run(x: Any, v: Any, w: Any, n: Any) -> Any:
+        return ml.fori_loop(0, n if dynamic else count, lambda i, state: step(w, state, i), (x, v))
+
+    expected = (x.astype("f8"), v.astype("f8"))
+    for i in range(count):
+        expected = step(w, expected, i)
+    for found, want in zip(ml.compile(run, target=target)(x, v, w, count), expected, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_arrays_change_places_in_nested_loops(target: str) -> None:
+    x = samples(6, 8)
+
+    def inner(i: Any, x: Any) -> Any:
+        return ml.fori_loop(0, 3, lambda j, y: y[::-1] * 0.5 + y + j, x) + i
+
+    found = ml.compile(lambda x: ml.fori_loop(0, 5, inner, x), target=target)(x)
+    expected = x.astype("f8")
+    for i in range(5):
+        for j in range(3):
+            expected = expected[::-1] * 0.5 + expected + j
+        expected = expected + i
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
