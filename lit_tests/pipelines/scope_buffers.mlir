@@ -48,3 +48,27 @@ llvm.func @main(%w: !llvm.ptr, %i: i64) attributes {mlirml.places = array<i64: 0
   llvm.store %e, %w : f64, !llvm.ptr
   llvm.return
 }
+
+// -----
+
+// A slice of a tensor that begins at a place that a loop around computes.
+
+// CHECK-LABEL: llvm.func @main
+// CHECK: llvm.load %{{.*}} {alias_scopes = [#[[A:.*]]], noalias_scopes = [#[[B:.*]]]} : !llvm.ptr -> f64
+// CHECK: llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[B]]], noalias_scopes = [#[[A]]]} : f64
+llvm.func @main(%w: !llvm.ptr, %k: i64, %n: i64) attributes {mlirml.places = array<i64: 0, 0, 64, 64, 64>} {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %b = llvm.getelementptr %w[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  %start = llvm.mul %k, %n : i64
+  llvm.br ^body(%zero : i64)
+^body(%i: i64):
+  %place = llvm.add %start, %i : i64
+  %q = llvm.getelementptr %b[%place] : (!llvm.ptr, i64) -> !llvm.ptr, f64
+  %r = llvm.getelementptr %w[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f64
+  %e = llvm.load %q : !llvm.ptr -> f64
+  llvm.store %e, %r : f64, !llvm.ptr
+  %more = llvm.icmp "slt" %place, %n : i64
+  llvm.cond_br %more, ^body(%place : i64), ^end
+^end:
+  llvm.return
+}

@@ -1,4 +1,4 @@
-"""Scope buffers: tell LLVM which slices of the workspace do not overlap, in loops that read at computed places.
+"""Scope buffers: tell LLVM which slices of the workspace do not overlap, in loops that access them at computed places.
 
 Before:
     llvm.func @main(%x: !llvm.ptr, %workspace: !llvm.ptr) attributes {mlirml.places = array<i64: 1, 0, 64, 64, 64>} {
@@ -13,8 +13,9 @@ After:
       llvm.store %e, %r {alias_scopes = [#a], noalias_scopes = [#b]} : f64, !llvm.ptr
 
 Where all places are known, the vectorizer compares addresses; an element whose place is read from memory might be
-anywhere in the workspace. `mlirml.places` says which argument of @main is the workspace, and the offset and size of
-each slice; slices that take turns in the same memory do overlap.
+anywhere in the workspace, and where slices of tensors begin at places that loops around compute, it gives up, too, or
+compares all of them in each round of these. `mlirml.places` says which argument of @main is the workspace, and the
+offset and size of each slice; slices that take turns in the same memory do overlap.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from mlirml.pipelines.plan_buffers import PLACES
 
 _ACCESSES = {"llvm.load": 0, "llvm.store": 1}
 _GEP = "llvm.getelementptr"
+_CONSTANT = "llvm.mlir.constant"
+_ARITHMETIC = (_GEP, "llvm.add", "llvm.sub", "llvm.mul", "llvm.shl")
 _DYNAMIC = -(1 << 31)
 
 
@@ -77,7 +80,7 @@ def with_workspace(
 def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
     """Give the accesses of a block scopes, if it reads at places that it has read."""
     ops = block_ops(block)
-    if not gathers(ops):
+    if not gathers(ops) and not moves(ops):
         return
     found: list[tuple[mlir.Operation, int]] = []
     for op in ops:
@@ -106,6 +109,24 @@ def gathers(ops: list[mlir.Operation]) -> bool:
         if op.name == "llvm.load" or depends:
             read.update(op.results)
     return False
+
+
+def moves(ops: list[mlir.Operation]) -> bool:
+    """Whether an address depends on a number that is computed in front of the block, such as where a slice begins."""
+    block = ops[0].block
+    moved: set[mlir.Value] = set()
+    for op in ops:
+        if op.name in _ACCESSES and op.operands[_ACCESSES[op.name]] in moved:
+            return True
+        if op.name in _ARITHMETIC and any(x in moved or _is_before(x, block) for x in op.operands):
+            moved.update(op.results)
+    return False
+
+
+def _is_before(value: mlir.Value, block: mlir.Block) -> bool:
+    """Whether a number is computed in another block, and no constant."""
+    op = defining_op(value)
+    return isinstance(value.type, mlir.IntegerType) and op is not None and op.block != block and op.name != _CONSTANT
 
 
 def slice_of(pointer: mlir.Value, workspace: mlir.Value) -> int | None:
