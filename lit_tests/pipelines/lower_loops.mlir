@@ -286,3 +286,22 @@ func.func @rows_of_rows(%x: memref<12x512x256xf32>, %m: memref<512x256xf32>, %s:
   }
   return
 }
+
+// -----
+
+#ij = affine_map<(i, j) -> (i, j)>
+#i = affine_map<(i, j) -> (i)>
+
+// A sum that takes away adds the negated: LLVM may add that up in another order.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[NEW:.*]] = arith.negf
+// CHECK: arith.addf %{{.*}}, %[[NEW]] fastmath<reassoc>
+func.func @main(%a: memref<8x40xf64>, %s: memref<8xf64>) {
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%a : memref<8x40xf64>) outs(%s : memref<8xf64>) {
+  ^bb0(%x: f64, %total: f64):
+    %0 = arith.subf %total, %x : f64
+    linalg.yield %0 : f64
+  }
+  return
+}

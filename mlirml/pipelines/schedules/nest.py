@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
@@ -112,9 +113,18 @@ class Body:
 
 
 def read_body(op: mlir.Operation) -> Body:
-    """The body of a structured operation."""
+    """The body of a structured operation. What takes away from its out adds the negated: so sums are looked for."""
     block = op.regions[0].blocks[0]
     ops = block_ops(block)
+    outs = list(block.arguments)[-len(ops[-1].operands) :]
+    for argument, value in zip(outs, ops[-1].operands):
+        difference = defining_op(value)
+        if difference is not None and difference.name == "arith.subf" and difference.operands[0] == argument:
+            with difference.location, mlir.InsertionPoint(difference):
+                negated = emit.same_type("arith.negf", difference.operands[1])
+                value.replace_all_uses_with(emit.same_type("arith.addf", argument, negated))
+            difference.erase()
+            ops = block_ops(block)
     return Body(tuple(block.arguments), tuple(ops[:-1]), tuple(ops[-1].operands))
 
 
