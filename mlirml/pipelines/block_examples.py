@@ -16,7 +16,8 @@ After:
 
 Gradients of sums over examples are such programs: tensors with numbers for all examples are many times larger than what
 goes in and comes out. In a block the examples are the last dimension, so that vectors run along them whatever the other
-dimensions are.
+dimensions are. Contractions of a batch then go a matrix at a time (`blocking/batches.py`), so that what a matrix is
+multiplied by is there for a short while only.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from mlirml.pipelines.fuse import tensor_blocks
 
 _MANY = 24
 """So many tensors of elementwise operations are too many for one loop."""
+
+_FAR = 8
+"""So many vectors of examples use a matrix often enough."""
 
 _FEWEST = 4
 """So few tensors are not worth a loop."""
@@ -64,10 +68,22 @@ class BlockExamplesPass(Pass):
                     length = self._length(cluster)
                 except NoMatch:
                     continue
-                from mlirml.pipelines.blocking.build import build_blocks  # few programs need it
-
-                build_blocks(cluster, length)
+                self._build(block, cluster, length)
                 return
+
+    def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
+        from mlirml.pipelines.blocking import batches, build  # few programs need them
+
+        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
+        try:
+            most = self.l2_bytes // 4 // (batches.kept_bytes(block, cluster) // cluster.size + 1)
+        except NoMatch:
+            build.build_blocks(cluster, length)
+            return
+        most = max(length, min(most // lanes, _FAR) * lanes)
+        even = [n for n in range(most, most // 2, -lanes) if cluster.size % n == 0]
+        for loop in build.build_blocks(cluster, next(iter(even), most), rest_apart=True):
+            batches.cut_batches(loop.regions[0].blocks[0])
 
     def _length(self, cluster: Cluster) -> int:
         """The length of a block; raises `NoMatch` where blocks do not pay."""

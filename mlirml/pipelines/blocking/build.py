@@ -14,18 +14,23 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 class Blocks:
     """One round: the members on a block of `length` places of the dimension.
 
-    The tensors of a round have the dimension last, so that vectors run along it.
+    The tensors of a round have the dimension last, so that vectors run along it, unless it is to stay where it is.
+    `written` are the tensors from outside that results take the place of, and `into` what these are in a round.
     """
 
-    def __init__(self, cluster: Cluster, length: int) -> None:
+    def __init__(self, cluster: Cluster, length: int, last: bool = True) -> None:
         self.cluster = cluster
         self.length = length
+        self.last = last
+        self.into: dict[mlir.Value, mlir.Value] = {}
         self.escaping = cluster.escaping()
+        self.written = {value: init for value in self.escaping if (init := _written(cluster, value)) is not None}
         self.values: dict[mlir.Value, mlir.Value] = {}
 
     def moved(self, value: mlir.Value) -> bool:
         """Whether the dimension is put last."""
-        return self.cluster.carried[value] != len(value.type.shape) - 1 and value not in self.escaping
+        here = self.cluster.carried[value] == len(value.type.shape) - 1
+        return self.last and not here and value not in self.escaping
 
     def kind(self, value: mlir.Value) -> mlir.Type:
         """The type of a block of a tensor."""
@@ -40,6 +45,7 @@ class Blocks:
     ) -> tuple[list[mlir.Value], list[mlir.Value]]:
         """Build a round at the insertion point: the new sums, and the tensors that get blocks."""
         self.values = {}
+        self.into = {self.written[value]: into for value, into in whole.items() if value in self.written}
         for op, member in self.ordered():
             with op.location:
                 self.again(member, start, reduced)
@@ -81,7 +87,7 @@ class Blocks:
         copy = op.clone().operation
         new = emit.create(name, operands, results, attributes, regions=1)
         for inner in block_ops(copy.regions[0].blocks[0]):
-            if inner.name == "linalg.index" and index_of(inner) > member.loop:
+            if self.last and inner.name == "linalg.index" and index_of(inner) > member.loop:
                 inner.attributes["dim"] = emit.i64(index_of(inner) - 1)
         copy.regions[0].blocks[0].append_to(new.regions[0])
         copy.erase()
@@ -136,7 +142,7 @@ class Blocks:
     def maps(self, member: Member) -> dict[str, mlir.Attribute]:
         """The maps of a member's operands as they are laid out now, its loop innermost."""
         loops = member.maps[0].n_dims
-        order = [*(d for d in range(loops) if d != member.loop), member.loop]
+        order = [*(d for d in range(loops) if d != member.loop), member.loop] if self.last else list(range(loops))
         fresh = {old: mlir.AffineDimExpr.get(new) for new, old in enumerate(order)}
         maps = []
         values = [*list(member.op.operands)[: member.inputs], *member.op.results]
@@ -173,7 +179,7 @@ class Blocks:
         place, shape = self.cluster.carried[value], list(value.type.shape)
         shape[place] = self.length
         kind = mlir.RankedTensorType.get(shape, value.type.element_type)
-        part = _slice("tensor.extract_slice", [value], kind, start, place, shape)
+        part = _slice("tensor.extract_slice", [self.into.get(value, value)], kind, start, place, shape)
         if not self.moved(value):
             return part
         order = [*(d for d in range(len(shape)) if d != place), place]
@@ -215,17 +221,20 @@ def _slice(
     return emit.value(name, [*operands, *given], kind, **attributes)
 
 
-def build_blocks(cluster: Cluster, length: int) -> mlir.Operation:
-    """Put the loop in the place of the members, and what comes after the last full block behind it."""
-    blocks = Blocks(cluster, length)
+def build_blocks(cluster: Cluster, length: int, last: bool = True, rest_apart: bool = False) -> list[mlir.Operation]:
+    """Put the loop in the place of the members, and what comes after the last full block behind it.
+
+    The latter is a loop, too, where it is to stand apart.
+    """
+    blocks = Blocks(cluster, length, last)
     members = blocks.ordered()
-    last = members[-1][0]
-    behind = block_ops(last.block)[block_ops(last.block).index(last) + 1]
+    end = members[-1][0]
+    behind = block_ops(end.block)[block_ops(end.block).index(end) + 1]
     reduced, escaping = cluster.reduced(), blocks.escaping
     full = cluster.size - cluster.size % length
     with members[0][0].location, mlir.InsertionPoint(behind):
         inits = [_init(cluster, value) for value in reduced]
-        inits += [emit.empty(value.type) for value in escaping]
+        inits += [blocks.written.get(value) or emit.empty(value.type) for value in escaping]
         bounds = [emit.index(0), emit.index(full), emit.index(length)]
 
         def body(start: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
@@ -235,26 +244,51 @@ def build_blocks(cluster: Cluster, length: int) -> mlir.Operation:
             return [*sums, *tensors]
 
         results = emit.for_loop(bounds[0], bounds[1], bounds[2], body, inits)
-        loop: mlir.Operation = results[0].owner.operation
+        loops: list[mlir.Operation] = [results[0].owner.operation]
         if full < cluster.size:
-            rest = Blocks(cluster, cluster.size - full)
-            sums, tensors = rest.write(full, dict(zip(reduced, results)), dict(zip(escaping, results[len(reduced) :])))
-            results = [*sums, *tensors]
-    _move_behind(cluster, last, behind)
+            rest = Blocks(cluster, cluster.size - full, last)
+            rest.written = blocks.written
+
+            def remainder(_: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+                sums, tensors = rest.write(
+                    full, dict(zip(reduced, carried)), dict(zip(escaping, carried[len(reduced) :]))
+                )
+                return [*sums, *tensors]
+
+            if rest_apart:
+                results = emit.for_loop(emit.index(0), emit.index(1), emit.index(1), remainder, results)
+                loops.append(results[0].owner.operation)
+            else:
+                results = remainder(bounds[0], results)
+    _move_behind(cluster, end, behind)
+    gone = [op for op, _ in reversed(members) if not cluster.again.intersection(op.results)]
     for old, new in zip([*reduced, *escaping], results):
         for use in list(old.uses):
             owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
             if owner not in cluster.members:
                 owner.operands[use.operand_number] = new
-    for op, _ in reversed(members):
+    for op in gone:
         op.erase()
-    return loop
+    return loops
 
 
 def _init(cluster: Cluster, value: mlir.Value) -> mlir.Value:
     """What a sum begins with."""
     op = value.owner.operation
     return op.operands[cluster.members[op].inputs + list(op.results).index(value)]
+
+
+def _written(cluster: Cluster, value: mlir.Value) -> mlir.Value | None:
+    """The tensor from outside that nothing but a member reads, and the member's result takes the place of."""
+    op = value.owner.operation
+    if op.name in SLICES:
+        return None
+    init = op.operands[cluster.members[op].inputs + list(op.results).index(value)]
+    outside = init in cluster.carried and not cluster.made(init)
+    source = defining_op(init)
+    if not outside or (source is not None and source.name == "tensor.empty") or len(list(init.uses)) != 1:
+        return None
+    return init
 
 
 def _move_behind(cluster: Cluster, last: mlir.Operation, behind: mlir.Operation) -> None:

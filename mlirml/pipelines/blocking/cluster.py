@@ -41,13 +41,15 @@ class Member:
 class Cluster:
     """Operations along one dimension of `size`; `carried` are the tensors that have it, and where.
 
-    `late` are operations of the block that need what only the whole dimension gives.
+    `late` are operations of the block that need what only the whole dimension gives, `again` are results that others
+    compute again, or read from outside.
     """
 
     size: int
     carried: dict[mlir.Value, int] = field(default_factory=dict)
     members: dict[mlir.Operation, Member] = field(default_factory=dict)
     late: set[mlir.Operation] = field(default_factory=set)
+    again: set[mlir.Value] = field(default_factory=set)
 
     def made(self, value: mlir.Value) -> bool:
         """Whether a member computes a value."""
@@ -64,7 +66,7 @@ class Cluster:
             r
             for m in self.members.values()
             for r in m.op.results
-            if r in self.carried and any(_owner(use) not in self.members for use in r.uses)
+            if r in self.carried and r not in self.again and any(owner_of(use) not in self.members for use in r.uses)
         ]
 
     def inner(self) -> list[mlir.Value]:
@@ -94,6 +96,13 @@ def grow(seed: mlir.Value, dim: int) -> Cluster:
 
     Raises `NoMatch` where a tensor has the dimension twice.
     """
+    cluster = reach(seed, dim)
+    _set_apart(cluster, seed.owner.operation.block)
+    return cluster
+
+
+def reach(seed: mlir.Value, dim: int) -> Cluster:
+    """The same, with the operations that need a result over the whole dimension."""
     cluster = Cluster(seed.type.shape[dim])
     block = seed.owner.operation.block
     todo = [(seed, dim)]
@@ -110,10 +119,9 @@ def grow(seed: mlir.Value, dim: int) -> Cluster:
             number = list(producer.results).index(value)
             todo += _join(cluster, producer, number, place, of_result=True)
         for use in value.uses:
-            owner = _owner(use)
+            owner = owner_of(use)
             if owner.block == block:
                 todo += _join(cluster, owner, use.operand_number, place)
-    _set_apart(cluster, block)
     return cluster
 
 
@@ -227,7 +235,7 @@ def bytes_of(value: mlir.Value) -> int:
     return int(width * math.prod(value.type.shape))
 
 
-def _owner(use: mlir.OpOperand) -> mlir.Operation:
+def owner_of(use: mlir.OpOperand) -> mlir.Operation:
     """The operation of a use that stands in the block of the value."""
     op: mlir.Operation = use.owner.operation if hasattr(use.owner, "operation") else use.owner
     return op
@@ -235,3 +243,11 @@ def _owner(use: mlir.OpOperand) -> mlir.Operation:
 
 def _is_dim(expression: mlir.AffineExpr, loop: int) -> bool:
     return isinstance(expression, mlir.AffineDimExpr) and expression.position == loop
+
+
+def owner_in(use: mlir.OpOperand, block: mlir.Block) -> mlir.Operation:
+    """The operation of a block that a use stands in."""
+    op = owner_of(use)
+    while op.block != block:
+        op = op.parent.operation
+    return op
