@@ -31,7 +31,8 @@ SCHEDULE = (
     "mlirml-elide-copies,mlirml-relax-floats,mlirml-prove-parallel,mlirml-split-loops,"
     "mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
-    "mlirml-lower-conv{{vector-bits={bits}}},mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
+    "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
+    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function"
 )
@@ -46,7 +47,7 @@ PASSES = (
     "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
-    "widen_bools", "lower_contract", "lower_conv", "lower_loops", "parallelize_loops", "share_buffers",
+    "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops", "share_buffers",
     "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
     "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
@@ -70,7 +71,10 @@ _NEEDS = (
     ("mlirml-checkpoint", (_REQUESTS,)),
     ("mlirml-expand", (_REQUESTS,)),
     ("mlirml-flush-denormals", (_REQUESTS,)),
-    *((f"mlirml-{name}", (*_LOOPS, _REQUESTS)) for name in ("hoist", "double-buffer", "rotate-buffers", "align-while")),
+    *(
+        (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
+        for name in ("hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
+    ),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),

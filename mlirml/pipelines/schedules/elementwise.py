@@ -11,6 +11,7 @@ from mlirml.pipelines.schedules import cost
 from mlirml.pipelines.schedules.frame import Cursor, Frame
 from mlirml.pipelines.schedules.nest import Body, Nest
 
+SHORT = 8
 _SCATTER, _GATHER = 8, 4
 _PAIRS = 2  # the stride of the parts of complex numbers, which are loaded and stored in pairs
 
@@ -37,7 +38,7 @@ def outer_order(nest: Nest, dims: list[int]) -> list[int]:
 
 def innermost_dim(nest: Nest) -> int:
     """The loop that should be vectorised; a long one among equals."""
-    return min(range(nest.rank), key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < 8, -d))
+    return min(range(nest.rank), key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < SHORT, -d))
 
 
 def ordered(nest: Nest) -> Nest:
