@@ -30,7 +30,7 @@ def with_raise(x: Any) -> None:
 def with_walrus(x: Any) -> Any:
     s = 0.0
     for i in range(4):
-        s += x[i] if i and (y := x[i]) > 0 else 0
+        s += y if i and (y := x[i]) > 0 else 0
     return s
 
 
