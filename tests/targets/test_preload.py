@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mlirml.targets import preload
-from mlirml.targets.llvm_library import Context, host_cpu, host_features, machine_for
-
 PROGRAM = """
 import threading
 import numpy as np
@@ -48,10 +45,3 @@ def test_a_program_from_the_cache_loads_none_of_them(tmp_path: Path) -> None:
 
 def test_one_thread_stays_one(tmp_path: Path) -> None:
     assert threads(tmp_path, MLIRML_CACHE="0", MLIRML_THREADS="1") == "traced"
-
-
-def test_llvm_reads_the_loop_that_warms_it() -> None:
-    with machine_for(host_cpu(), host_features(), 3) as machine, Context() as context:
-        module = context.parse(preload._LOOP % 512, machine)
-        module.verify()
-        assert b"fmadd" in module.emit(assembly=True) or os.uname().machine != "x86_64"
