@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import importlib
 import importlib.util
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
 from mlirml.dataclass import dataclass
@@ -27,10 +27,24 @@ Entries = Sequence[tuple[str, str]]
 
 
 @cache
+def _sha256() -> Any:
+    """Python's own function: `hashlib` would load OpenSSL for it, which takes as long as to read a program."""
+    for module in ("_sha2", "_sha256", "hashlib"):  # from Python 3.12 on, before, and where both are left out
+        with suppress(ImportError, AttributeError):
+            return importlib.import_module(module).sha256
+    raise ImportError("Python has no SHA-256")
+
+
+def _digest(data: bytes) -> str:
+    digest: str = _sha256()(data).hexdigest()
+    return digest
+
+
+@cache
 def compiler_fingerprint() -> str:
     """A digest of the compiler itself: an edited compiler finds nothing that an older one has made."""
     native = _state(_native.__file__)  # lies elsewhere in some kinds of installation
-    return hashlib.sha256(state_of_sources(os.path.dirname(os.path.abspath(__file__))) + native).hexdigest()[:16]
+    return _digest(state_of_sources(os.path.dirname(os.path.abspath(__file__))) + native)[:16]
 
 
 def state_of_sources(folder: str) -> bytes:
@@ -71,12 +85,12 @@ def _installed_version(package: str) -> str:
 
 def key_entries(ir: str, fingerprint: Entries) -> list[tuple[str, str]]:
     """Everything that a program's code depends on, by name."""
-    return [("ir", hashlib.sha256(ir.encode()).hexdigest()), *fingerprint, *versions()]
+    return [("ir", _digest(ir.encode())), *fingerprint, *versions()]
 
 
 def key_of(entries: Entries) -> str:
     """The name of a cache entry."""
-    return hashlib.sha256(json.dumps(list(entries)).encode()).hexdigest()
+    return _digest(json.dumps(list(entries)).encode())
 
 
 def directory() -> Path:
@@ -148,7 +162,7 @@ def store(entries: Entries, artifact: Artifact) -> None:
     if not config.cache:
         return
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
-    blob = _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    blob = _MAGIC + _digest(body).encode() + b"\n" + body
     path = _path(entries)
     folder, name = os.path.split(path)
     # A name that no other thread or process writes to.
@@ -171,7 +185,7 @@ def _decode(blob: bytes) -> tuple[tuple[tuple[str, str], ...], Artifact]:
     if not blob.startswith(_MAGIC):
         raise ValueError("not a cache entry of this version")
     digest, _, body = blob[len(_MAGIC) :].partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    if _digest(body).encode() != digest:
         raise ValueError("the checksum does not fit")
     header, _, rest = body.partition(b"\n")
     try:

@@ -26,6 +26,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """`from mlirml.ir import arith` (or another dialect) still gives the Python classes, for patterns on them."""
+    if name.startswith("__"):  # each import from here asks for `__path__`
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         return importlib.import_module(f"torch_mlir.dialects.{name}")
     except ModuleNotFoundError:

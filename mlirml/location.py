@@ -14,7 +14,7 @@ from mlirml.errors import SourceLocation
 from mlirml.ir import mlir
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
-_TEXT = re.compile(r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)')
+_TEXT = r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)'
 
 
 def source_location(location: mlir.Location) -> SourceLocation | None:
@@ -44,7 +44,7 @@ def is_unknown(location: mlir.Location) -> bool:
 
 def location_in_text(text: str) -> SourceLocation | None:
     """The first `"file":line:column` in a message, for errors that carry their location only as text."""
-    match = _TEXT.search(text)
+    match = re.search(_TEXT, text)
     return SourceLocation(match["file"], int(match["line"]), int(match["column"])) if match else None
 
 

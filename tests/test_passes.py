@@ -497,3 +497,14 @@ def test_a_remark_outside_a_pipeline_is_dropped() -> None:
     remark(module, "nobody listens")
     seen = Pipeline(()).run(module)
     assert seen.remarks == []
+
+
+def test_an_import_of_the_bindings_door_looks_for_no_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlirml.ir
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    monkeypatch.setattr("importlib.import_module", refuse)
+    with pytest.raises(AttributeError, match="__path__"):  # each `from mlirml.ir import ...` asks for it
+        _ = mlirml.ir.__path__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -27,11 +27,13 @@ def bfloat16() -> np.dtype:
     return dtype
 
 
+@lru_cache(maxsize=64)  # NumPy makes the name of a dtype anew each time
 def is_supported(dtype: np.dtype) -> bool:
     """True for a dtype that has an MLIR type here (native byte order only)."""
     return (dtype.name in _NAMES or dtype.name in _PARTS) and dtype.isnative
 
 
+@lru_cache(maxsize=64)
 def mlir_name(dtype: np.dtype) -> str:
     """`f32` for float32, `i8` for both int8 and uint8: MLIR integers carry no sign."""
     if dtype.name in _PARTS:
@@ -39,6 +41,7 @@ def mlir_name(dtype: np.dtype) -> str:
     return _NAMES[dtype.name]
 
 
+@lru_cache(maxsize=64)
 def short_name(dtype: np.dtype) -> str:
     """The name in messages: `f32`, `u8`, `bool`; NumPy's own name for a dtype that is not supported."""
     if dtype.name not in _NAMES and dtype.name not in _PARTS:
@@ -78,11 +81,13 @@ def from_short_name(name: str) -> np.dtype:
     raise KeyError(name)
 
 
+@lru_cache(maxsize=64)
 def is_float(dtype: np.dtype) -> bool:
     """True for f16, bf16, f32 and f64."""
     return dtype.name in ("float16", "bfloat16", "float32", "float64")
 
 
+@lru_cache(maxsize=64)
 def is_complex(dtype: np.dtype) -> bool:
     """True for c64 and c128."""
     return dtype.name in _PARTS

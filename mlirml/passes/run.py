@@ -18,7 +18,7 @@ from mlirml.passes.report import Instrumentation, Remark, Severity, active
 from mlirml.passes.reproducer import write_reproducer
 from mlirml.passes.verify_stage import VerifyStagePass
 
-_OP_IN_MESSAGE = re.compile(r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation: .*?"(?P<shown>[\w.]+)"\(""")
+_OP_IN_MESSAGE = r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation: .*?"(?P<shown>[\w.]+)"\("""
 
 
 class StageLike(Protocol):
@@ -178,7 +178,7 @@ def error_from_diagnostics(cause: mlir.MLIRError, fallback: str) -> LoweringErro
     first = diagnostics[0]
     notes = [note.message for note in first.notes] + [_as_note(other) for other in diagnostics[1:]]
     error = LoweringError(first.message, location=source_location(first.location), notes=tuple(map(_one_line, notes)))
-    matches = filter(None, map(_OP_IN_MESSAGE.search, [first.message, *notes]))
+    matches = filter(None, (re.search(_OP_IN_MESSAGE, text) for text in (first.message, *notes)))
     error.op = next((match["named"] or match["shown"] for match in matches), None)
     return error
 
