@@ -2,9 +2,11 @@
 // RUN: mlirml-opt %s --mlirml-raise --remarks 2>&1 | grep -c "func.call is in it" | filecheck %s --check-prefix=ONCE
 
 // Each statement says what became of its loops: raised to what, or why it stays.
-// CHECK-DAG: raise_remarks.mlir:19:{{.*}} not raised: loop 1 of 1 stays: rounds that come later need what it stores
-// CHECK-DAG: raise_remarks.mlir:21:{{.*}} raised: 1 loop to one linalg.generic (parallel)
-// CHECK-DAG: raise_remarks.mlir:24:{{.*}} not raised: func.call is in it
+// CHECK-DAG: raise_remarks.mlir:21:{{.*}} not raised: loop 1 of 1 stays: rounds that come later need what it stores
+// CHECK-DAG: raise_remarks.mlir:23:{{.*}} raised: 1 loop to one linalg.generic (parallel)
+// CHECK-DAG: raise_remarks.mlir:26:{{.*}} not raised: func.call is in it
+// CHECK-DAG: raise_remarks.mlir:34:{{.*}} not raised: a loop with an unknown number of rounds is in it
+// CHECK-DAG: raise_remarks.mlir:35:{{.*}} not raised: how many rounds it has is known only when it ends
 // ONCE: {{^}}1{{$}}
 func.func private @unknown(index)
 
@@ -28,6 +30,18 @@ func.func @main(%A: tensor<8xf32>, %B: tensor<8xf32>, %N: tensor<8xindex>) -> (t
   // Nothing is said of a loop without elements of arrays, which is none that could be raised.
   scf.for %i = %c0 to %c8 step %c1 {
     func.call @unknown(%i) : (index) -> ()
+  }
+  %1 = scf.for %i = %c0 to %c8 step %c1 iter_args(%N0 = %N) -> (tensor<8xindex>) {
+    %2 = scf.while (%k = %i) : (index) -> (index) {
+      %n = tensor.extract %N[%k] : tensor<8xindex>
+      %more = arith.cmpi sgt, %n, %c0 : index
+      scf.condition(%more) %n : index
+    } do {
+    ^bb0(%n: index):
+      scf.yield %n : index
+    }
+    %N1 = tensor.insert %2 into %N0[%i] : tensor<8xindex>
+    scf.yield %N1 : tensor<8xindex>
   }
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
 }

@@ -26,6 +26,7 @@ _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")
 _MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
+_WORDS = {"scf.while": "a loop with an unknown number of rounds"}
 COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
 """Where a statement stands in the text: positions compare as the statements follow each other."""
@@ -299,7 +300,7 @@ class _Walk:
             if access.indices is not None and is_computed(value):
                 self.stored[value] = op.results[0], access
         elif not is_pure(op) and op.name not in _PASSED:
-            raise NoMatch(f"{op.name} is in it")
+            raise NoMatch(f"{_WORDS.get(op.name, op.name)} is in it")
         for result in op.results:
             if result in self.kept and op.name != "scf.for" and not stored_first(result):
                 self.keep(result, op, loops, (*path, 4 * number))
@@ -367,7 +368,7 @@ class _Walk:
             for operand in op.operands:
                 self.collect(operand, statement)
         else:
-            raise NoMatch(f"{op.name} is in it")
+            raise NoMatch(f"{_WORDS.get(op.name, op.name)} is in it")
 
     def read_array(self, source: mlir.Value, read: mlir.Value) -> Array:
         array = self.versions.get(source)

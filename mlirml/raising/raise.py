@@ -23,7 +23,7 @@ After:
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, has_op, mlir
+from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.affine import Span, Variable
 from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
@@ -61,9 +61,16 @@ def raise_block(block: mlir.Block, spans: dict[Variable, Span]) -> None:
         if op.name == "scf.for":
             raise_nest(op, spans)
         elif not op.name.startswith("linalg."):
+            if op.name == "scf.while" and any(has_places(inner) for inner in operations(op)):
+                remark(op, "how many rounds it has is known only when it ends")
             for region in op.regions:
                 for inner in region.blocks:
                     raise_block(inner, spans)
+
+
+def has_places(op: mlir.Operation) -> bool:
+    """Whether an operation reads or stores an element at indices; others unwrap numbers."""
+    return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
 
 
 def raise_nest(op: mlir.Operation, spans: dict[Variable, Span]) -> None:
