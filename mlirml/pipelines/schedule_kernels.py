@@ -43,7 +43,8 @@ class ScheduleKernelsPass(Pass):
 
     `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
     shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
-    too, rounded to its 10 bits; `naive` gives each element of a result a thread and shares nothing.
+    too, rounded to its 10 bits. With `async_copies` other products of f32 get their tiles by copies that
+    the device makes by itself, rounds ahead. `naive` gives each element of a result a thread and shares nothing.
     `atomics` are the element types that the device has atomic operations on, `u32` where not those that depend on the
     sign; float sums use them only where results need not be `deterministic`. Products of fewer blocks than `fill` are
     cut along their depth.
@@ -54,6 +55,7 @@ class ScheduleKernelsPass(Pass):
     subgroup: int = 0
     shared_bytes: int = 32768
     tensor_cores: bool = False
+    async_copies: bool = False
     naive: bool = False
     tf32: bool = False
     atomics: tuple[str, ...] = ()
@@ -67,8 +69,8 @@ class ScheduleKernelsPass(Pass):
             return
         module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
         facts = Facts(
-            self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.naive, self.tf32, self.atomics,
-            self.deterministic, self.fill,
+            self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.async_copies, self.naive, self.tf32,
+            self.atomics, self.deterministic, self.fill,
         )  # fmt: skip
         with functions[0].location, mlir.InsertionPoint(functions[0]):
             kernels = emit.create("gpu.module", (), (), {"sym_name": mlir.StringAttr.get(MODULE)}, regions=1)

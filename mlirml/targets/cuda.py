@@ -11,7 +11,7 @@ from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu, gpu
 from mlirml.targets.target import Target
 
-FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true atomics={f32,i32,i64} fill=132"
+FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true async-copies=true atomics={f32,i32,i64} fill=132"
 PLACEMENT = "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
 LIMITS = "threads=1024 target=cuda"
 ARCHITECTURE = "sm_80"

@@ -64,7 +64,7 @@ class Block:
         self.threads = int(np.prod(self.sizes))
         self.number = number
         self.now = 0
-        self.conflicts = 1  # rows that `ldmatrix` reads from one bank, at most
+        self.conflicts = 1  # rows that `ldmatrix`, or chunks that threads, read from one bank at once, at most
         self.values: dict[mlir.Value, Any] = dict(zip(kernel.regions[0].blocks[0].arguments, arguments, strict=True))
         self.groups: list[list[tuple[Shared, Array, Array, Array]]] = []
         self.copies: list[tuple[Shared, Array, Array, Array]] = []
@@ -184,7 +184,16 @@ def load_vector(b: Block, op: mlir.Operation, active: Array) -> None:
     (width,) = op.results[0].type.shape
     start = b.place(memory, indices, active)
     assert not (start % width).any(), "a vector is not aligned"
+    note_conflicts(b, memory, start, active, width)
     b.values[op.results[0]] = np.stack([b.load(memory, start + lane, active) for lane in range(width)], 1)
+
+
+def note_conflicts(b: Block, memory: Any, start: Array, active: Array, width: int) -> None:
+    """How many of eight threads that read 16 bytes each, all at once, meet in a bank at other places."""
+    if not isinstance(memory, Shared) or width * memory.data.itemsize != 16 or not active.all():
+        return
+    for places in start.reshape(-1, 8) // width:
+        b.conflicts = max(b.conflicts, int(np.bincount(np.unique(places) % 8).max()))
 
 
 @rule("vector.store")

@@ -149,6 +149,17 @@ def test_half_precision_uses_tensor_cores(name: str) -> None:
     assert not any(ptx.assemble(text, "sm_80").spills.values())
 
 
+@pytest.mark.parametrize("form", ["nn", "nt", "tn"])
+def test_exact_products_of_f32_are_pipelined(form: str) -> None:
+    x = ml.TensorSpec((4096, 4096), np.dtype(np.float32))
+    forms = {"nn": lambda a, b: a @ b, "nt": lambda a, b: a @ b.T, "tn": lambda a, b: a.T @ b}
+    text = str(ml.lower(forms[form], x, x, target="cuda").emit("ptx-sm_90"))
+    assert "cp.async.cg.shared.global" in text and "mma.sync" not in text and "st.shared" not in text
+    made = ptx.assemble(text, "sm_90")
+    assert not any(made.spills.values())
+    assert max(made.registers.values()) <= 128  # two blocks of 256 threads
+
+
 def test_the_large_half_matmul_leaves_place_for_two_blocks() -> None:
     x = ml.TensorSpec((4096, 4096), np.dtype(np.float16))
     made = ptx.assemble(str(ml.lower(lambda a, b: a @ b, x, x, target="cuda").emit("ptx-sm_90")), "sm_90")

@@ -289,7 +289,7 @@ class Contract:
         for i, row in enumerate(self.each(0)):
             for group in range(0, wide, VECTOR):
                 columns = self.each(1)[group : group + VECTOR]
-                together = self.sizes[1] % VECTOR == 0
+                together = self.stores_together()
                 parts = [columns] if together else [[column] for column in columns]
                 for number, part in enumerate(parts):
                     first = i * wide + group + (0 if together else number)
@@ -299,6 +299,10 @@ class Contract:
                     values = sums[first : first + len(part)]
                     points = [product.place(self.batch, row, column) for column in part]
                     kernel.guarded(guards, partial(self.store, points, values, stores))
+
+    def stores_together(self) -> bool:
+        """Whether the thread's columns are fours of neighbours that end with the matrix."""
+        return self.sizes[1] % VECTOR == 0
 
     def each(self, side: int) -> list[Form]:
         """The rows, or the columns, of the matrix that the thread computes."""

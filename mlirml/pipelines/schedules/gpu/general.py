@@ -24,6 +24,7 @@ from mlirml.pipelines.schedules.gpu.elements import Elements, apply, is_structur
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.pipelines.schedules.gpu.loops import initial, lower_loop
+from mlirml.pipelines.schedules.gpu.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.pipelines.schedules.gpu.neighbours import get_all
 from mlirml.pipelines.schedules.gpu.outs import (
     before_reshapes,
@@ -33,6 +34,7 @@ from mlirml.pipelines.schedules.gpu.outs import (
     is_used,
     returned,
 )  # fmt: skip
+from mlirml.pipelines.schedules.gpu.product import Product
 from mlirml.pipelines.schedules.gpu.rows import lower_rows, match_rows
 from mlirml.pipelines.schedules.gpu.sizes import each_element, extents, has_dynamic_sizes, place, temporary
 from mlirml.pipelines.schedules.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
@@ -149,17 +151,27 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
     if len(reductions) == 1:
         with contextlib.suppress(NoMatch):
             product = match_contract(reductions[0], stores)
-            try:
-                check_tensor_cores(host, product)
-            except NoMatch:
-                lower_contract(host, product, stores)
-            else:
-                lower_tensor_contract(host, product, stores)
+            lower_product(host, product, stores)
             return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))
         return True
     return False
+
+
+def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:
+    """The kernel of a contraction, by the best schedule that takes it."""
+    for check, lower in (
+        (check_tensor_cores, lower_tensor_contract),
+        (check_multiply_add, lower_multiply_add),
+    ):
+        try:
+            check(host, product)
+        except NoMatch:
+            continue
+        lower(host, product, stores)
+        return
+    lower_contract(host, product, stores)
 
 
 def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:

@@ -25,15 +25,17 @@ WORKGROUP = "#gpu.address_space<workgroup>"
 class Facts:
     """What schedules ask about a device: threads of a block, of a subgroup (0: not relied on), shared memory in bytes.
 
-    `tf32` allows products of f32 on tensor cores, and `naive` takes the plain schedule for everything: a thread for
-    each element. `atomics` are the element types that have atomic operations; float sums by them only where results
-    need not be `deterministic`. `fill` is how many blocks of a product fill the device, 0 where that is not known.
+    With `async_copies` it copies to shared memory by itself. `tf32` allows products of f32 on tensor cores, and `naive`
+    takes the plain schedule for everything: a thread for each element. `atomics` are the element types that have atomic
+    operations; float sums by them only where results need not be `deterministic`. `fill` is how many blocks of a
+    product fill the device, 0 where that is not known.
     """
 
     threads: int = 256
     subgroup: int = 0
     shared_bytes: int = 32768
     tensor_cores: bool = False
+    async_copies: bool = False
     naive: bool = False
     tf32: bool = False
     atomics: tuple[str, ...] = ()

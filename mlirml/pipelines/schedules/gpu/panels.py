@@ -19,10 +19,11 @@ from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.pipelines.schedules.gpu.elements import Indices, apply, dims_at, groups_of, is_structured, maps_of
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, flat, form, split
 from mlirml.pipelines.schedules.gpu.kernel import Host, is_tensor
+from mlirml.pipelines.schedules.gpu.product import Product
 from mlirml.pipelines.schedules.nest import element_bytes
 
 if TYPE_CHECKING:
-    from mlirml.pipelines.schedules.gpu.tensor_cores import TensorContract
+    from mlirml.pipelines.schedules.gpu.pipelined import Pipelined
 
 CHUNK_BYTES = 16
 
@@ -33,7 +34,7 @@ class Panel:
     `along` says that a row of the panel lies along the depth of the product, else it lies across it.
     """
 
-    def __init__(self, contract: TensorContract, side: int, slots: int) -> None:
+    def __init__(self, contract: Pipelined, side: int, slots: int) -> None:
         self.contract = contract
         self.kernel = contract.kernel
         self.side = side
@@ -45,7 +46,7 @@ class Panel:
         self.width = CHUNK_BYTES // element_bytes(self.kind)
         self.chunks = self.row // self.width
         self.memory = self.kernel.shared([slots * self.rows * self.row], self.kind)
-        self.direct = self._is_direct()
+        self.direct = contract.is_plain(side) and is_direct(self.kernel.host, product, side, self.width)
 
     def place(self, slot: Form, row: Form, chunk: Form, within: Form | None = None) -> Form:
         """Where an element of a chunk lies."""
@@ -68,39 +69,6 @@ class Panel:
         if self.width == 8:
             return split(row, 8)[1]
         return split(row, 4)[1] * 2  # four rows, of eight neighbours in two chunks each
-
-    def _is_direct(self) -> bool:
-        """Whether each chunk of the panel is a chunk of memory."""
-        contract = self.contract
-        product = contract.product
-        across, depth = contract.sizes[self.side], contract.depth
-        if (depth if self.along else across) % self.width:
-            return False
-        batch, x, k = (
-            form(Digit(Base(name, size)))
-            for name, size in (
-                ("batch", product.size(product.batch)),
-                ("x", across if self.along else across // self.width),
-                ("k", depth // self.width if self.along else depth),
-            )
-        )
-        ways = [(0, lane) if self.along else (lane, 0) for lane in (0, 1)]
-        x, k = (x, k * self.width) if self.along else (x * self.width, k)
-        first, second = (self._source(batch, x + dx, k + dk) for dx, dk in ways)
-        return (
-            first is not None
-            and second is not None
-            and first[1].is_multiple_of(self.width)
-            and second == (first[0], first[1] + 1)
-        )
-
-    def _source(self, batch: Form, across: Form, depth: Form) -> tuple[mlir.Value, Form] | None:
-        """The memory that an element of the factor lies in, and where."""
-        product = self.contract.product
-        row, column = (across, Form()) if self.side == 0 else (Form(), across)
-        operand = product.sides[self.side].operand
-        point = product.point(batch, row, column, depth)
-        return memory_of(self.kernel.host, product.op.operands[operand], apply(maps_of(product.op)[operand], point))
 
     def each_chunk(self) -> list[tuple[Form, Form]]:
         """The rows and chunks of a panel that this thread fills."""
@@ -130,7 +98,7 @@ class Panel:
                     depth = contract.inside(depth, contract.depth, 0 if self.along else None)
                     chosen = [valid, kernel.constant(self.width), kernel.constant(0)]
                     count = [emit.value("arith.select", chosen, kernel.index)]
-            found = self._source(contract.batch, across, depth)
+            found = source_of(kernel.host, contract.product, self.side, contract.batch, across, depth)
             assert found is not None
             source = kernel.memory(found[0])
             operands = [self.memory, kernel.at(self.place(slot, row, chunk)), source, kernel.at(found[1]), *count]
@@ -158,14 +126,15 @@ class Panel:
         for (row, chunk), lanes in zip(self.each_chunk(), values, strict=True):
             kernel.store_vector(self.memory, self.place(slot, row, chunk), list(lanes))
 
-    def fragment(self, slot: Form, across: Form, depth: int, order: tuple[Form, Form]) -> list[mlir.Value]:
+    def fragment(
+        self, slot: Form, across: Form, depth: int, order: tuple[Form, Form], eighth: Form
+    ) -> list[mlir.Value]:
         """Four registers of a fragment: the 8x8 matrix, of 16 bytes a row, of each register lies `order` further.
 
         `order` has 0 or 1 across and along the depth for the matrix whose rows this thread's number in the subgroup
-        names; each thread gives `ldmatrix` the place of one row.
+        names; each thread gives `ldmatrix` the place of one row, `eighth` of its matrix.
         """
         kernel = self.kernel
-        eighth = self.contract.lane_row
         x, k = across + order[0] * 8, order[1] * self.width + depth
         if self.along:
             row, chunk = x + eighth, split(k, self.width)[0]
@@ -181,16 +150,51 @@ class Panel:
             for n in range(4)
         ]
 
-    def scattered(self, slot: Form, across: Form, depth: int, steps: Sequence[tuple[int, int]]) -> list[mlir.Value]:
+    def scattered(self, slot: Form, across: Form, depth: Form, steps: Sequence[tuple[int, int]]) -> list[mlir.Value]:
         """The same for 32-bit elements of a panel across the depth, which `ldmatrix` does not turn."""
-        kernel, contract = self.kernel, self.contract
+        kernel = self.kernel
         found = []
         for dx, dk in steps:
-            chunk, within = split(across + contract.group + 8 * dx, self.width)
-            place = self.place(slot, contract.member + (depth + self.width * dk), chunk, within)
+            chunk, within = split(across + 8 * dx, self.width)
+            place = self.place(slot, depth + self.width * dk, chunk, within)
             value = kernel.read(self.memory, place)
             found.append(emit.value("vector.from_elements", [value], mlir.VectorType.get([1], self.kind)))
         return found
+
+
+def is_direct(host: Host, product: Product, side: int, width: int) -> bool:
+    """Whether each chunk of a panel, of `width` elements of a factor, is a chunk of memory."""
+    across, depth = product.size((product.rows, product.columns)[side]), product.size(product.depth)
+    along = product.last_loop(side) in product.depth
+    if (depth if along else across) % width:
+        return False
+    batch, x, k = (
+        form(Digit(Base(name, size)))
+        for name, size in (
+            ("batch", product.size(product.batch)),
+            ("x", across if along else across // width),
+            ("k", depth // width if along else depth),
+        )
+    )
+    x, k = (x, k * width) if along else (x * width, k)
+    ways = [(0, lane) if along else (lane, 0) for lane in (0, 1)]
+    first, second = (source_of(host, product, side, batch, x + dx, k + dk) for dx, dk in ways)
+    return (
+        first is not None
+        and second is not None
+        and first[1].is_multiple_of(width)
+        and second == (first[0], first[1] + 1)
+    )
+
+
+def source_of(
+    host: Host, product: Product, side: int, batch: Form, across: Form, depth: Form
+) -> tuple[mlir.Value, Form] | None:
+    """The memory that an element of a factor lies in, and where."""
+    row, column = (across, Form()) if side == 0 else (Form(), across)
+    operand = product.sides[side].operand
+    point = product.point(batch, row, column, depth)
+    return memory_of(host, product.op.operands[operand], apply(maps_of(product.op)[operand], point))
 
 
 def token() -> mlir.Type:

@@ -1,9 +1,6 @@
 """Products on tensor cores, 16x8 results at a time by a subgroup of 32 threads, summed in f32.
 
-    slots 0 .. SLOTS-2 of the panels are asked for
-    for round in the depth, DEPTH at a time:
-        wait until slot round % SLOTS is filled;  barrier
-        ask for slot (round + SLOTS - 1) % SLOTS, whose readers are behind the barrier
+    for round in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
         for k' in steps of 16 (8 of tf32), for each 16x8 piece of the subgroup's tile:
             sums = nvgpu.mma.sync(rows of panel a, columns of panel b, sums)
 
@@ -20,18 +17,15 @@ from functools import partial
 from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.gpu.contract import Contract, Store, Tile, lower_in_parts
-from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, cut_up, form
+from mlirml.pipelines.schedules.gpu.contract import Store, Tile, lower_in_parts
+from mlirml.pipelines.schedules.gpu.index import Form, cut_up
 from mlirml.pipelines.schedules.gpu.kernel import Host, Kernel, extract
-from mlirml.pipelines.schedules.gpu.panels import CHUNK_BYTES, Panel, token
+from mlirml.pipelines.schedules.gpu.pipelined import ROW_BYTES, Pipelined
 from mlirml.pipelines.schedules.gpu.product import Product
 from mlirml.pipelines.schedules.nest import element_bytes
 
 _SUBGROUP = 32
 _ROWS, _COLUMNS = 16, 8
-_ROW_BYTES = 64
-SLOTS = 3
-"""Rounds of panels in shared memory: the largest tile fills the 48 KiB that every block may have."""
 MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 64)
 """Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits are half as deep."""
 _FILLS = 96
@@ -56,31 +50,25 @@ def check_tensor_cores(host: Host, product: Product) -> None:
 
 def lower_tensor_contract(host: Host, product: Product, stores: Sequence[Store]) -> None:
     """Build the kernel."""
-    host.op.context.get_dialect_descriptor("nvgpu")  # loads it
     rows, columns = product.size(product.rows), product.size(product.columns)
     blocks = -(-rows // LARGE.rows) * -(-columns // LARGE.columns) * product.size(product.batch)
     tile = LARGE if blocks >= _FILLS else MIDDLE
-    depth = _ROW_BYTES // element_bytes(product.op.operands[0].type.element_type)
+    depth = ROW_BYTES // element_bytes(product.op.operands[0].type.element_type)
     tile = Tile(tile.rows, tile.columns, depth, tile.high, tile.wide)
     lower_in_parts(host, TensorContract, product, tile, stores)
 
 
-class TensorContract(Contract):
+class TensorContract(Pipelined):
     """The kernel; `high` and `wide` of its tile are a subgroup's."""
 
     def __init__(
         self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
     ) -> None:
-        self.vector = CHUNK_BYTES // element_bytes(product.op.operands[0].type.element_type)
         super().__init__(kernel, product, tile, parts, partial)
         across = tile.columns // tile.wide
         down = tile.rows // tile.high
         self.above, self.beside, self.group, self.member = cut_up(self.thread, [down, across, 8, 4])
         _, self.lane_high, self.lane_low, self.lane_row = cut_up(self.thread, [down * across, 2, 2, 8])
-        self.panels = [Panel(self, side, SLOTS) for side in (0, 1)]
-
-    def share(self) -> list[mlir.Value]:
-        return []
 
     @classmethod
     def threads_of(cls, tile: Tile) -> int:
@@ -93,60 +81,12 @@ class TensorContract(Contract):
         pieces = (self.tile.high // _ROWS) * (self.tile.wide // _COLUMNS)
         return [self.kernel.constant(0, self.kind)] * (4 * pieces)
 
-    def build(self, stores: Sequence[Store]) -> None:
-        """The whole kernel."""
-        kernel = self.kernel
-        direct = [panel for panel in self.panels if panel.direct]
-        staged = [panel for panel in self.panels if not panel.direct]
-        for number in range(SLOTS - 1):
-            early = form(min(number, self.rounds - 1))
-            with kernel.scope():
-                for panel in direct:
-                    panel.copy(form(number), self.first + early)
-                for panel in staged:
-                    panel.store(form(number), self.loaded(panel, self.first + early))
-            group = self.commit()
+    def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+        for depth in range(0, self.tile.depth, 2 * self.vector):
+            sums = self.multiply_step(slot, depth, sums)
+        return sums
 
-        def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-            later = number + (SLOTS - 1)
-            # Waits for all groups but the newest ones; which one is named does not matter.
-            emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(SLOTS - 2)})
-            kernel.barrier()
-            kernel.guarded([kernel.below(later, self.rounds)], lambda: self.copy(direct, later))
-            self.commit()
-            values = [self.loaded(panel, self.first + kernel.clamped(later, self.rounds)) for panel in staged]
-            for depth in range(0, self.tile.depth, 2 * self.vector):
-                sums = self.multiply_slot(self.slot(number), depth, sums)
-            for panel, loaded in zip(staged, values, strict=True):
-                panel.store(self.slot(later), loaded)
-            return sums
-
-        sums = kernel.loop((0, self.rounds, 1), step, self.zeros())
-        self.finish(sums, stores)
-
-    def copy(self, panels: Sequence[Panel], number: Form) -> None:
-        """Ask for a round of panels."""
-        for panel in panels:
-            panel.copy(self.slot(number), self.first + number)
-
-    def loaded(self, panel: Panel, number: Form) -> list[list[mlir.Value]]:
-        """What a thread puts into a panel, loaded in vectors where neighbours lie together."""
-        self.kernel.lanes = self.vector
-        values = panel.load(number)
-        self.kernel.lanes = 0
-        return values
-
-    def slot(self, number: Form) -> Form:
-        """Where the panels of a round lie."""
-        if not number.terms:
-            return form(number.constant % SLOTS)
-        return form(Digit(Base(self.kernel.at(number), self.rounds + SLOTS), 1, SLOTS))
-
-    def commit(self) -> mlir.Value:
-        """End the copies of a round."""
-        return emit.value("nvgpu.device_async_create_group", (), token())
-
-    def multiply_slot(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
+    def multiply_step(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
         """One step along k of all pieces of the subgroup."""
         tile = self.tile
         left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, _ROWS)]
@@ -174,13 +114,13 @@ class TensorContract(Contract):
         panel = self.panels[side]
         if self.vector == 8:
             order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
-            return panel.fragment(slot, across, depth, order)
+            return panel.fragment(slot, across, depth, order, self.lane_row)
         if panel.along:
             order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
-            registers = panel.fragment(slot, across, depth, order)
+            registers = panel.fragment(slot, across, depth, order, self.lane_row)
         else:
             steps = [(n % 2, n // 2) if side == 0 else (n // 2, n % 2) for n in range(4)]
-            registers = panel.scattered(slot, across, depth, steps)
+            registers = panel.scattered(slot, across + self.group, self.member + depth, steps)
         return [self.rounded(register) for register in registers]
 
     def rounded(self, register: mlir.Value) -> mlir.Value:
