@@ -36,7 +36,7 @@ from mlirml.targets.reference_values import (
 
 
 def interpret(module: Any, arguments: Sequence[Any], function: str = "main") -> list[Array]:
-    """Run a function of a module on arrays and return its results.
+    """Run a function of a module, or of a program made of one, on arrays and return its results.
 
     Arguments for tensors, vectors and scalars are arrays (or numbers) of the type's shape and dtype; an unsigned array
     may stand for signless integers, and bool for i8. Arguments for memrefs are changed in place, so they must have the
@@ -45,8 +45,7 @@ def interpret(module: Any, arguments: Sequence[Any], function: str = "main") -> 
     Raises `TargetError` for an operation that has no rule, `LaunchError` when an argument does not fit or the program
     does something undefined, `InternalError` when a rule fails.
     """
-    operation = getattr(module, "operation", module)
-    program = Program(operation)
+    program = module if isinstance(module, Program) else Program(getattr(module, "operation", module))
     with np.errstate(all="ignore"):
         prepared = program.function(function)
         kinds = [argument.type for argument in prepared.entry.arguments]

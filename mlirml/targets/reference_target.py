@@ -69,9 +69,11 @@ class InterpretedProgram:
         writebacks: Sequence[tuple[int, int]],
     ) -> None:
         from mlirml.ir import parse
+        from mlirml.targets.reference_program import Program
 
         with _LOCK:
             self._module = parse(artifact.object.decode())
+            self._program = Program(self._module.operation)  # prepared at the first call
         self._inputs, self._outputs, self._constants = inputs, outputs, constants
         self._writebacks = writebacks
 
@@ -83,7 +85,7 @@ class InterpretedProgram:
         arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, self._inputs)]
         constants = [np.array(c, order="C") for c in self._constants]
         with _LOCK:
-            raw = interpret(self._module, [_parts(a) for a in (*arguments, *constants)])
+            raw = interpret(self._program, [_parts(a) for a in (*arguments, *constants)])
         # Integers come back signed.
         results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
         for output, place in self._writebacks:
