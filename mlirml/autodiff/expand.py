@@ -11,7 +11,7 @@ After:
 
 from __future__ import annotations
 
-from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, requests
+from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, inside, requests
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.dataclass import dataclass
@@ -47,15 +47,15 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
             request = waiting[0]
             if request.kind not in kinds:
                 break
-            scalars_to_operands(function)
+            scalars_to_operands(inside(request))
             if request.kind != "mlirml.vmap":
                 function.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
             if request.kind == "mlirml.vjp":
-                expand_vjp(function, request, checkpoint_bytes)
+                expand_vjp(request, checkpoint_bytes)
             elif request.kind == "mlirml.jvp":
-                expand_jvp(function, request)
+                expand_jvp(request)
             else:
-                expand_vmap(function, request)
+                expand_vmap(request)
             if not any((r.kind, r.group) == (request.kind, request.group) for r in waiting[1:]):
                 close(function, request)
         if not requests(function):

@@ -28,47 +28,50 @@ from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.location import source_location
 
 OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
+_BEGINNINGS = set(OPENS.values())
 
 
 @dataclass
 class Request:
-    """The operations of one request; `closes` are those that give the results."""
+    """The operations of one request.
+
+    `opens` are those where it begins, `seeds` give cotangents, and `closes` give the results.
+    """
 
     kind: str
     group: int
     call: int
     closes: list[mlir.Operation] = field(default_factory=list)
+    opens: list[mlir.Operation] = field(default_factory=list)
+    seeds: list[mlir.Operation] = field(default_factory=list)
 
 
 def requests(function: mlir.Operation) -> list[Request]:
     """The requests of a function, innermost first."""
     found: dict[tuple[str, int, int], Request] = {}
+    opens: dict[tuple[str, int], list[mlir.Operation]] = {}
+    seeds: dict[tuple[int, int], list[mlir.Operation]] = {}
     for op in operations(function):
         if op.name in OPENS:
             key = op.name, _number(op, "group"), _number(op, "call")
             found.setdefault(key, Request(*key)).closes.append(op)
+        elif op.name in _BEGINNINGS:
+            opens.setdefault((op.name, _number(op, "group")), []).append(op)
+        elif op.name == "mlirml.cotangent":
+            seeds.setdefault((_number(op, "group"), _number(op, "call")), []).append(op)
+    for request in found.values():
+        request.opens = opens.get((OPENS[request.kind], request.group), [])
+        request.seeds = seeds.get((request.group, request.call), []) if request.kind == "mlirml.vjp" else []
     return list(found.values())
-
-
-def opened(function: mlir.Operation, request: Request) -> list[mlir.Operation]:
-    """The operations where a request begins."""
-    name = OPENS[request.kind]
-    return [op for op in operations(function) if op.name == name and _number(op, "group") == request.group]
 
 
 def _number(op: mlir.Operation, name: str) -> int:
     return int(mlir.IntegerAttr(op.attributes[name]).value) if name in op.attributes else 0
 
 
-def expand_vjp(function: mlir.Operation, request: Request, checkpoint_bytes: int) -> None:
+def expand_vjp(request: Request, checkpoint_bytes: int) -> None:
     """Write the reverse sweep of one call of a pullback."""
-    starts = opened(function, request)
-    seeds = [
-        op
-        for op in operations(function)
-        if op.name == "mlirml.cotangent"
-        and (_number(op, "group"), _number(op, "call")) == (request.group, request.call)
-    ]
+    starts, seeds = request.opens, request.seeds
     first = request.closes[0]
     ops = _between(starts, first)
     sweep = Sweep(active_values(ops, [r for op in starts for r in op.results]), checkpoint_bytes)
@@ -85,20 +88,20 @@ def expand_vjp(function: mlir.Operation, request: Request, checkpoint_bytes: int
     _erase([*request.closes, *seeds, *reversed(sweep.dead)])
 
 
-def expand_jvp(function: mlir.Operation, request: Request) -> None:
+def expand_jvp(request: Request) -> None:
     """Write the tangents of a request."""
     push = Push()
-    for op in opened(function, request):
+    for op in request.opens:
         push.tangents[op.results[0]] = op.operands[1]
-    _expand_forward(function, request, push, lambda op: push.of(op.operands[0]))
+    _expand_forward(request, push, lambda op: push.of(op.operands[0]))
 
 
-def expand_vmap(function: mlir.Operation, request: Request) -> None:
+def expand_vmap(request: Request) -> None:
     """Write what is between the ends of a request for all examples at once."""
     batch = Batch(_number(request.closes[0], "size"))
-    for op in opened(function, request):
+    for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
-    _expand_forward(function, request, batch, lambda op: _of_batch(batch, op))
+    _expand_forward(request, batch, lambda op: _of_batch(batch, op))
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
@@ -116,13 +119,10 @@ def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
     return value
 
 
-def _expand_forward(
-    function: mlir.Operation, request: Request, new: Push | Batch, of: Callable[[mlir.Operation], mlir.Value]
-) -> None:
+def _expand_forward(request: Request, new: Push | Batch, of: Callable[[mlir.Operation], mlir.Value]) -> None:
     """Build next to each operation of a request what it becomes, and close the request with it."""
-    starts = opened(function, request)
-    if starts:
-        new.run(*_followed(starts, request))
+    if request.opens:
+        new.run(*_followed(request.opens, request))
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
             op.results[0].replace_all_uses_with(of(op))
@@ -145,9 +145,15 @@ def _around(op: mlir.Operation) -> Iterator[mlir.Operation]:
 
 def close(function: mlir.Operation, request: Request) -> None:
     """Take away the beginning of a request that no call is left of."""
-    for op in opened(function, request):
+    name = OPENS[request.kind]
+    for op in [op for op in operations(function) if op.name == name and _number(op, "group") == request.group]:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
+
+
+def inside(request: Request) -> list[mlir.Operation]:
+    """The operations that a request is about, those of the block of its beginning."""
+    return _between(request.opens, request.closes[-1]) if request.opens else []
 
 
 def _between(starts: list[mlir.Operation], last: mlir.Operation) -> list[mlir.Operation]:

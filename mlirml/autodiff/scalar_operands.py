@@ -19,6 +19,8 @@ Common numbers that are computed in a body and in front of it are merged into on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.reverse import used_by
 from mlirml.dialects import emit
@@ -27,9 +29,9 @@ from mlirml.ir import block_ops, clone_with, defining_op, linalg, mlir, operatio
 _OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
 
 
-def scalars_to_operands(function: mlir.Operation) -> None:
-    """Rewrite every `linalg.generic` of a function that reads numbers from outside."""
-    for op in [op for op in operations(function) if op.name == "linalg.generic"]:
+def scalars_to_operands(ops: Iterable[mlir.Operation]) -> None:
+    """Rewrite every `linalg.generic` among operations, and in them, that reads numbers from outside."""
+    for op in [inner for outer in ops for inner in operations(outer) if inner.name == "linalg.generic"]:
         operands = set(op.operands)
         found = [x for x in used_by(op) if x not in operands and _is_number(x)]
         if found:
