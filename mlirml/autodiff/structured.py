@@ -68,6 +68,11 @@ class Structured:
         """The block argument of an operand."""
         return self.block.arguments[number]
 
+    def empty_accumulators(self) -> dict[mlir.Value, mlir.Value]:
+        """Zeros for what a reduction has so far."""
+        accumulators = [self.argument(len(self.inputs) + k) for k in range(len(self.inits))]
+        return {x: emit.number(x.type, 0) for x in accumulators}
+
     def copy_body(self, environment: dict[mlir.Value, mlir.Value], indices: Sequence[mlir.Value] | None = None) -> None:
         """Build the body again; `environment` maps the block arguments and learns all other values.
 

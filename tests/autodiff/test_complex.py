@@ -17,6 +17,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "holomorphic": lambda z: np.exp(z) * z + np.sin(z) / (z + 3),
     "conjugates": lambda z: z * np.conj(z) * z + np.real(z) * 1j,
     "products": lambda z: z @ np.conj(z).T @ z,
+    "sums": lambda z: z * np.sum(z * z) + np.mean(z, axis=0) * np.sum(z**2, axis=1, keepdims=True),
     "roots": lambda z: np.sqrt(z) * np.log(z) + z**2 + np.abs(z),
     "rearranged": lambda z: np.concatenate([z[1:], np.cumsum(z, 0)[:1]]) * z.T.reshape(3, 4),
     "loops": lambda z: ml.fori_loop(0, 3, lambda i, c: c * z + 1j, z),

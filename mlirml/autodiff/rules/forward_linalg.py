@@ -7,7 +7,6 @@ from collections.abc import Callable
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import div, is_float, mul, number, select
 from mlirml.autodiff.bodies import push as push_scalars
-from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules import linalg as transposes
 from mlirml.autodiff.structured import Read, Structured
@@ -26,8 +25,10 @@ def structured(push: Push, op: mlir.Operation) -> None:
         push.tangents[op.results[0]] = _bilinear(push, op)
         return
     if s.reduces and len(op.results) > 1:  # of an extremum and its place, mostly the place alone is read
-        if any(is_float(r.type) and list(r.uses) for r in op.results):
-            raise refuse(op, "a reduction with several results")
+        read = [k for k, r in enumerate(op.results) if is_float(r.type) and list(r.uses)]
+        transposes.check_sums(s, read)
+        for number_ in read:
+            push.tangents[op.results[number_]] = _tangent(push, s, number_)
         return
     for number_, result in enumerate(op.results):
         if is_float(result.type):
@@ -72,7 +73,7 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
     end = s.yields[number_]
     weight: Weight = _no_weight
     if s.reduces:
-        combiner, term = transposes.combiner(s)
+        combiner, term = ("sum", end) if len(s.inits) > 1 else transposes.combiner(s)
         if combiner == "sum":
             init = push.tangents.get(s.inits[number_].tensor)
         else:
@@ -83,8 +84,7 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
     def body(xs: list[mlir.Value]) -> mlir.Value:
         values = dict(zip(s.block.arguments, xs[:count]))
         if s.reduces:
-            argument = s.argument(len(s.inputs))
-            values[argument] = emit.number(argument.type, 0)
+            values.update(s.empty_accumulators())
         s.copy_body(values)
         found = tangents_of(values, xs[count : count + len(moved)]).get(end)
         here = values.get(end, end)

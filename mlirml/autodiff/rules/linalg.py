@@ -9,7 +9,7 @@ its reverse sweep: what the body computes is computed again, never stored over t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
@@ -83,7 +83,7 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
 
         return Adjoint(s, extra, seed)
     if len(s.op.results) != 1:
-        raise refuse(s.op, "a reduction with several results")
+        return _several_sums(sweep, s, pairs)
     cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
     kind, term = combiner(s)
     if kind == "sum":
@@ -103,6 +103,28 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
         pullback.add(term, select(hit, extras[0], number(extras[0], 0)), True)
 
     return Adjoint(s, [Read(share, s.out_map), final], seed_extremum)
+
+
+def _several_sums(sweep: Sweep, s: Structured, pairs: list[tuple[int, mlir.Value]]) -> Adjoint:
+    """What enters a body that adds to several results, as a product of complex numbers does."""
+    check_sums(s, [k for k, _ in pairs])
+    extra = [Read(ct, s.inits[k].map) for k, ct in pairs]
+
+    def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
+        for (k, _), ct in zip(pairs, extras):
+            pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
+
+    return Adjoint(s, extra, seed)
+
+
+def check_sums(s: Structured, numbers: Iterable[int]) -> None:
+    """Refuse a reduction of which one of these results is not the sum of terms that depend on no other result."""
+    accumulators = [s.argument(len(s.inputs) + k) for k in range(len(s.inits))]
+    for k in numbers:
+        others = [x for i, x in enumerate(accumulators) if i != k]
+        terms_alone = not any(_reaches(s.yields[k], x) for x in others)
+        if not terms_alone or len(list(accumulators[k].uses)) != 1 or not _adds_to(accumulators[k], s.yields[k]):
+            raise refuse(s.op, "a reduction with several results, which are no sums", "compute each result by itself")
 
 
 def combiner(s: Structured) -> tuple[str, mlir.Value]:
@@ -218,7 +240,7 @@ def _product(s: Structured, term: mlir.Value, cotangent: Read, final: Read) -> A
 
 def _of_init(sweep: Sweep, s: Structured, number_: int) -> mlir.Value | None:
     """The cotangent of what a reduction starts from."""
-    if combiner(s)[0] != "sum":
+    if len(s.inits) == 1 and combiner(s)[0] != "sum":
         raise refuse(s.op, "what it starts from is differentiated")
     return sweep.cotangents.get(s.op.results[number_])
 
@@ -275,7 +297,7 @@ def _projected(sweep: Sweep, adjoint: Adjoint, operand: int, s: Structured) -> m
     def body(xs: list[mlir.Value]) -> mlir.Value:
         values = dict(zip(s.block.arguments, xs[: len(given)]))
         if not elementwise:
-            values[s.argument(len(s.inputs))] = zero_like(s.argument(len(s.inputs)))
+            values.update(s.empty_accumulators())
         s.copy_body(values)
         pullback = Pullback(values, active)
         adjoint.seed(pullback, values, xs[len(given) :])
@@ -325,7 +347,7 @@ def contract(
 
 def _multiplies(s: Structured) -> bool:
     """Whether the body is accumulator + x * y."""
-    if len(s.body) != 2:
+    if len(s.body) != 2 or len(s.block.arguments) != 3:
         return False
     product, total = s.body
     x, y, accumulator = s.block.arguments
@@ -374,7 +396,7 @@ def _over_elements(sweep: Sweep, adjoint: Adjoint, start: mlir.Value, store: Cal
         scalars = [_element(r, indices) for r in (*given, *adjoint.extra)]
         values = dict(zip(s.block.arguments, scalars[: len(given)]))
         if s.reduces:
-            values[s.argument(len(s.inputs))] = zero_like(s.argument(len(s.inputs)))
+            values.update(s.empty_accumulators())
         s.copy_body(values, indices)
         pullback = Pullback(values, active)
         adjoint.seed(pullback, values, scalars[len(given) :])
