@@ -126,3 +126,28 @@ def test_sinc_is_exact_where_its_formulae_meet() -> None:
     series = np.pi * (-y / 3 + y**3 / 30 - y**5 / 840 + y**7 / 45360)
     near = np.abs(y) < 0.1
     np.testing.assert_allclose(slope[near], series[near], rtol=1e-14)
+
+
+@pytest.mark.parametrize("place", [0.0, 2.0, -2.0])
+@pytest.mark.parametrize("function", [lambda x: x % 1.0, lambda x: np.fmod(x, 2.0), lambda x: np.modf(x)[0]])
+def test_remainders_of_multiples_change_as_their_dividend(function: Callable[[Any], Any], place: float) -> None:
+    assert ml.grad(function)(place) == 1
+    assert ml.jvp(function, (place,), (1.0,))[1] == 1
+
+
+def test_remainders_by_divisors() -> None:
+    # 0.7 / 0.1 is rounded to 7, and the remainder is 0.0999..: the quotient is 6.
+    assert ml.grad(lambda y: np.fmod(0.7, y))(0.1) == -6
+    assert ml.grad(lambda y: np.mod(6.0, y))(3.0) == -2
+    assert ml.grad(lambda y: np.mod(-7.0, y))(3.0) == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_remainders_of_zero_keep_the_sign_of_the_divisor(dtype: Any) -> None:
+    points = np.array([6, -6, 0, -0.0, 7, -7, np.inf, -np.inf, np.nan], dtype)
+    x, y = np.meshgrid(points, points)
+    with np.errstate(invalid="ignore"):
+        found, expected = ml.compile(np.mod)(x, y), np.mod(x, y)
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

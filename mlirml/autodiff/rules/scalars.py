@@ -96,7 +96,8 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 
 @derivative("arith.remf")
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
-    return [_same, lambda t: neg(mul(t, math("trunc", div(x[0], x[1]))))]
+    # The quotient by way of the remainder: near a whole number x / y may be rounded to it.
+    return [_same, lambda t: neg(mul(t, math("roundeven", div(sub(x[0], r), x[1]))))]
 
 
 @derivative("arith.extf", "arith.truncf")
@@ -144,7 +145,9 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
     def signed(t: mlir.Value) -> mlir.Value:
         one = number(t, 1)
-        return mul(t, mul(math("copysign", one, x[0]), math("copysign", one, x[1])))
+        # Zeros get their sign by it, as the remainder of a multiple does: there it changes as its operand does.
+        is_zero = emit.compare("oeq", x[0], number(x[0], 0))
+        return select(is_zero, t, mul(t, mul(math("copysign", one, x[0]), math("copysign", one, x[1]))))
 
     return [signed, None]
 

@@ -268,7 +268,7 @@ def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, st
     inexact = block.op(f"arith.cmpf une, {remainder}, {zero}", kind)
     adjust = block.op(f"arith.andi {differ}, {inexact}", "i1")
     moved = select(block, adjust, block.op(f"arith.addf {remainder}, {b}", kind), remainder, dtype)
-    signed_zero = block.op(f"math.copysign {zero}, {b}", kind)
+    signed_zero = block.op(f"math.copysign {remainder}, {b}", kind)
     final_remainder = select(block, inexact, moved, signed_zero, dtype)
     quotient = select(block, adjust, block.op(f"arith.subf {ratio}, {one}", kind), ratio, dtype)
     floor = block.op(f"math.floor {quotient}", kind)
