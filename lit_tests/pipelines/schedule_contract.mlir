@@ -124,9 +124,9 @@ func.func @in_place(%a: tensor<128x128xf32>, %b: tensor<320x320xf64>, %c: tensor
 // RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 bf16-pairs=true bf16-tiles=true" --split-input-file | filecheck %s --check-prefix=TILES
 // CHECK-LABEL: func.func @tiles
 // TILES-LABEL: func.func @tiles
-// TILES: linalg.matmul {mlirml.schedule = {{.*}}kernel = "packed", {{.*}}mr = 32 : i64, {{.*}}nr = 32 : i64, pack = "ab", pairs = 32 : i64}}
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}kernel = "packed", {{.*}}mr = 32 : i64, {{.*}}nr = 32 : i64, pack = "ab", pairs = 32 : i64, {{.*}}
 // TILES: linalg.matmul {mlirml.schedule = {{.*}}mr = 6 : i64, {{.*}}pairs = 2 : i64}}
-// TILES: linalg.matmul {mlirml.schedule = {{.*}}mr = 16 : i64, {{.*}}nr = 32 : i64, {{.*}}pairs = 32 : i64}}
+// TILES: linalg.matmul {mlirml.schedule = {{.*}}mr = 16 : i64, {{.*}}nr = 32 : i64, {{.*}}pairs = 32 : i64, {{.*}}
 // TILES: linalg.matmul {mlirml.schedule = {{.*}}nr = 64 : i64, {{.*}}pairs = 2 : i64}}
 func.func @tiles(%a: tensor<64x64xbf16>, %b: tensor<64x64xbf16>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = linalg.matmul ins(%a, %b : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%c : tensor<64x64xf32>) -> tensor<64x64xf32>

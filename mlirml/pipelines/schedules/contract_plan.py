@@ -306,7 +306,7 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
-    return _block_panels(problem, machine, schedule, size)
+    return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
 
 
 def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
@@ -316,18 +316,24 @@ def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
     most = k if is_narrow_float(problem.c, problem.compute) else TILE_K_BLOCK
     kc = k if k <= most else round_up(-(-k // -(-k // most)), TILE_K)
     rows, columns = round_up(problem.m.size, mr), round_up(problem.n.size, nr)
-    schedule = Schedule("packed", 16, mr, nr, 1, kc, rows, columns, "ab", pairs=TILE_K)
-    return _block_panels(problem, machine, schedule, 2)
+    # Rows of b lie on pages of their own, mostly: the processor does not see which comes next.
+    schedule = Schedule("packed", 16, mr, nr, 1, kc, rows, columns, "ab", 16, pairs=TILE_K)
+    # Tiles take in so much at a time that a must come from the second cache; b passes by once for each block of rows.
+    a_bytes = min(machine.l2_bytes // 2, max(machine.l2_bytes // 4, 256 * 2 * kc))
+    return _block_panels(problem, machine, schedule, 2, a_bytes)
 
 
-def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int) -> Schedule:
-    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the loop for threads."""
+def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int, a_bytes: int) -> Schedule:
+    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the loop for threads.
+
+    `a_bytes`: how much of a is packed at a time where it is not packed as a whole.
+    """
     mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
-    count = columns // nr
-    if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= 2 * PACKED_A_BYTES:
+    count, most = columns // nr, a_bytes if schedule.tiles else 2 * PACKED_A_BYTES
+    if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
         return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
-    mc = max(mr, min(rows, machine.l2_bytes // (2 * size * kc)) // mr * mr)
+    mc = max(mr, min(rows, a_bytes // (size * kc)) // mr * mr)
     nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
     schedule = replace(schedule, mc=mc, nc=nc)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
@@ -426,7 +432,7 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
     """Split the outermost loop that has work for several threads."""
     size = BITS[problem.compute] // 8
     traffic = problem.repeats * problem.k_size * (problem.m.size + problem.n.size)
-    work = max(problem.work * size // 4, 3 * size * traffic)
+    work = max(problem.work * size // (16 if schedule.tiles else 4), 3 * size * traffic)
     if not machine.parallel or work < PARALLEL_WORK:
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m

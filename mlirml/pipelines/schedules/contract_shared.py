@@ -170,7 +170,7 @@ def pack_function(
     reader = Reader(e, source, () if words else casts, computed, words)
     here, there = reader.here, any_view(e, "%room", target)
     if way == "rows" and words:
-        _pack_pairs(reader, there, width, room, lanes, whole, pairs)
+        _pack_pairs(reader, there, width, room, lanes, whole, pairs, prefetch)
     elif way == "rows":
         _pack_rows(reader, there, width, room, lanes, whole, prefetch)
     elif way == "squares":
@@ -209,13 +209,17 @@ def _pack_rows(reader: Reader, there: View, width: int, room: int, lanes: int, w
             e.store(value, there, symbol("%room_at") + k * room + part.offset, part.lanes)
 
 
-def _pack_pairs(reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool, depth: int) -> None:
+def _pack_pairs(
+    reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool, depth: int, prefetch: int
+) -> None:
     """Two rows at a time, their elements side by side. Zeros follow the last, up to a multiple of `depth`."""
     e, parts, size = reader.e, pieces(width, lanes), symbol("%size")
     with e.loop(0, size, 2, "k") as k:
         at = symbol("%a_at") + e.product(k, symbol("%k_step"))
         half = Index(((e.let(f"arith.shrui {e.at(k)}, {e.at(1)} : index"), 1),))
         second = e.let(f"arith.cmpi slt, {e.at(k + 1)}, {e.at(size)} : index")
+        for row in range(2 if prefetch else 0):
+            e.prefetch(reader.here, symbol("%a_at") + e.product(k + prefetch + row, symbol("%k_step")))
         for part in parts:
             valid = Index.of(part.valid) if whole else e.minimum(symbol("%rows"), width) - part.offset
             held = Index(((e.let(f"arith.select {second}, {e.at(valid)}, {e.at(0)} : index"), 1),))
