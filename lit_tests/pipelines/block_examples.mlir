@@ -150,3 +150,82 @@ func.func @main(%x: tensor<96x8xf64>, %m: tensor<3x8xf64>, %l: tensor<3x8x8xf64>
       ins(%g, %c : tensor<96x3x8xf64>, tensor<96x3x8xf64>) outs(%fl : tensor<3x8x8xf64>) -> tensor<3x8x8xf64>
   return %d : tensor<3x8x8xf64>
 }
+
+// -----
+
+#kdn = affine_map<(n, k, d) -> (n, k, d)>
+#nd = affine_map<(n, k, d) -> (n, d)>
+#kd = affine_map<(n, k, d) -> (k, d)>
+#n = affine_map<(n, k, d) -> (n)>
+#left = affine_map<(n, k, i, j) -> (k, i, j)>
+#right = affine_map<(n, k, i, j) -> (n, k, j)>
+#out = affine_map<(n, k, i, j) -> (n, k, i)>
+
+#v = affine_map<(k) -> (k)>
+
+// Elements of the sum that the first product adds up to are gathered and added to other ones: that is done with each
+// term, and of the sum there is one matrix at a time.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<3x5xf64>, %[[R:[a-z0-9]+]]: tensor<5xindex>)
+// CHECK: scf.for {{.*}} iter_args(%[[ALL:.*]] = %[[P]]) -> (tensor<3x5xf64>)
+// CHECK: scf.for %[[K:.*]] = %c0 to %c3 step %c1 iter_args(%[[SUM:.*]] = %[[ALL]]) -> (tensor<3x5xf64>)
+// CHECK: %[[TERM:.*]] = linalg.contract {{.*}} -> tensor<1x8x8xf64>
+// CHECK: %[[OLD:.*]] = tensor.extract_slice %[[SUM]][%[[K]], 0] [1, 5]
+// CHECK: %[[NEW:.*]]:2 = scf.for %[[I:.*]] = %c0 to %c5 step %c1 iter_args(%[[T:.*]] = %[[TERM]], %[[S:.*]] = %[[OLD]])
+// CHECK: %[[PLACE:.*]] = tensor.extract %[[R]][%[[I]]]
+// CHECK: tensor.extract %[[T]][%c0, %[[PLACE]], %[[I]]]
+// CHECK: tensor.insert %{{.*}} into %[[T]][%c0, %[[PLACE]], %[[I]]]
+// CHECK: arith.addf
+// CHECK: tensor.insert_slice %[[NEW]]#1 into %[[SUM]]
+func.func @main(%x: tensor<96x8xf64>, %m: tensor<3x8xf64>, %l: tensor<3x8x8xf64>, %start: tensor<3x5xf64>, %rows: tensor<5xindex>) -> tensor<3x5xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<96x3x8xf64>
+  %f = linalg.fill ins(%zero : f64) outs(%e : tensor<96x3x8xf64>) -> tensor<96x3x8xf64>
+  %c = linalg.generic {indexing_maps = [#nd, #kd, #kdn], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %m : tensor<96x8xf64>, tensor<3x8xf64>) outs(%e : tensor<96x3x8xf64>) {
+  ^bb0(%p: f64, %q: f64, %o: f64):
+    %0 = arith.subf %p, %q : f64
+    linalg.yield %0 : f64
+  } -> tensor<96x3x8xf64>
+  %h = linalg.contract indexing_maps = [#left, #right, #out]
+      ins(%l, %c : tensor<3x8x8xf64>, tensor<96x3x8xf64>) outs(%f : tensor<96x3x8xf64>) -> tensor<96x3x8xf64>
+  %en = tensor.empty() : tensor<96xf64>
+  %fn = linalg.fill ins(%zero : f64) outs(%en : tensor<96xf64>) -> tensor<96xf64>
+  %s = linalg.generic {indexing_maps = [#kdn, #n], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%h : tensor<96x3x8xf64>) outs(%fn : tensor<96xf64>) {
+  ^bb0(%p: f64, %o: f64):
+    %0 = math.exp %p : f64
+    %1 = arith.addf %0, %o : f64
+    linalg.yield %1 : f64
+  } -> tensor<96xf64>
+  %g = linalg.generic {indexing_maps = [#kdn, #n, #kdn], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%h, %s : tensor<96x3x8xf64>, tensor<96xf64>) outs(%e : tensor<96x3x8xf64>) {
+  ^bb0(%p: f64, %q: f64, %o: f64):
+    %0 = arith.mulf %p, %q : f64
+    linalg.yield %0 : f64
+  } -> tensor<96x3x8xf64>
+  %el = tensor.empty() : tensor<3x8x8xf64>
+  %fl = linalg.fill ins(%zero : f64) outs(%el : tensor<3x8x8xf64>) -> tensor<3x8x8xf64>
+  %d = linalg.contract indexing_maps = [#out, #right, #left]
+      ins(%g, %c : tensor<96x3x8xf64>, tensor<96x3x8xf64>) outs(%fl : tensor<3x8x8xf64>) -> tensor<3x8x8xf64>
+  %e3 = tensor.empty() : tensor<3xf64>
+  %zeros = linalg.fill ins(%zero : f64) outs(%e3 : tensor<3xf64>) -> tensor<3xf64>
+  %r:2 = scf.for %i = %c0 to %c5 step %c1 iter_args(%a = %d, %b = %start) -> (tensor<3x8x8xf64>, tensor<3x5xf64>) {
+    %row = tensor.extract %rows[%i] : tensor<5xindex>
+    %part = tensor.extract_slice %a[0, %row, %i] [3, 1, 1] [1, 1, 1] : tensor<3x8x8xf64> to tensor<3xf64>
+    %rest = tensor.insert_slice %zeros into %a[0, %row, %i] [3, 1, 1] [1, 1, 1] : tensor<3xf64> into tensor<3x8x8xf64>
+    %old = tensor.extract_slice %b[0, %i] [3, 1] [1, 1] : tensor<3x5xf64> to tensor<3xf64>
+    %sum = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+        ins(%old, %part : tensor<3xf64>, tensor<3xf64>) outs(%e3 : tensor<3xf64>) {
+    ^bb0(%p: f64, %q: f64, %o: f64):
+      %0 = arith.addf %p, %q : f64
+      linalg.yield %0 : f64
+    } -> tensor<3xf64>
+    %new = tensor.insert_slice %sum into %b[0, %i] [3, 1] [1, 1] : tensor<3xf64> into tensor<3x5xf64>
+    scf.yield %rest, %new : tensor<3x8x8xf64>, tensor<3x5xf64>
+  }
+  return %r#1 : tensor<3x5xf64>
+}

@@ -72,7 +72,7 @@ class BlockExamplesPass(Pass):
                 return
 
     def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
-        from mlirml.pipelines.blocking import batches, build  # few programs need them
+        from mlirml.pipelines.blocking import batches, build, gathers  # few programs need them
 
         lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
         try:
@@ -82,8 +82,10 @@ class BlockExamplesPass(Pass):
             return
         most = max(length, min(most // lanes, _FAR) * lanes)
         even = [n for n in range(most, most // 2, -lanes) if cluster.size % n == 0]
-        for loop in build.build_blocks(cluster, next(iter(even), most), rest_apart=True):
+        loops = build.build_blocks(cluster, next(iter(even), most), rest_apart=True)
+        for loop in loops:
             batches.cut_batches(loop.regions[0].blocks[0])
+        gathers.gather_sums(loops, self.l2_bytes // 8)
 
     def _length(self, cluster: Cluster) -> int:
         """The length of a block; raises `NoMatch` where blocks do not pay."""

@@ -107,6 +107,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "bundle": (ml.value_and_grad(bundle, (0, 1, 2)), observations(), True),
     "bundle, value": (bundle, observations(), False),
     "gmm": (ml.grad(gmm, (0, 1, 2)), data((4,), (4, 5), (4, 15), (COUNT, 5)), True),
+    "gmm, gathered": (ml.grad(gmm, (0, 1, 2)), data((4,), (4, 8), (4, 36), (COUNT, 8)), True),
     "gmm, even": (ml.value_and_grad(gmm, (0, 1, 2)), data((4,), (4, 3), (4, 6), (240, 3)), True),
 }
 
@@ -131,10 +132,11 @@ def test_blocks_give_the_numbers_of_the_reference(name: str, monkeypatch: pytest
         np.testing.assert_allclose(ours, theirs, rtol=1e-9 if name != "mixed" else 1e-4, atol=1e-9)
 
 
-def test_the_gradient_of_a_mixture_needs_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sizes", ["10x25", "20x50", "64x25"])
+def test_the_gradient_of_a_mixture_needs_little_memory(sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "l2_bytes", lambda: 2 << 20)
     cpu.target_with.cache_clear()
-    workload = WORKLOADS["gradients_gmm10x25"]
+    workload = WORKLOADS[f"gradients_gmm{sizes}"]
     arguments = workload.arguments(quick=False)
     text = ml.compile(ml.grad(gmm, workload.wrt)).ir("schedule", *arguments)
     cpu.target_with.cache_clear()
