@@ -80,3 +80,31 @@ def test_points_of_a_gradient_may_be_traced() -> None:
     check(lambda x, at: (np.gradient(x, at, axis=1), np.gradient(x, 0.5, at, edge_order=2)), table, points, rtol=1e-13)
     check(lambda x, at: np.gradient(x, at, axis=1), table, np.arange(5), rtol=1e-13)
     check(lambda x, step: np.gradient(x, step), table, np.float64(0.5), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
+def test_bins_between_the_extremes_of_the_data(dtype: str) -> None:
+    values = np.random.default_rng(5).normal(0, 40, (9, 30)).round(1)
+    values = np.abs(values).astype(dtype)
+    with np.errstate(all="ignore"):
+        check(lambda x: (*np.histogram(x), *np.histogram(x, 7, density=True)), values, rtol=1e-15)
+
+
+def test_bins_of_equal_elements_and_of_none() -> None:
+    check(np.histogram, np.full(5, 3.0))
+    check(np.histogram, np.full(5, 3))
+    check(np.histogram, np.zeros(0))
+
+
+def test_edges_of_bins_may_be_traced() -> None:
+    values = np.concatenate([np.random.default_rng(6).normal(size=50), [0.0, 1.0, -1.0, np.nan]])
+    edges = np.array([-1.0, 0.0, 0.25, 1.0])
+    check(lambda x, e: np.histogram(x[:-1], e), values, edges)
+    check(lambda x, e: (np.digitize(x, e), np.digitize(x, e[::-1])), values, edges)
+    check(lambda x, e: (np.digitize(x, e, right=True), np.digitize(x, e[::-1], right=True)), values, edges)
+
+
+def test_histograms_of_weights() -> None:
+    values = np.random.default_rng(7).normal(size=(5, 8))
+    check(lambda x, w: np.histogram(x, 5, (-2, 2), weights=w), values, np.abs(values), rtol=1e-14)
+    check(lambda x, w: np.histogram(x, 5, weights=w), values, np.arange(40).reshape(5, 8))

@@ -392,10 +392,19 @@ def corrcoef(xp: Any, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any 
 
 @composed("statistics", np.digitize, dtypes=_BUT_BF16, gaps=NO_ORDER)
 def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
-    """The number of the bin of each element; the edges are known when tracing and go up or down."""
-    x, edges = xp.asarray(x), known("digitize", "bins", bins)
+    """The number of the bin of each element; the edges go up or down, which is checked for those that are known."""
+    x, side = xp.asarray(x), "left" if right else "right"
     _refuse_bfloat16("digitize", x)
-    side = "left" if right else "right"
+    if _is_traced(bins):
+        edges = xp.asarray(bins)
+        if edges.ndim != 1:
+            raise ShapeError(f"digitize: the edges have 1 dimension, not {edges.ndim}")
+        if edges.size < 2:
+            return xp.searchsorted(edges, x, side=side)
+        falls = edges[0] > edges[-1]
+        places = xp.searchsorted(xp.where(falls, edges[::-1], edges), x, side=side)
+        return xp.where(falls, edges.size - places, places)
+    edges = np.asarray(bins)
     steps = np.diff(edges)
     if (steps >= 0).all():
         return xp.searchsorted(xp.asarray(edges.tolist(), dtype=edges.dtype), x, side=side)
@@ -404,22 +413,49 @@ def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
     return edges.size - xp.searchsorted(xp.asarray(edges[::-1].tolist(), dtype=edges.dtype), x, side=side)
 
 
+def _is_traced(x: Any) -> bool:
+    return not isinstance(x, (np.ndarray, np.generic, list, tuple, int, float, str))
+
+
 @composed("statistics", np.histogram, dtypes=_BUT_BF16, gaps=NO_ORDER)
-def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: None = None) -> Any:
-    """How many elements lie in each bin, and the edges; these, or their number and range, are known when tracing."""
-    if weights is not None:
-        raise UnsupportedSyntaxError("histogram: weights are not compiled")
-    a = xp.asarray(a).reshape(-1)
+def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """How many elements lie in each bin, or their weights, and the edges; the number of bins is known when tracing.
+
+    Edges that come with the call, and elements that are not finite without `range`, are not checked.
+    """
+    a = xp.asarray(a)
     _refuse_bfloat16("histogram", a)
-    if np.ndim(bins) == 0 and range is None:
-        raise ShapeError("histogram: the edges of the bins would depend on the data", help="give `range=(low, high)`")
-    dtype = np.dtype(np.uint8) if a.dtype == np.bool_ else a.dtype
-    edges = np.histogram_bin_edges(np.zeros(1, dtype), bins, range)
-    values, places, last = a.astype(dtype), xp.asarray(edges), edges.size - 1
-    bin_ = xp.searchsorted(places, values, side="right") - 1
-    bin_ = xp.where(values == places[-1], last - 1, bin_)  # the last bin has both its edges
+    shape, a = a.shape, a.reshape(-1)
+    a = a.astype(np.uint8) if a.dtype == np.bool_ else a
+    places = _edges(xp, a, bins, range)
+    last = places.size - 1
+    bin_ = xp.searchsorted(places, a, side="right") - 1
+    bin_ = xp.where(a == places[-1], last - 1, bin_)  # the last bin has both its edges
     bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted behind the others
-    counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
+    if weights is None:
+        counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
+    else:
+        weights = xp.asarray(weights)
+        if weights.shape != shape:
+            raise ShapeError(f"histogram: weights of shape {list(weights.shape)} for elements of {list(shape)}")
+        counts = xp.zeros(last + 1, dtype=np.float64).at[bin_].add(weights.reshape(-1).astype(np.float64))[:last]
+        counts = counts.astype(weights.dtype)
     if density:
-        return counts / xp.diff(places) / xp.sum(counts), places
+        return counts / xp.diff(places).astype(np.float64) / xp.sum(counts), places
     return counts, places
+
+
+def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:
+    """The edges of the bins of `a`, as `np.histogram_bin_edges` has them."""
+    if isinstance(bins, str):
+        raise ShapeError("histogram: the number of bins would depend on the data", help="give `bins` as a number")
+    if _is_traced(bins) and np.ndim(bins) == 1:
+        return xp.asarray(bins)
+    if np.ndim(bins) or limits is not None or not a.size:
+        return xp.asarray(np.histogram_bin_edges(np.zeros(1 if a.size else 0, a.dtype), bins, limits))
+    count = int(known("histogram", "the number of bins", bins))
+    if count < 1:
+        raise ShapeError(f"histogram: the number of bins must be positive, got {count}")
+    low, high = (xp.min(a), xp.max(a)) if a.dtype.kind == "f" else (xp.min(a) * 1.0, xp.max(a) * 1.0)
+    alike = low == high
+    return xp.linspace(xp.where(alike, low - 0.5, low), xp.where(alike, high + 0.5, high), count + 1)
