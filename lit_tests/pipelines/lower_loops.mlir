@@ -93,6 +93,34 @@ func.func @column_sums(%x: memref<16x100xf32>, %y: memref<100xf32>) {
 
 // -----
 
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Five arrays are sixteen pieces of memory at most: two rows of each.
+// CHECK-LABEL: func.func @column_sums_of_products
+// CHECK: scf.for %{{.*}} = %c0 to %c16 step %c2
+// CHECK: scf.for %[[J:.*]] = %c0 to %c100 step %c1
+// CHECK-COUNT-10: memref.load %collapse_shape
+// CHECK: %[[S:.*]] = memref.load %arg5[%[[J]]]
+func.func @column_sums_of_products(%p: memref<16x100xf32>, %q: memref<16x100xf32>, %r: memref<16x100xf32>,
+                                   %s: memref<16x100xf32>, %t: memref<16x100xf32>, %y: memref<100xf32>) {
+  linalg.generic {indexing_maps = [#m, #m, #m, #m, #m, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%p, %q, %r, %s, %t : memref<16x100xf32>, memref<16x100xf32>, memref<16x100xf32>, memref<16x100xf32>,
+                               memref<16x100xf32>)
+      outs(%y : memref<100xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.mulf %0, %c : f32
+    %2 = arith.mulf %1, %d : f32
+    %3 = arith.mulf %2, %e : f32
+    %4 = arith.addf %o, %3 : f32
+    linalg.yield %4 : f32
+  }
+  return
+}
+
+// -----
+
 #v = affine_map<(i) -> (i)>
 
 // CHECK-LABEL: func.func @big_loops_are_parallel

@@ -16,6 +16,9 @@ COLUMNS_BYTES = 16384
 """The piece of an out row that a column reduction keeps in cache."""
 ROWS = 8
 """Rows that a column reduction adds at a time, to read and write the out less often."""
+STREAMS = 16
+"""Pieces of memory that are read at the same time. With more the out is a small part of what is moved, the prefetchers
+lose track, and to find good addresses for all takes LLVM longer than to make the code."""
 SHORT_ROW_BYTES, LONG_ROW_BYTES = 64, 8192
 """Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of
 many short pieces, while the shortest are one piece together and longer ones are long enough."""
@@ -73,7 +76,10 @@ def rows_together(task: Reduction) -> int:
     footprint = sum(cost.extent(nest, access) for access in nest.memory)
     short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
     # Inside of a loop over rows that share it, the nest is a part of what is read.
-    return 1 if short and (task.frame.inside or footprint > cost.CACHE_BYTES) else ROWS
+    if short and (task.frame.inside or footprint > cost.CACHE_BYTES):
+        return 1
+    streams = sum(1 for access in nest.memory if access.strides[-1] and access.strides[-2])
+    return min(ROWS, 1 << (STREAMS // max(1, streams) or 1).bit_length() - 1)
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:
