@@ -96,6 +96,7 @@ class CaptureError(MlirmlError):
     """The Python function cannot be turned into MLIR."""
 
     roots: frozenset[Any] = frozenset()  # the loops that need not stay loops: unrolled, they would not be in the way
+    first: bool = False  # whether the other rounds of those may be alike, with the first one in front of the loop
 
 
 class ShapeError(CaptureError, ValueError):

@@ -26,6 +26,7 @@ from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
 from mlirml.capture.loops.variables import Variables, as_kind, is_number
 from mlirml.capture.loops.while_loop import WhileLoop
 from mlirml.capture.trace import Trace
+from mlirml.dataclass import dataclass
 from mlirml.dialects import control
 from mlirml.dialects.build import Region, Value
 from mlirml.dialects.dtypes import mlir_name
@@ -70,10 +71,32 @@ class Hooks:
 
         A loop in which others are goes through all of its rounds, and does nothing in those after the end.
         """
-        rounds, item = numbered(rounds)
+        first = self._looped(rounds, body, own, head, after, changed, target, stop, nests)
+        if first:  # the others are alike
+            rounds, item = numbered(rounds)
+            body(rounds[0] if item is None else item(rounds[0]))
+            rest = rounds[1:] if item is None else _Items(rounds[1:], item)
+            self._looped(rest, body, own, head, after, changed, target, stop, nests, peels=False)
+
+    def _looped(
+        self,
+        rounds: Any,
+        body: Part,
+        own: Words,
+        head: Words,
+        after: Words,
+        changed: Words,
+        target: str,
+        stop: str,
+        nests: bool,
+        *,
+        peels: bool = True,
+    ) -> bool:
+        """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs."""
+        rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
         if isinstance(rounds, (range, TracedRange, Parallel)):
             if isinstance(rounds, range) and not len(rounds):
-                return
+                return False
             with at_user_line():
                 loop = ForLoop(
                     self._trace,
@@ -91,10 +114,12 @@ class Hooks:
                 )
                 try:
                     loop.run()
-                    return
+                    return False
                 except CaptureError as error:
                     if loop not in error.roots:
                         raise
+                    if error.first and peels and not stop and isinstance(rounds, range) and len(rounds) > 1:
+                        return True
                     around = loop.roots()
                     if loop.count is None and around:  # its bounds are known where the loops around it are unrolled
                         error.roots = around
@@ -104,6 +129,7 @@ class Hooks:
         if item is not None:
             rounds = map(item, rounds)
         self._python_rounds(rounds, body, own, head, after, changed, stop)
+        return False
 
     def _stays(self, error: CaptureError, count: int | None) -> CaptureError:
         """The error for a loop that cannot be unrolled."""
@@ -365,6 +391,14 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """What is called for a function: Python's own functions of numbers take those of the program too."""
         return replaced(self._trace, callee)
+
+
+@dataclass
+class _Items:
+    """Numbers of rounds, and what gives the item of each."""
+
+    rounds: range
+    item: Callable[[Any], Any]
 
 
 class _Round:

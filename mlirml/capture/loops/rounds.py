@@ -196,7 +196,7 @@ class Loop(Construct):
                 f"`{path}` has {_size(before)} in front of a round of the loop and {_size(keys)} behind it",
                 help="store into an array made in front of the loop, `out[i] = x`",
             )
-            error.roots = frozenset([self])
+            error.roots, error.first = frozenset([self]), True
             raise error
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
@@ -240,10 +240,7 @@ class Loop(Construct):
             return self._first(name, value, slots)
         old, new = Tree.of(before), Tree.of(value)
         if old.treedef != new.treedef:
-            raise CaptureError(
-                f"`{name}` has another structure after a round of the loop than before it",
-                help="give it the same containers, with the same keys, in each round",
-            )
+            raise self._restructured(name, before, value)
         rest, pairs, again = iter(slots), [], False
         for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
             if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value):
@@ -256,6 +253,19 @@ class Loop(Construct):
         if again:
             raise Again(self)
         return pairs
+
+    def _restructured(self, name: str, before: Any, value: Any) -> CaptureError:
+        error = CaptureError(
+            f"`{name}` has another structure after a round of the loop than before it",
+            help="give it the same containers, with the same keys, in each round",
+        )
+        if before is None or value is None:
+            error = CaptureError(
+                f"`{name}` is {_a(before)} before a round of the loop, and {_a(value)} after it",
+                help="start with a number, such as `-np.inf` or -1, or with an array",
+            )
+        error.roots, error.first = frozenset([self]), True
+        return error
 
     def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
         """A variable that had no value in front of the loop."""
