@@ -7,8 +7,10 @@ from collections.abc import Callable
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import div, is_float, mul, number, select
 from mlirml.autodiff.bodies import push as push_scalars
+from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules import linalg as transposes
+from mlirml.autodiff.rules.found import match_found, place_of, where_found, where_kept
 from mlirml.autodiff.structured import Read, Structured
 from mlirml.dialects import emit
 from mlirml.ir import clone_with, mlir
@@ -26,7 +28,7 @@ def structured(push: Push, op: mlir.Operation) -> None:
         return
     if s.reduces and len(op.results) > 1:  # of an extremum and its place, mostly the place alone is read
         read = [k for k, r in enumerate(op.results) if is_float(r.type) and list(r.uses)]
-        transposes.check_sums(s, read)
+        transposes.check_sums(s, [k for k in read if match_found(s, k) is None])
         for number_ in read:
             push.tangents[op.results[number_]] = _tangent(push, s, number_)
         return
@@ -70,14 +72,19 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
         return found
 
     init: mlir.Value | None = None
-    end = s.yields[number_]
+    end = watched = s.yields[number_]
     weight: Weight = _no_weight
-    if s.reduces:
+    find = match_found(s, number_) if s.reduces and len(s.inits) > 1 else None
+    if find is not None:
+        end, watched, weight = find.term, find.place, lambda t, here, extras: where_found(here, extras[0], t)
+        extra, init = [*extra, place_of(s, find)], _kept(push, s, number_)
+    elif s.reduces:
         combiner, term = ("sum", end) if len(s.inits) > 1 else transposes.combiner(s)
         if combiner == "sum":
             init = push.tangents.get(s.inits[number_].tensor)
         else:
-            end, (more, weight) = term, _weight(s, combiner, term, result)
+            end = watched = term
+            more, weight = _weight(s, combiner, term, result)
             extra = [*extra, *more]
     count = len(reads)
 
@@ -87,14 +94,27 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
             values.update(s.empty_accumulators())
         s.copy_body(values)
         found = tangents_of(values, xs[count : count + len(moved)]).get(end)
-        here = values.get(end, end)
-        return emit.number(here.type, 0) if found is None else weight(found, here, xs[count + len(moved) :])
+        here = values.get(watched, watched)
+        return (
+            emit.number(result.type.element_type, 0) if found is None else weight(found, here, xs[count + len(moved) :])
+        )
 
     everything = [*reads, *extra]
     out_map = s.inits[number_].map
     return tensors.generic(
         [r.tensor for r in everything], [r.map for r in everything], result.type, out_map, body, init
     )
+
+
+def _kept(push: Push, s: Structured, number_: int) -> mlir.Value | None:
+    """The tangent of what a search starts from, where it found nothing."""
+    start, find = push.tangents.get(s.inits[number_].tensor), match_found(s, number_)
+    if start is None or find is None:
+        return None
+    kept = where_kept(s, find, start)
+    if kept is None:
+        raise refuse(s.op, "what it starts from is differentiated")
+    return kept
 
 
 def _no_weight(tangent: mlir.Value, term: mlir.Value, extras: list[mlir.Value]) -> mlir.Value:

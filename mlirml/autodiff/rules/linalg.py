@@ -16,6 +16,7 @@ from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
 from mlirml.autodiff.reverse import Sweep, transpose
 from mlirml.autodiff.rules.convolutions import image_cotangent
+from mlirml.autodiff.rules.found import match_found, place_of, where_found, where_kept
 from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -83,7 +84,7 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
 
         return Adjoint(s, extra, seed)
     if len(s.op.results) != 1:
-        return _several_sums(sweep, s, pairs)
+        return _several(sweep, s, pairs)
     cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
     kind, term = combiner(s)
     if kind == "sum":
@@ -105,14 +106,20 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
     return Adjoint(s, [Read(share, s.out_map), final], seed_extremum)
 
 
-def _several_sums(sweep: Sweep, s: Structured, pairs: list[tuple[int, mlir.Value]]) -> Adjoint:
-    """What enters a body that adds to several results, as a product of complex numbers does."""
-    check_sums(s, [k for k, _ in pairs])
-    extra = [Read(ct, s.inits[k].map) for k, ct in pairs]
+def _several(sweep: Sweep, s: Structured, pairs: list[tuple[int, mlir.Value]]) -> Adjoint:
+    """What enters a body that adds to several results, as a product of complex numbers does, or finds a value."""
+    finds = [match_found(s, k) for k, _ in pairs]
+    check_sums(s, [k for (k, _), found in zip(pairs, finds) if found is None])
+    extra = [Read(ct, s.inits[k].map) for k, ct in pairs] + [place_of(s, found) for found in finds if found is not None]
 
     def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
-        for (k, _), ct in zip(pairs, extras):
-            pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
+        places = iter(extras[len(pairs) :])
+        for (k, _), ct, found in zip(pairs, extras, finds):
+            if found is None:
+                pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
+            else:
+                here = values.get(found.place, found.place)
+                pullback.add(found.term, where_found(here, next(places), ct), True)
 
     return Adjoint(s, extra, seed)
 
@@ -240,9 +247,13 @@ def _product(s: Structured, term: mlir.Value, cotangent: Read, final: Read) -> A
 
 def _of_init(sweep: Sweep, s: Structured, number_: int) -> mlir.Value | None:
     """The cotangent of what a reduction starts from."""
-    if len(s.inits) == 1 and combiner(s)[0] != "sum":
+    cotangent = sweep.cotangents.get(s.op.results[number_])
+    found = match_found(s, number_) if len(s.inits) > 1 else None
+    if found is not None:
+        cotangent = None if cotangent is None else where_kept(s, found, cotangent)
+    if (found is not None and cotangent is None) or (len(s.inits) == 1 and combiner(s)[0] != "sum"):
         raise refuse(s.op, "what it starts from is differentiated")
-    return sweep.cotangents.get(s.op.results[number_])
+    return cotangent
 
 
 def _of_operand(sweep: Sweep, adjoint: Adjoint, operand: int) -> mlir.Value:
