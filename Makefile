@@ -37,7 +37,7 @@ accuracy: $(VENV)/bench
 fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest tests/test_programs.py
 	MLIRML_FUZZ=5000 $(BIN)/python -m pytest tests/test_random_loops.py
-	MLIRML_FUZZ=1000 $(BIN)/python -m pytest tests/autodiff/test_random.py
+	MLIRML_FUZZ=2000 $(BIN)/python -m pytest tests/autodiff/test_random.py
 
 # Rebuilds the native runtime after a change; everything else in the package is used from the tree as it is.
 develop: $(VENV)/installed

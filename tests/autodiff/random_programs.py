@@ -16,6 +16,8 @@ import mlirml as ml
 Array = Any
 Step = Callable[[Array, Array, int], Array]
 STEPS: dict[str, Step] = {}
+FORWARD: set[str] = set()
+"""The names of steps that forward mode alone goes through."""
 
 
 def step(name: str) -> Callable[[Step], Step]:
@@ -28,7 +30,7 @@ def step(name: str) -> Callable[[Step], Step]:
     return note
 
 
-def _unary(**functions: Callable[[Array], Array]) -> None:
+def unary(**functions: Callable[[Array], Array]) -> None:
     for name, function in functions.items():
         STEPS[name] = lambda a, b, draw, function=function: function(a)
 
@@ -51,7 +53,7 @@ def bounded(x: Array) -> Array:
 
 bounded.defvjp(lambda x: (bounded(x), x), lambda x, ct: (ct / (1 + x * x),))
 
-_unary(
+unary(
     sin=np.sin,
     tanh=np.tanh,
     arctan=np.arctan,
@@ -85,12 +87,12 @@ def _axis(a: Array, draw: int) -> int:
     return draw % a.ndim if a.ndim else 0
 
 
-def _along(**functions: Callable[..., Array]) -> None:
+def along(**functions: Callable[..., Array]) -> None:
     def make(function: Callable[..., Array]) -> Step:
-        def along(a: Array, b: Array, draw: int) -> Array:
+        def one(a: Array, b: Array, draw: int) -> Array:
             return function(a, _axis(a, draw)) if a.ndim else np.sin(a)
 
-        return along
+        return one
 
     for name, function in functions.items():
         STEPS[name] = make(function)
@@ -101,7 +103,7 @@ def _softmax(a: Array, axis: int) -> Array:
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-_along(
+along(
     sum=lambda a, d: np.sum(a, axis=d) * 0.5,
     max=lambda a, d: np.max(a, axis=d),
     min=lambda a, d: np.min(a, axis=d),
@@ -133,7 +135,7 @@ def _fits(a: Array, b: Array) -> bool:
         return False
 
 
-def _both(**functions: Callable[[Array, Array], Array]) -> None:
+def both(**functions: Callable[[Array, Array], Array]) -> None:
     def make(function: Callable[[Array, Array], Array]) -> Step:
         return lambda a, b, draw: function(a, b) if _fits(a, b) else function(a, np.sum(b))
 
@@ -141,7 +143,7 @@ def _both(**functions: Callable[[Array, Array], Array]) -> None:
         STEPS[name] = make(function)
 
 
-_both(
+both(
     add=lambda a, b: a + b,
     subtract=lambda a, b: a - 2 * b,
     multiply=lambda a, b: a * np.tanh(b),
@@ -240,13 +242,15 @@ def _largest(a: Array, b: Array, draw: int) -> Array:
     return np.ravel(a)[np.argmax(a)] * b
 
 
-def program(seed: int, most: int = 9) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
-    """Steps (name, places of the two values, seed), and the shape of the argument."""
+def program(seed: int, most: int = 9, forward: bool = False) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
+    """Steps (name, places of the two values, seed), and the shape of the argument; with `forward` of all kinds."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 4, size=int(rng.integers(1, 3))))
-    names = list(STEPS)
+    names = [name for name in STEPS if forward or name not in FORWARD]
+    if forward:
+        names += 20 * sorted(FORWARD)
     steps = []
-    for number in range(int(rng.integers(3, most))):
+    for number in range(int(rng.integers(min(3, most - 1), most))):
         picked = [max(0, number - int(rng.integers(0, 3))) for _ in range(2)]
         steps.append((names[int(rng.integers(len(names)))], *picked, int(rng.integers(1 << 30))))
     return steps, shape

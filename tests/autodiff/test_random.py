@@ -1,80 +1,48 @@
-"""Random programs: gradients against differences and forward mode, derivatives of derivatives, batches against loops.
+"""Random programs: derivatives against differences and each other in both modes, batches against loops.
 
-`MLIRML_FUZZ=1000` runs so many programs, other ones each time.
+`MLIRML_FUZZ=2000` runs so many programs, other ones each time.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 import mlirml as ml
+import tests.autodiff.random_arrays
+import tests.autodiff.random_control  # noqa: F401  (both register their steps)
+from tests.autodiff.random_checks import CHECKS, wrong
 from tests.autodiff.random_programs import program, run
 
 COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
-SEEDS = range(int(os.environ.get("MLIRML_FUZZ_SEED", str(time.time_ns() % 10**9))), 10**10)[:COUNT] or range(18)
-H = 1e-5
+FIRST = int(os.environ.get("MLIRML_FUZZ_SEED", str(time.time_ns() % 10**9)))
+FORWARD_CHECKS = ("forward", "forward_batches")
 
 
-def first_order(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The value, the gradient along `d` in both modes, and by differences."""
-
-    def check(x: Any, d: Any) -> Any:
-        value, gradient = ml.value_and_grad(f)(x)
-        change = ml.jvp(f, (x,), (d,))[1]
-        return value, np.sum(gradient * d), change, (f(x + H * d) - f(x - H * d)) / (2 * H)
-
-    return check
-
-
-def second_order(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The gradient, its change along `d` forward over reverse, reverse over both, and by differences."""
-
-    def check(x: Any, d: Any) -> Any:
-        gradient = ml.grad(f)
-        along = ml.jvp(gradient, (x,), (d,))[1]
-        reverse = ml.grad(lambda x: np.sum(gradient(x) * d))(x)
-        forward = ml.grad(lambda x: ml.jvp(f, (x,), (d,))[1])(x)
-        return gradient(x), along, reverse, forward, (gradient(x + H * d) - gradient(x - H * d)) / (2 * H)
-
-    return check
-
-
-def agree(values: Any, expected: Any, tolerance: float) -> None:
-    scale = 1 + float(np.max(np.abs(expected), initial=0))
-    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance * scale)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT) if COUNT else range(18))
 def test_derivatives_and_batches(seed: int) -> None:
-    steps, shape = program(seed, 9 if COUNT else 5)
-    print(seed, steps, shape)
-    rng = np.random.default_rng(seed)
-    xs, ds = rng.standard_normal((2, 2, *shape))
-    order = second_order if seed % 3 == 0 else first_order
-    check = order(lambda x: run(steps, x))
-    if seed % 2:
-        check = ml.compile(ml.vmap(check))
-        found = [[part[i] for part in check(xs, ds)] for i in range(2)]
-        one = ml.compile(lambda x: run(steps, x))
-        if order is first_order:
-            agree([parts[0] for parts in found], [one(x) for x in xs], 1e-9)
-    else:
-        found = [ml.compile(check)(xs[0], ds[0])]
-    for _, first, *others, differences in found:
-        for other in others:
-            agree(other, first, 1e-8)
-        agree(first, differences, 1e-4)
+    name = list(CHECKS)[seed % len(CHECKS)]
+    target = "reference" if seed // len(CHECKS) % 3 else "cpu"
+    steps, shape = program(seed, 5 if COUNT else 3, name in FORWARD_CHECKS)
+    print(seed, name, target, steps, shape)
+    xs, ds = np.random.default_rng(seed).standard_normal((2, 2, *shape))
+    found = CHECKS[name](lambda x: run(steps, x), lambda f: ml.compile(f, target), xs, ds)
+    assert not wrong(found)
 
 
 def test_numbers_that_are_read_in_front_of_where_they_were() -> None:
     # The gather from an axis of one element reads the number that the scan reads, too: one read, in front of both.
     steps = [("where", 0, 0, 0), ("scan", 1, 0, 0), ("gathered", 1, 2, 0)]
-    _, change, others, differences = ml.compile(first_order(lambda x: run(steps, x)))(np.array([-0.9]), np.ones(1))
-    agree(others, change, 1e-12)
-    agree(change, differences, 1e-7)
+    points = np.array([[-0.9]]), np.ones((1, 1))
+    assert not wrong(CHECKS["first"](lambda x: run(steps, x), ml.compile, *points))
+
+
+@pytest.mark.parametrize("name", ["values", "differences"])
+def test_a_wrong_number_is_found(name: str) -> None:
+    expected = np.array([1.0, 2.0])
+    other = np.stack([expected + 1e-3] * 4) if name == "differences" else expected + 1e-3
+    assert wrong({name: [expected, other]})
+    assert not wrong({name: [expected, other - 1e-3]})
