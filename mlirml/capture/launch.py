@@ -10,6 +10,7 @@ import numpy as np
 from mlirml import errors
 from mlirml.dialects.dtypes import short_name
 from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlError, SourceLocation
+from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
     from mlirml.capture.aliasing import NotCompiled
@@ -68,6 +69,8 @@ def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | No
 def store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
     """The error for an argument that cannot be stored into by itself, whatever the others are."""
     for (_, target), place in zip(captured.writebacks, captured.stored_at):
+        if isinstance(leaves[target], Array):  # always dense and writable, and to look at it would copy it to the host
+            continue
         array = np.asarray(leaves[target])
         what, copy = f"argument `{paths[target]}` is stored into", f"pass a copy: `{paths[target]}.copy()`"
         if not array.flags.writeable:

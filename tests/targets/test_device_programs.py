@@ -229,3 +229,16 @@ def test_arrays_change_places_in_nested_loops(target: str) -> None:
             expected = expected[::-1] * 0.5 + expected + j
         expected = expected + i
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_store_into_an_array_copies_nothing_to_the_host(target: str) -> None:
+    def double(x: Any) -> None:
+        x[:] = x * 2
+
+    program = ml.compile(double, target=target)
+    x = ml.put(samples(100), target)
+    program(x)
+    before = device(target).driver.native.bytes_out  # type: ignore[attr-defined]
+    program(x)
+    assert device(target).driver.native.bytes_out == before  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(x.numpy(), samples(100) * 4)
