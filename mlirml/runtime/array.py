@@ -57,6 +57,10 @@ class Array:
         """Bytes of the elements."""
         return self.size * self.dtype.itemsize
 
+    def stored(self, mark: int) -> None:
+        """Remember that work up to a mark stores into it."""
+        self._mark = mark
+
     @property
     def address(self) -> int:
         """Where it lies, in the device's own numbers."""
@@ -70,7 +74,7 @@ class Array:
             return storage
         host = np.empty(self.shape, self.dtype)
         if host.nbytes:
-            self.device.driver.copy_out(_bytes(host), storage.address)
+            self.device.driver.copy_out(_bytes(host), storage.address, self._mark)
         self.device.settle()
         return host
 
@@ -238,7 +242,7 @@ def put(x: Any, where: str | Device = "auto") -> Any:
         return Array(target, np.array(host, order="C"), host.shape, host.dtype)
     block = target.pool.take(host.nbytes)
     if host.nbytes:
-        target.driver.copy_in(block.address, _bytes(np.ascontiguousarray(host)))
+        target.driver.copy_in(block.address, _bytes(np.ascontiguousarray(host)), block.after)
     return Array(target, block, host.shape, host.dtype, target.driver.mark())
 
 

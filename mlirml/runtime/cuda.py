@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.runtime import _native
-from mlirml.runtime.driver import NativeDriver
+from mlirml.runtime.driver import Bytes, NativeDriver
 
 LIBRARY = "libcuda.so.1"
 _MAJOR, _MINOR = 75, 76
@@ -55,6 +55,14 @@ class CudaDriver(NativeDriver):
         self.dlpack_device = (_DLPACK, index)
         self.stream: int = native.stream
         self._index = index
+
+    def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
+        """Copy from the host, beside kernels that were launched after a mark."""
+        self.native.copy_in(address, source, after)
+
+    def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
+        """Copy to the host what is there at a mark, beside kernels that were launched after it."""
+        self.native.copy_out(target, address, after)
 
     def properties(self) -> Mapping[str, Any]:
         """The driver's attributes by name."""

@@ -64,7 +64,8 @@ class DeviceProgram:
         self._constants: Block | None = None
         if artifact.constants:
             self._constants = where.pool.take(len(artifact.constants))
-            self._driver.copy_in(self._constants.address, np.frombuffer(artifact.constants, np.uint8))
+            content = np.frombuffer(artifact.constants, np.uint8)
+            self._driver.copy_in(self._constants.address, content, self._constants.after)
         self._checks = [DeferredCheck(*check) for check in artifact.deferred_checks]
         self.explain: Callable[[CheckFailed], Exception] = lambda failed: failed
         self._writebacks = list(writebacks)
@@ -148,7 +149,7 @@ class DeviceProgram:
             return int(array.ctypes.data)
         block = self.device.pool.take(array.nbytes)
         if array.nbytes:
-            self._driver.copy_in(block.address, _bytes(array))
+            self._driver.copy_in(block.address, _bytes(array), block.after)
         held.append(block)
         return block.address
 
@@ -158,6 +159,7 @@ class DeviceProgram:
         for number, ((dtype, shape), block) in enumerate(zip(self._outputs, blocks)):
             out = outs[number] if outs is not None else None
             if isinstance(block, Array):
+                block.stored(mark)
                 results.append(block)
             elif stays and out is None:
                 results.append(Array(self.device, block, shape, dtype, mark))
@@ -168,6 +170,7 @@ class DeviceProgram:
             if isinstance(target, Array):
                 if target is not result:
                     self._driver.copy(target.address, blocks[output].address, target.nbytes)
+                    target.stored(self._driver.mark())
             else:
                 target[...] = result.numpy() if isinstance(result, Array) else result
         return results
@@ -191,7 +194,7 @@ class _Resident:
         self._sent = _bytes(_host_array(array, None)).copy()
         self._block = where.pool.take(array.nbytes)
         if array.nbytes:
-            cast(Any, where.driver).copy_in(self._block.address, self._sent)
+            cast(Any, where.driver).copy_in(self._block.address, self._sent, self._block.after)
 
     def address(self, driver: Any) -> int:
         """Where it lies, as it is now."""

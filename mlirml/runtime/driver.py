@@ -12,7 +12,10 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Driver(Protocol):
-    """An open device. All work is done in the order of the calls, on one queue; only what says so waits for it.
+    """An open device. All work is done in the order of the calls; only what says so waits for it.
+
+    A copy from the host or to it may be made earlier: beside kernels, behind the work up to the mark `after`. Work that
+    comes later sees what was copied.
 
     Addresses are the device's own numbers: what lies at one can only be reached through the driver. A method raises
     `MemoryError` when the device has no memory left and `LaunchError` when it was lost.
@@ -31,12 +34,12 @@ class Driver(Protocol):
         """Give memory back once the work that uses it is done."""
         ...
 
-    def copy_in(self, address: int, source: Bytes) -> None:
+    def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
         """Copy from the host; `source` may change as soon as this returns."""
         ...
 
-    def copy_out(self, target: Bytes, address: int) -> None:
-        """Copy to the host; waits for the work before it."""
+    def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
+        """Copy to the host; waits for the work before it, or up to a mark."""
         ...
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
@@ -62,10 +65,16 @@ class NativeDriver:
         self.capabilities = capabilities
         self.alloc = native.alloc
         self.free = native.free
-        self.copy_in = native.copy_in
-        self.copy_out = native.copy_out
         self.copy = native.copy
         self.mark = native.mark
         self.wait = native.wait
         self.load = native.load
         self.run = native.run
+
+    def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
+        """As `Driver` has it; where there is one queue every copy waits for all work before it."""
+        self.native.copy_in(address, source)
+
+    def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
+        """The same to the host."""
+        self.native.copy_out(target, address)

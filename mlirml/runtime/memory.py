@@ -32,14 +32,18 @@ class MemoryStatistics:
 
 
 class Block:
-    """Memory of a device that goes back to its pool when nobody holds the block any more."""
+    """Memory of a device that goes back to its pool when nobody holds the block any more.
 
-    __slots__ = ("__weakref__", "address", "nbytes", "pool")
+    `after` is the mark of the last work on what it held before.
+    """
 
-    def __init__(self, pool: Pool, address: int, nbytes: int) -> None:
+    __slots__ = ("__weakref__", "address", "after", "nbytes", "pool")
+
+    def __init__(self, pool: Pool, address: int, nbytes: int, after: int = 0) -> None:
         self.pool = pool
         self.address = address
         self.nbytes = nbytes
+        self.after = after
 
     def __del__(self) -> None:
         self.pool.give_back(self.address, self.nbytes)
@@ -61,8 +65,9 @@ class BorrowedBlock(Block):
 class Pool:
     """The caching allocator of one device; safe to use from many threads.
 
-    A block that was given back may be handed out at once, while the device still works on what it held: the work of the
-    next holder comes later on the same queue.
+    A block that was given back may be handed out at once, while the device still works on what it held: kernels of the
+    next holder come later on the same queue, and copies from the host, which may be made beside them, wait for the mark
+    that was reached when it came back.
     """
 
     def __init__(self, driver: Driver, device: str) -> None:
@@ -70,7 +75,7 @@ class Pool:
         self._device = device
         # Blocks die wherever the garbage collector runs, in the middle of `take` too.
         self._lock = threading.RLock()
-        self._free: defaultdict[int, list[int]] = defaultdict(list)
+        self._free: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._in_use = self._cached = self._peak = self._allocations = self._reused = 0
         self.limit: int | None = None
 
@@ -81,28 +86,32 @@ class Pool:
             self._allocations += 1
             kept = self._free[size]
             if kept:
-                address = kept.pop()
+                address, after = kept.pop()
                 self._cached -= size
                 self._reused += 1
             else:
-                address = self._new(size)
+                address, after = self._new(size), 0
             self._in_use += size
             self._peak = max(self._peak, self._in_use)
-            return Block(self, address, size)
+            return Block(self, address, size, after)
 
     def give_back(self, address: int, size: int) -> None:
         """Keep the memory of a block for later."""
+        try:
+            after = self._driver.mark()
+        except LaunchError:  # the device is lost, and nobody works on the memory any more
+            after = 0
         with self._lock:
             self._in_use -= size
             self._cached += size
-            self._free[size].append(address)
+            self._free[size].append((address, after))
 
     def release(self) -> None:
         """Give what is kept back to the driver."""
         with self._lock:
-            for addresses in self._free.values():
-                while addresses:
-                    self._driver.free(addresses.pop())
+            for kept in self._free.values():
+                while kept:
+                    self._driver.free(kept.pop()[0])
             self._cached = 0
 
     def statistics(self) -> MemoryStatistics:

@@ -1,9 +1,16 @@
 // A library with the functions of libcuda that mlirml calls, and a device in host memory. Tests ask it to fail, or to
 // leave work undone, and ask what it was told.
+//
+// Work is done at once, or, where a test wants to know what waits for what, as late as it may be, or in any order that
+// streams and events allow.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -14,17 +21,81 @@ int later = 0;         // what is found out when the next kernel runs
 int busy = 0;          // whether events are reached
 int devices = 2, version = 12040;
 size_t in_use = 0, most = size_t{1} << 20;
-int contexts = 0;      // pushed and not popped
+thread_local int contexts = 0;  // pushed and not popped
 int orders = 0;         // how often a stream was made to wait
 uint64_t first_of = 0, second_of = 0;  // the streams of the last such order
 struct {
   unsigned grid[3], block[3], shared;
 } last;
 
+struct Stream {
+  struct Task {
+    std::function<void()> work;  // none where the stream waits for so many tasks of another one
+    void *other = nullptr;
+    uint64_t count = 0;
+  };
+  std::deque<Task> tasks;
+  uint64_t given = 0, done = 0;
+};
+
+struct Event {
+  void *stream = nullptr;  // the tasks that were given to it before the event
+  uint64_t count = 0;
+};
+
+std::map<void *, Stream> streams;
+int kernels = 0, uploads = 0;  // that have run
+int late = 0;  // 0: work is done at once; 1: when it is waited for; more: in an order drawn from this number
+uint32_t drawn = 0;
+
+bool step(Stream &stream) {
+  if (stream.tasks.empty()) return false;
+  Stream::Task &first = stream.tasks.front();
+  if (first.other && streams[first.other].done < first.count) return false;
+  const std::function<void()> work = std::move(first.work);
+  stream.tasks.pop_front();
+  stream.done++;
+  if (work) work();
+  return true;
+}
+
+void finish(void *handle, uint64_t count) {
+  Stream &stream = streams[handle];
+  while (stream.done < count) {
+    const Stream::Task &first = stream.tasks.front();
+    if (first.other) finish(first.other, first.count);
+    step(stream);
+  }
+}
+
+void finish_all() {
+  for (auto &[handle, stream] : streams) finish(handle, stream.given);
+}
+
+// Does some of what can be done, where work is done in any order.
+void happen() {
+  if (late < 2) return;
+  for (int i = 0; i < 3; i++)
+    for (auto &[handle, stream] : streams) {
+      drawn = drawn * 1664525 + 1013904223;
+      if (drawn >> 30 == 0) step(stream);
+    }
+}
+
+void give(void *handle, Stream::Task task) {
+  Stream &stream = streams[handle];
+  stream.tasks.push_back(std::move(task));
+  stream.given++;
+  if (!late) finish(handle, stream.given);
+  happen();
+}
+
+bool reached(const Event &event) { return !event.stream || streams[event.stream].done >= event.count; }
+
 int done() {
   const int now = failure;
   if (now != kIllegalAddress) failure = 0;  // an illegal address is for ever
-  return contexts == 1 ? now : 201;         // CUDA_ERROR_INVALID_CONTEXT
+  return contexts >= 1 ? now : 201;         // CUDA_ERROR_INVALID_CONTEXT
 }
 
 }  // namespace
@@ -34,6 +105,16 @@ extern "C" {
 void fake_fail(int code) { failure = code, later = 0; }
 void fake_fail_later(int code) { later = code; }
 void fake_hold(int on) { busy = on; }
+void fake_run(int *counts) { counts[0] = kernels, counts[1] = uploads; }
+// Does all that need not wait for a stream.
+void fake_run_without(uint64_t held) {
+  for (bool more = true; more;) {
+    more = false;
+    for (auto &[handle, stream] : streams)
+      if (reinterpret_cast<uint64_t>(handle) != held) more = step(stream) || more;
+  }
+}
+void fake_late(int how) { finish_all(), late = how, drawn = how; }
 void fake_devices(int count, int driver) { devices = count, version = driver; }
 int fake_contexts() { return contexts; }
 size_t fake_in_use() { return in_use; }
@@ -65,19 +146,26 @@ int cuCtxPopCurrent_v2(void **) { return contexts--, 0; }
 int cuStreamCreate(void **out, unsigned) { return *out = std::malloc(1), 0; }
 int cuStreamDestroy_v2(void *stream) { return std::free(stream), 0; }
 int cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  const Event before = *static_cast<Event *>(event);
   orders++;
-  first_of = *static_cast<uint64_t *>(event), second_of = reinterpret_cast<uint64_t>(stream);
-  return contexts == 1 ? failure : 201;
+  first_of = reinterpret_cast<uint64_t>(before.stream), second_of = reinterpret_cast<uint64_t>(stream);
+  if (late) give(stream, {nullptr, before.stream, before.count});
+  return contexts >= 1 ? failure : 201;
 }
-int cuStreamSynchronize(void *) { return failure; }
-int cuEventCreate(void **out, unsigned) { return *out = std::malloc(sizeof(uint64_t)), 0; }
-int cuEventRecord(void *event, void *stream) {
-  *static_cast<uint64_t *>(event) = reinterpret_cast<uint64_t>(stream);
-  return 0;
+int cuStreamSynchronize(void *stream) { return finish(stream, streams[stream].given), failure; }
+int cuEventCreate(void **out, unsigned) { return *out = new Event, 0; }
+int cuEventRecord(void *event, void *stream) { return *static_cast<Event *>(event) = {stream, streams[stream].given}, 0; }
+int cuEventQuery(void *event) {
+  happen();
+  const bool waits = busy || !reached(*static_cast<Event *>(event));
+  return failure == kIllegalAddress ? failure : waits ? kNotReady : 0;
 }
-int cuEventQuery(void *) { return failure == kIllegalAddress ? failure : busy ? kNotReady : 0; }
-int cuEventSynchronize(void *) { return failure == kIllegalAddress ? failure : 0; }
-int cuEventDestroy_v2(void *event) { return std::free(event), 0; }
+int cuEventSynchronize(void *event) {
+  const Event *known = static_cast<Event *>(event);
+  if (known->stream) finish(known->stream, known->count);
+  return failure == kIllegalAddress ? failure : 0;
+}
+int cuEventDestroy_v2(void *event) { return delete static_cast<Event *>(event), 0; }
 int cuMemAlloc_v2(uint64_t *out, size_t size) {
   if (in_use + size > most) return kOutOfMemory;
   in_use += size;
@@ -87,26 +175,28 @@ int cuMemAlloc_v2(uint64_t *out, size_t size) {
   return done();
 }
 int cuMemFree_v2(uint64_t address) {
+  finish_all();
   auto *memory = reinterpret_cast<uint64_t *>(address - 64);
   in_use -= *memory;
   return std::free(memory), 0;
 }
 int cuMemHostAlloc(void **out, size_t size, unsigned) { return *out = std::malloc(size), 0; }
 int cuMemFreeHost(void *memory) { return std::free(memory), 0; }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *) {
+int copy(void *to, const void *from, size_t size, void *stream) {
   const int result = done();
-  if (!result) std::memcpy(reinterpret_cast<void *>(to), from, size);
+  if (!result) give(stream, {[=] { std::memcpy(to, from, size); }});
   return result;
 }
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *) {
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) {
   const int result = done();
-  if (!result) std::memcpy(to, reinterpret_cast<void *>(from), size);
+  if (!result) give(stream, {[=] { std::memcpy(reinterpret_cast<void *>(to), from, size), uploads++; }});
   return result;
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *) {
-  const int result = done();
-  if (!result) std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size);
-  return result;
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) {
+  return copy(to, reinterpret_cast<void *>(from), size, stream);
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream) {
+  return copy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size, stream);
 }
 int cuModuleLoadDataEx(void **out, const void *image, unsigned count, int *options, void **values) {
   if (!std::strncmp(static_cast<const char *>(image), "bad", 3)) {
@@ -122,14 +212,18 @@ int cuModuleGetFunction(void **out, void *, const char *name) {
 int cuFuncSetAttribute(void *, int, int) { return 0; }
 // The one kernel: out[i] = factor * in[i] for each thread i.
 int cuLaunchKernel(void *, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                   void *, void **arguments, void **) {
+                   void *stream, void **arguments, void **) {
   last = {{gx, gy, gz}, {bx, by, bz}, shared};
   const int result = done();
   if (result) return result;
   failure = later;
   auto *in = *static_cast<float **>(arguments[0]), *out = *static_cast<float **>(arguments[1]);
   const float factor = *static_cast<float *>(arguments[2]);
-  for (unsigned i = 0; i < gx * gy * gz * bx * by * bz; i++) out[i] = factor * in[i];
+  const unsigned count = gx * gy * gz * bx * by * bz;
+  give(stream, {[=] {
+    kernels++;
+    for (unsigned i = 0; i < count; i++) out[i] = factor * in[i];
+  }});
   return 0;
 }
 }

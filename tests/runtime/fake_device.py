@@ -39,11 +39,11 @@ class FakeDriver:
         self.finish()
         del self.blocks[address]
 
-    def copy_in(self, address: int, source: Bytes) -> None:
+    def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
         data = source.tobytes()
         self._later(lambda: ctypes.memmove(address, data, len(data)))
 
-    def copy_out(self, target: Bytes, address: int) -> None:
+    def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
         self._check()
         self.finish()
         ctypes.memmove(target.ctypes.data, address, target.nbytes)

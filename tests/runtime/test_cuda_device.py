@@ -65,6 +65,7 @@ def fake(path: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     library.fake_in_use.restype = ctypes.c_size_t
     library.fake_fail(0)
     library.fake_hold(0)
+    library.fake_late(0)
     library.fake_devices(2, 12040)
     monkeypatch.setattr(cuda, "LIBRARY", path)
     monkeypatch.setattr(device_module, "_KNOWN", {})

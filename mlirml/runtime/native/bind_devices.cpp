@@ -1,6 +1,7 @@
 #include "bind_devices.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -78,21 +79,7 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
       .def("alloc", &Held::alloc, "nbytes"_a, unlocked)
       .def("free", &Held::free, "address"_a, unlocked)
       .def("copy", &Held::copy, "target"_a, "source"_a, "nbytes"_a, unlocked)
-      .def("mark", &Held::mark)
-      .def(
-          "copy_in",
-          [](Held &device, uint64_t address, ReadOnlyBytes source) {
-            nb::gil_scoped_release release;
-            device.copy_in(address, source.data(), source.size());
-          },
-          "address"_a, "source"_a)
-      .def(
-          "copy_out",
-          [](Held &device, Bytes target, uint64_t address) {
-            nb::gil_scoped_release release;
-            device.copy_out(target.data(), address, target.size());
-          },
-          "target"_a, "address"_a)
+      .def("mark", &Held::mark, unlocked)
       .def(
           "wait",
           [](Held &device, uint64_t mark, nb::object timeout) {
@@ -116,6 +103,26 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
            "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails.");
 }
 
+// Copies; with `After`, a mark, those that may be made beside kernels behind the work up to it.
+template <typename... After, typename Held, typename... Extra>
+void bind_copies(nb::class_<Held> &device, const Extra &...extra) {
+  device
+      .def(
+          "copy_in",
+          [](Held &held, uint64_t address, ReadOnlyBytes source, After... after) {
+            nb::gil_scoped_release release;
+            held.copy_in(address, source.data(), source.size(), after...);
+          },
+          "address"_a, "source"_a, extra...)
+      .def(
+          "copy_out",
+          [](Held &held, Bytes target, uint64_t address, After... after) {
+            nb::gil_scoped_release release;
+            held.copy_out(target.data(), address, target.size(), after...);
+          },
+          "target"_a, "address"_a, extra...);
+}
+
 }  // namespace
 
 void bind_devices(nb::module_ &m) {
@@ -132,8 +139,9 @@ void bind_devices(nb::module_ &m) {
   nb::class_<WgpuLibrary>(m, "WgpuLibrary", "wgpu-native, opened by its path; TargetError where it cannot be.")
       .def(nb::init<const std::string &, uint64_t>(), "path"_a, "backend"_a = 1, unlocked)
       .def_prop_ro("count", &WgpuLibrary::count, "The number of devices of the backend: 1 is Vulkan, 4 Metal.");
-  bind_device<WgpuDevice, WgpuModule, WgpuLibrary, size_t>(m, "WgpuDevice", "WgpuModule", "An open Vulkan device.")
-      .def_ro("driver", &WgpuDevice::driver)
+  auto vulkan = bind_device<WgpuDevice, WgpuModule, WgpuLibrary, size_t>(m, "WgpuDevice", "WgpuModule", "An open Vulkan device.");
+  bind_copies(vulkan);
+  vulkan.def_ro("driver", &WgpuDevice::driver)
       .def_ro("features", &WgpuDevice::features)
       .def_prop_ro("emulated", [](const WgpuDevice &device) { return device.kind == 3; })
       .def_prop_ro("limits", &limits_of)
@@ -143,6 +151,7 @@ void bind_devices(nb::module_ &m) {
       .def(nb::init<const std::string &>(), "path"_a, unlocked)
       .def_prop_ro("count", &CudaLibrary::count, "The number of CUDA devices.");
   auto cuda = bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.");
+  bind_copies<std::optional<uint64_t>>(cuda, "after"_a = nb::none());
   cuda.def_ro("memory", &CudaDevice::memory)
       .def("attribute", &CudaDevice::attribute, "number"_a, "A `CUdevice_attribute` by its number.");
   bind_sharing(m, cuda);

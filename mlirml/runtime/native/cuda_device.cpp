@@ -1,5 +1,6 @@
-// One stream per device: work is done in the order of the calls. Copies between the host and the device go through two
-// pinned buffers in turn, so that one is filled while the other is on its way.
+// Kernels run in the order of the calls, on one stream. Copies from the host and to it have streams of their own, so that
+// they are made beside kernels: an upload waits for those that its memory was used by before, a download for those that
+// compute it, and kernels wait for the uploads before them. All go through pinned memory, parts of it in turn.
 #include "cuda_device.h"
 
 #include <dlfcn.h>
@@ -14,6 +15,7 @@ namespace mlirml {
 namespace {
 
 constexpr size_t kStageBytes = size_t{4} << 20;
+constexpr size_t kRingBytes = size_t{8} << 20, kPartBytes = size_t{2} << 20, kPieceAlignment = 256;
 constexpr size_t kLogBytes = 4096;
 constexpr int kOldestDriver = 12000;
 
@@ -76,8 +78,11 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
   needed(f_.DeviceTotalMem(&memory, device_));
   needed(f_.DevicePrimaryCtxRetain(&context_, device_));
   Active active(*this);
-  needed(f_.StreamCreate(&stream_, cuda::kNonBlocking));
+  for (cuda::Handle *stream : {&stream_, &uploads_, &downloads_}) needed(f_.StreamCreate(stream, cuda::kNonBlocking));
   needed(f_.EventCreate(&order_, cuda::kDisableTiming));
+  void *ring = nullptr;
+  needed(f_.MemHostAlloc(&ring, kRingBytes, 0));
+  ring_ = static_cast<unsigned char *>(ring);
   for (Stage &stage : stages_) {
     needed(f_.MemHostAlloc(&stage.memory, kStageBytes, 0));
     needed(f_.EventCreate(&stage.event, cuda::kDisableTiming));
@@ -88,7 +93,10 @@ CudaDevice::~CudaDevice() {
   if (!context_) return;
   {
     Active active(*this);
-    if (stream_) f_.StreamSynchronize(stream_);
+    for (cuda::Handle stream : {stream_, uploads_, downloads_})
+      if (stream) f_.StreamSynchronize(stream);
+    for (const Piece &piece : pieces_) f_.EventDestroy(piece.event);
+    if (ring_) f_.MemFreeHost(ring_);
     for (const Event &event : events_) f_.EventDestroy(event.event);
     for (cuda::Handle event : unused_events_) f_.EventDestroy(event);
     for (Stage &stage : stages_) {
@@ -97,7 +105,8 @@ CudaDevice::~CudaDevice() {
     }
     for (const auto &[address, size] : blocks_) f_.MemFree(address);
     if (order_) f_.EventDestroy(order_);
-    if (stream_) f_.StreamDestroy(stream_);
+    for (cuda::Handle stream : {stream_, uploads_, downloads_})
+      if (stream) f_.StreamDestroy(stream);
   }
   f_.DevicePrimaryCtxRelease(device_);
 }
@@ -142,22 +151,48 @@ void CudaDevice::free(uint64_t address) {
   f_.MemFree(address);  // waits for the work that uses it
 }
 
-uint64_t CudaDevice::mark() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
-  if (!pending_) return marks_;
-  Active active(*this);
-  forget_done();
-  cuda::Handle event = nullptr;
+cuda::Handle CudaDevice::event() {
+  cuda::Handle found = nullptr;
   if (unused_events_.empty()) {
-    need(f_.EventCreate(&event, cuda::kDisableTiming), "making an event");
+    need(f_.EventCreate(&found, cuda::kDisableTiming), "making an event");
   } else {
-    event = unused_events_.back();
+    found = unused_events_.back();
     unused_events_.pop_back();
   }
-  need(f_.EventRecord(event, stream_), "recording an event");
-  events_.push_back({++marks_, event});
+  return found;
+}
+
+uint64_t CudaDevice::mark() {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!pending_ && !uploading_) return marks_;
+  Active active(*this);
+  forget_done();
+  join_uploads();
+  cuda::Handle recorded = event();
+  need(f_.EventRecord(recorded, stream_), "recording an event");
+  events_.push_back({++marks_, recorded});
   pending_ = false;
   return marks_;
+}
+
+// Lets kernels that come later wait for the uploads so far.
+void CudaDevice::join_uploads() {
+  if (!uploading_) return;
+  order(uploads_, stream_);
+  uploading_ = false;
+  pending_ = true;
+}
+
+// The mark that a copy waits for.
+uint64_t CudaDevice::resolved(std::optional<uint64_t> after) {
+  return after ? std::max(*after, shared_) : mark();
+}
+
+// The event of a mark; null where it is reached.
+cuda::Handle CudaDevice::event_of(uint64_t mark) {
+  for (const Event &each : events_)
+    if (each.number >= mark) return mark > done_ ? each.event : nullptr;
+  return nullptr;
 }
 
 void CudaDevice::forget_done() {
@@ -193,6 +228,7 @@ void CudaDevice::order(cuda::Handle first, cuda::Handle second) {
 void CudaDevice::make_wait(uint64_t stream) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
+  join_uploads();
   order(stream_, reinterpret_cast<cuda::Handle>(stream));
 }
 
@@ -202,6 +238,7 @@ void CudaDevice::wait_for(uint64_t stream) noexcept {
   try {
     order(reinterpret_cast<cuda::Handle>(stream), stream_);
     pending_ = true;
+    shared_ = mark();
   } catch (const std::exception &) {
     // The other stream, or the device, is gone: there is no work to wait for.
   }
@@ -210,6 +247,7 @@ void CudaDevice::wait_for(uint64_t stream) noexcept {
 void CudaDevice::finish() noexcept {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
+  f_.StreamSynchronize(uploads_);
   f_.StreamSynchronize(stream_);
 }
 
@@ -218,23 +256,37 @@ void CudaDevice::await(Stage &stage) {
   stage.used = false;
 }
 
-void CudaDevice::write(uint64_t address, const void *source, size_t size) {
-  const auto *bytes = static_cast<const unsigned char *>(source);
-  size_t turn = 0;
-  for (size_t at = 0; at < size; at += kStageBytes) {
-    Stage &stage = stages_[turn ^= 1];
-    const size_t part = std::min(kStageBytes, size - at);
-    await(stage);
-    std::memcpy(stage.memory, bytes + at, part);
-    need(f_.MemcpyHtoDAsync(address + at, stage.memory, part, stream_), "copying to it");
-    need(f_.EventRecord(stage.event, stream_), "copying to it");
-    stage.used = true;
+// Where so many bytes of the pinned memory begin that no copy uses any more.
+size_t CudaDevice::pinned(size_t size) {
+  if (ring_head_ + size > kRingBytes) ring_head_ = 0;
+  const size_t begin = ring_head_, end = begin + size;
+  auto in_the_way = [&](const Piece &piece) { return piece.begin < end && begin < piece.end; };
+  while (!pieces_.empty()) {
+    const cuda::Handle oldest = pieces_.front().event;
+    if (std::any_of(pieces_.begin(), pieces_.end(), in_the_way)) need(f_.EventSynchronize(oldest), "copying to it");
+    else if (f_.EventQuery(oldest) != cuda::kSuccess) break;
+    unused_events_.push_back(oldest);
+    pieces_.pop_front();
   }
-  bytes_in += size;
-  pending_ = pending_ || size;
+  return begin;
 }
 
-void CudaDevice::read(void *target, uint64_t address, size_t size) {
+void CudaDevice::write(uint64_t address, const void *source, size_t size, cuda::Handle stream) {
+  const auto *bytes = static_cast<const unsigned char *>(source);
+  for (size_t at = 0; at < size; at += kPartBytes) {
+    const size_t part = std::min(kPartBytes, size - at);
+    const size_t begin = pinned(part);
+    std::memcpy(ring_ + begin, bytes + at, part);
+    need(f_.MemcpyHtoDAsync(address + at, ring_ + begin, part, stream), "copying to it");
+    cuda::Handle done = event();
+    pieces_.push_back({begin, begin + part, done});
+    ring_head_ = (begin + part + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+    need(f_.EventRecord(done, stream), "copying to it");
+  }
+  bytes_in += size;
+}
+
+void CudaDevice::read(void *target, uint64_t address, size_t size, cuda::Handle stream) {
   auto *bytes = static_cast<unsigned char *>(target);
   const size_t parts = (size + kStageBytes - 1) / kStageBytes;
   // Part `i` is copied out of its buffer when part `i + 1` is on its way.
@@ -243,8 +295,8 @@ void CudaDevice::read(void *target, uint64_t address, size_t size) {
       Stage &stage = stages_[i % 2];
       await(stage);
       const size_t at = i * kStageBytes, part = std::min(kStageBytes, size - at);
-      need(f_.MemcpyDtoHAsync(stage.memory, address + at, part, stream_), "copying from it");
-      need(f_.EventRecord(stage.event, stream_), "copying from it");
+      need(f_.MemcpyDtoHAsync(stage.memory, address + at, part, stream), "copying from it");
+      need(f_.EventRecord(stage.event, stream), "copying from it");
       stage.used = true;
     }
     if (i > 0) {
@@ -257,22 +309,38 @@ void CudaDevice::read(void *target, uint64_t address, size_t size) {
   bytes_out += size;
 }
 
-void CudaDevice::copy_in(uint64_t address, const void *source, size_t size) {
+void CudaDevice::copy_in(uint64_t address, const void *source, size_t size, std::optional<uint64_t> after) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
-  write(address, source, size);
+  if (!size) return;
+  if (cuda::Handle before = event_of(resolved(after))) need(f_.StreamWaitEvent(uploads_, before, 0), "waiting for an event");
+  uploading_ = true;
+  write(address, source, size, uploads_);
 }
 
-void CudaDevice::copy_out(void *target, uint64_t address, size_t size) {
+void CudaDevice::copy_out(void *target, uint64_t address, size_t size, std::optional<uint64_t> after) {
+  cuda::Handle before = nullptr;
+  {
+    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    Active active(*this);
+    before = event_of(resolved(after));
+  }
+  if (before) {  // others may give the device work meanwhile
+    Active active(*this);
+    const cuda::Result state = f_.EventSynchronize(before);
+    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    need(state, "copying from it");
+  }
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
-  read(target, address, size);
+  read(target, address, size, downloads_);
 }
 
 void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
   if (!size || target == source) return;
+  join_uploads();
   need(f_.MemcpyDtoDAsync(target, source, size, stream_), "copying");
   pending_ = true;
 }
@@ -281,8 +349,8 @@ void CudaDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcep
   try {
     if (!error_.empty()) throw DeviceError(error_);
     if (owns(target) && owns(source)) copy(target, source, size);
-    else if (owns(target)) write(target, reinterpret_cast<const void *>(source), size);
-    else if (owns(source)) read(reinterpret_cast<void *>(target), source, size);
+    else if (owns(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
+    else if (owns(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
     else std::memmove(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), size);
   } catch (const std::exception &error) {
     if (error_.empty()) error_ = error.what();
@@ -346,6 +414,7 @@ void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, cons
   waits_ = waits;
   if (lost_) throw DeviceError("the device " + name + " was lost");
   Active active(*this);
+  join_uploads();
   std::vector<void *> table = {static_cast<Device *>(this)};
   table.insert(table.end(), kernels.begin(), kernels.end());
   pointers.push_back(table.data());

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "cuda_abi.h"
@@ -50,8 +51,9 @@ class CudaDevice : public Device {
 
   uint64_t alloc(uint64_t size);  // throws std::bad_alloc, DeviceError
   void free(uint64_t address);
-  void copy_in(uint64_t address, const void *source, size_t size);
-  void copy_out(void *target, uint64_t address, size_t size);
+  // Copies between host and device wait for the work up to a mark, all so far where there is none, and for no other.
+  void copy_in(uint64_t address, const void *source, size_t size, std::optional<uint64_t> after);
+  void copy_out(void *target, uint64_t address, size_t size, std::optional<uint64_t> after);
   void copy(uint64_t target, uint64_t source, size_t size);
   uint64_t mark();
   bool wait(uint64_t mark, double seconds);  // without end where negative
@@ -85,11 +87,20 @@ class CudaDevice : public Device {
     cuda::Handle event = nullptr;  // recorded behind the last copy that uses the memory
     bool used = false;
   };
+  struct Piece {  // of the pinned memory for uploads, until its copy is done
+    size_t begin, end;
+    cuda::Handle event;
+  };
 
   void need(cuda::Result result, const char *doing);
-  void write(uint64_t address, const void *source, size_t size);
-  void read(void *target, uint64_t address, size_t size);
+  void write(uint64_t address, const void *source, size_t size, cuda::Handle stream);
+  void read(void *target, uint64_t address, size_t size, cuda::Handle stream);
   void await(Stage &stage);
+  size_t pinned(size_t size);
+  cuda::Handle event();
+  uint64_t resolved(std::optional<uint64_t> after);
+  cuda::Handle event_of(uint64_t mark);
+  void join_uploads();
   void order(cuda::Handle first, cuda::Handle second);
   void forget_done();
   bool owns(uint64_t address) const;
@@ -99,13 +110,20 @@ class CudaDevice : public Device {
   std::shared_ptr<CudaLibrary> library_;
   const cuda::Functions &f_;
   int device_ = 0, index_ = 0;
-  cuda::Handle context_ = nullptr, stream_ = nullptr, order_ = nullptr;
-  std::array<Stage, 2> stages_;
+  cuda::Handle context_ = nullptr, order_ = nullptr;
+  cuda::Handle stream_ = nullptr;  // kernels, and copies of programs
+  cuda::Handle uploads_ = nullptr, downloads_ = nullptr;
+  std::array<Stage, 2> stages_;  // of downloads
+  unsigned char *ring_ = nullptr;
+  size_t ring_head_ = 0;
+  std::deque<Piece> pieces_;
   std::deque<Event> events_;  // of marks that may not be reached yet
   std::vector<cuda::Handle> unused_events_;
   std::map<uint64_t, uint64_t> blocks_;  // sizes by address
   uint64_t marks_ = 0, done_ = 0;
-  bool pending_ = false;  // work behind the last mark
+  uint64_t shared_ = 0;      // the mark behind what other libraries have last done to memory of this device
+  bool pending_ = false;     // work behind the last mark
+  bool uploading_ = false;   // copies that the stream of kernels does not wait for yet
   bool lost_ = false;
   bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;  // of work by host code, which cannot raise
