@@ -111,7 +111,9 @@ def test_operands_are_rounded_as_they_are_packed(name: str, sizes: tuple[int, in
     m, k, n = sizes
     x, w = normal((m, k), (k, n))
     (b,) = normal((m if name == "transposed" else n,), dtype=np.dtype(bfloat16()))
-    got = ml.compile(FUSED[name])(x, w, b).astype(np.float64)
+    compiled = ml.compile(FUSED[name])
+    got = compiled(x, w, b).astype(np.float64)
+    assert ("_bf16_tiles" in compiled.ir("schedule", x, w, b)) == cpu.may_use_tiles()
 
     def rounded(array: Array) -> Array:
         return array.astype(b.dtype).astype(np.float64)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mlirml.pipelines.schedules.contract import Cast
 from mlirml.pipelines.schedules.contract_pack import exchange
 from mlirml.pipelines.schedules.contract_panels import PackForm, PanelKernel
 from mlirml.pipelines.schedules.contract_plan import TILE_K
@@ -23,6 +24,7 @@ from mlirml.pipelines.schedules.contract_shared import (
     any_view,
     finish,
     interleave,
+    named,
     symbol,
 )
 from mlirml.pipelines.schedules.contract_tile import Work
@@ -41,8 +43,8 @@ class AmxKernel(PanelKernel):
     def _pack_function(self, letter: str, form: PackForm) -> tuple[str, str]:
         if letter == "b":
             return super()._pack_function(letter, form)
-        way, element, _, width, _, _, whole, _, _, computed = form
-        return pack_function(way, element, width, whole, computed)
+        way, element, casts, width, _, _, whole, _, _, computed = form
+        return pack_function(way, element, casts[:-1], width, whole, computed)
 
     def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
         self.frame.call(self._share(configure_function()), [], [])
@@ -114,18 +116,18 @@ def product_function(mr: int, nr: int) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8)
-def pack_function(way: str, source: str, width: int, whole: bool, computed: Computed | None = None) -> tuple[str, str]:
+def pack_function(
+    way: str, source: str, casts: tuple[Cast, ...], width: int, whole: bool, computed: Computed | None = None
+) -> tuple[str, str]:
     """room[k / 32][0..width][16 words] = rows of an operand: name and text.
 
-    `way` is "squares" where rows are contiguous along k, else "rows". The parameters are as of the function of the same
-    name in `contract_shared.py`.
+    `way` is "squares" where rows are contiguous along k, else "rows", and `casts` are the conversions to bf16. The
+    parameters are as of the function of the same name in `contract_shared.py`.
     """
     e = Emitter()
-    element = computed.body.outs[0] if computed else source
-    assert element == "bf16", element
-    reader = Reader(e, source, (), computed, words=True)
+    reader = Reader(e, source, casts, computed, words=True)
     (_pack_rows if way == "squares" else _pack_columns)(reader, width, whole)
-    name = f"contract_pack_tiles_{way}_{source}_{width}" + ("_whole" if whole else "")
+    name = f"contract_pack_tiles_{way}_{source}{named(casts)}_{width}" + ("_whole" if whole else "")
     parameters = [f"%a: memref<{source}>"]
     parameters += [f"%{name}: index" for name in ("a_at", "row_step", "k_step", "rows", "size")]
     parameters += ["%room: memref<i32>", "%room_at: index"]

@@ -340,10 +340,13 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
 
 
 def has_pairs(problem: Problem) -> bool:
-    """Whether the operands are bf16, which are contiguous along rows or k, and are added in f32."""
+    """Whether the operands are bf16, or are rounded to it as they are read, and the products are added in f32.
+
+    They must be contiguous along rows or k.
+    """
     k = problem.k[-1]
     walks = 1 in (k.a, problem.m.a) and 1 in (k.b, problem.n.b)
-    narrow = all(x.element == "bf16" and len(x.casts) == 1 for x in (problem.a, problem.b))
+    narrow = all(x.casts and x.casts[-1].source == "bf16" for x in (problem.a, problem.b))
     return narrow and walks and len(problem.k) == 1 and problem.compute == "f32"
 
 

@@ -167,7 +167,8 @@ def pack_function(
     element = computed.body.outs[0] if computed else source
     words = pairs > 1
     target = "i32" if words else casts[-1].target if casts else element
-    reader = Reader(e, source, () if words else casts, computed, words)
+    casts = casts[:-1] if words else casts  # the instructions take bf16 themselves
+    reader = Reader(e, source, casts, computed, words)
     here, there = reader.here, any_view(e, "%room", target)
     if way == "rows" and words:
         _pack_pairs(reader, there, width, room, lanes, whole, pairs, prefetch)
@@ -180,11 +181,7 @@ def pack_function(
             at = symbol("%a_at") + e.product(k, symbol("%k_step")) + e.product(row, symbol("%row_step"))
             value = convert(e, e.load_scalar(here, at), casts, None)
             e.store_scalar(value, there, symbol("%room_at") + k * room + row)
-    kinds = (
-        ("_pairs" if pairs == 2 else "_pairs_for_tiles")
-        if words
-        else "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
-    )
+    kinds = named(casts) + {1: "", 2: "_pairs"}.get(pairs, "_pairs_for_tiles")
     name = f"contract_pack_{way}_{source}{kinds}_{width}_{room}_{lanes}" + ("_whole" if whole else "")
     name += f"_ahead{prefetch}" if prefetch and way == "rows" else ""
     steps = ["%a_at: index", "%row_step: index", "%k_step: index", "%rows: index", "%size: index"]
@@ -194,6 +191,11 @@ def pack_function(
     name = computed.name if computed else name
     parameters = [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"]
     return finish(e, name, [*parameters, *more])
+
+
+def named(casts: tuple[Cast, ...]) -> str:
+    """Conversions as part of a function's name."""
+    return "".join(f"_{cast.op.removeprefix('arith.')}_{cast.target}" for cast in casts)
 
 
 def _pack_rows(reader: Reader, there: View, width: int, room: int, lanes: int, whole: bool, prefetch: int) -> None:
