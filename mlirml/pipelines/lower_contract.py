@@ -322,7 +322,7 @@ class Library:
 def told(job: Job, name: str) -> str:
     """What a kernel does, in words."""
     chosen = job.schedule
-    text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}"
+    text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}" + (" (AMX)" if chosen.tiles else "")
     if chosen.kernel == "packed":
         text += f", packs {' and '.join(chosen.pack)} in blocks of {chosen.kc} along k"
     text += f", splits its {chosen.parallel} among threads" if chosen.parallel != "none" else ""
