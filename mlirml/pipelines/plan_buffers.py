@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -33,6 +34,8 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import LOOPS, place_in
 
 ALIGNMENT = 64
+_PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
+"""Big buffers whole pages apart would meet in the same places of the first cache, and loads wait for stores there."""
 PLACES = "mlirml.places"
 """Attribute of @main: which argument the workspace is, and the offset and size of each slice."""
 _DEALLOCATIONS = ("memref.dealloc",)
@@ -66,6 +69,8 @@ def plan(
 ) -> None:
     """Make one argument of some allocations; its size becomes an attribute of @main, and with `places`, the slices."""
     lifetimes = find_lifetimes(main, allocations, alignment)
+    if places:
+        lifetimes = list(map(spread, lifetimes))
     offsets, size = place(lifetimes)
     with main.context:
         main.attributes[attribute] = emit.i64(size)
@@ -128,6 +133,11 @@ def byte_size(kind: mlir.Type, alignment: int = ALIGNMENT) -> int:
         bits = 64 if isinstance(element, mlir.IndexType) else element.width
     size = int(math.prod(memref.shape) * max(1, bits // 8))
     return -(-size // alignment) * alignment
+
+
+def spread(life: Lifetime) -> Lifetime:
+    """A big buffer of whole pages ends a little behind them, so that the next does not begin at a page."""
+    return replace(life, size=life.size + _SPREAD) if life.size >= _BIG and not life.size % _PAGE else life
 
 
 def find_lifetimes(
