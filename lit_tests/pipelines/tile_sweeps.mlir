@@ -2,7 +2,13 @@
 
 // Two sweeps that read each other's neighbours: the second lags one row behind, and a round two.
 
-// CHECK-LABEL: func.func @main
+// CHECK: func.func private @main.sweep0.1(%[[LO:.*]]: index, %[[HI:.*]]: index, %{{.*}}: memref<1024xf32> {llvm.noalias},
+// CHECK: scf.for %[[I:.*]] = %[[LO]] to %[[HI]]
+// CHECK: memref.load
+// CHECK: memref.load
+// CHECK: memref.store
+// CHECK: func.func private @main.sweep0.2
+// CHECK-LABEL: func.func @main(
 // CHECK: scf.for %[[START:.*]] = %c0{{.*}} to %{{.*}} step %c16
 // CHECK: %[[ROUNDS:.*]] = arith.minsi %{{.*}}, %c16
 // CHECK: scf.for %[[PHASE:.*]] = %c0{{.*}} to %c2
@@ -12,13 +18,9 @@
 // CHECK: %[[AHEAD:.*]] = arith.muli %[[T]], %c2
 // CHECK: %[[P:.*]] = arith.subi %[[PLACE]], %[[AHEAD]]
 // CHECK: arith.addi %[[P]], %c-1
-// CHECK: scf.for %[[I:.*]] =
-// CHECK: memref.load
-// CHECK: memref.store %{{.*}}, %[[B:.*]][
+// CHECK: func.call @main.sweep0.1
 // CHECK: arith.addi %[[P]], %c-2
-// CHECK: scf.for
-// CHECK: memref.load
-// CHECK: memref.store
+// CHECK: func.call @main.sweep0.2
 // CHECK: scf.reduce
 // CHECK-NEXT: mlirml.grain = 1
 // CHECK-NOT: linalg

@@ -12,8 +12,8 @@ After:
           scf.for %place = ... {                              // a band of rows, in skewed places
             scf.for %t = %c0 to %rounds step %c1 {
               %p = %place - 2 * %t
-              scf.for %i = max(..., %p) to min(..., %p + 4) { ... }           // the first sweep
-              scf.for %i = max(..., %p - 1) to min(..., %p + 3) { ... }       // the second sweep
+              func.call @main.sweep0.1(max(..., %p), min(..., %p + 4), ...)   // rows of the first sweep
+              func.call @main.sweep0.2(max(..., %p - 1), min(..., %p + 3), ...)
             }
           }
         }
@@ -29,7 +29,7 @@ Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil Computati
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import mlir, operations
+from mlirml.ir import main_function, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.lower_loops import as_generic
 from mlirml.pipelines.sweeps.build import build_tiles
@@ -47,16 +47,17 @@ class TileSweepsPass(Pass):
     least_bytes: int = 1 << 20
 
     def run(self, module: mlir.Operation) -> None:
-        loops = [op for op in operations(module) if op.name == "scf.for"]
+        loops = [op for op in operations(main_function(module)) if op.name == "scf.for"]
         if not loops:
             return
         with module.context:
             for copy in [op for op in operations(module) if op.name == "memref.copy"]:
                 as_generic(copy)
-            for loop in loops:
+            main = main_function(module)
+            for number, loop in enumerate(loops):
                 try:
                     time = match_time_loop(loop)
                     plan = plan_tiles(time, self.l2_bytes, self.least_bytes)
                 except NoMatch:
                     continue
-                build_tiles(time, plan)
+                build_tiles(time, plan, main, number)

@@ -121,7 +121,7 @@ def test_bits_do_not_change(case: str, steps: int, tiled: list[plan.Plan], monke
     here, there = [a.copy() for a in arrays], [a.copy() for a in arrays]
     ml.compile(function)(*here, steps)
     assert tiled
-    monkeypatch.setattr(tile_sweeps, "build_tiles", lambda time, plan: None)
+    monkeypatch.setattr(tile_sweeps, "build_tiles", lambda *_: None)
     ml.compile(function)(*there, steps)
     for one, other in zip(here, there, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -186,7 +186,7 @@ def test_what_reaches_far_is_not_tiled(function: Function, tiled: list[plan.Plan
 
 def test_small_arrays_are_not_tiled(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
-    monkeypatch.setattr(tile_sweeps, "build_tiles", lambda time, plan: built.append(plan))
+    monkeypatch.setattr(tile_sweeps, "build_tiles", lambda *given: built.append(given))
     with ml.config.override(cache=False):
         ml.compile(jacobi_2d)(np.zeros((64, 64), f32), np.zeros((64, 64), f32), 9)
     assert not built

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import block_ops, mlir
+from mlirml.pipelines.captures import Captures, replace_operands
+from mlirml.pipelines.outline_parallel import build_function, noalias
 from mlirml.pipelines.rounds import constant_of
 from mlirml.pipelines.schedules.elementwise import nested
 from mlirml.pipelines.schedules.frame import Cursor, Frame
@@ -13,21 +15,22 @@ from mlirml.pipelines.sweeps.match import Sweep, TimeLoop
 from mlirml.pipelines.sweeps.plan import Plan
 
 
-def build_tiles(time: TimeLoop, plan: Plan) -> None:
-    """Replace a time loop by the loops over its tiles."""
+def build_tiles(time: TimeLoop, plan: Plan, main: mlir.Operation, number: int) -> None:
+    """Replace a time loop of @main by the loops over its tiles."""
     for op in time.outside:
         op.move_before(time.loop)
     with time.loop.location, mlir.InsertionPoint(time.loop):
-        Tiles(time, plan).build()
+        Tiles(time, plan, main, number).build()
     time.loop.erase()
 
 
 class Tiles:
     """The loops, from the outermost inwards; each method builds one and calls the next."""
 
-    def __init__(self, time: TimeLoop, plan: Plan) -> None:
+    def __init__(self, time: TimeLoop, plan: Plan, main: mlir.Operation, number: int) -> None:
         self.time, self.plan = time, plan
         self.frame = Frame(time.loop)
+        self.main, self.number, self.outlined = main, number, 0
         self.before = plan.first - plan.margin - plan.behind.widest
         self.after = plan.last + plan.margin
         """Rows in front of all rows, and behind them, whatever the skew."""
@@ -139,6 +142,27 @@ class Tiles:
                 for each in high:
                     last = emit.same_type("arith.minsi", last, each)
                 emit.for_loop(first, last, self.index(1), partial(self.row, sweep, dict(environment)))
+                *_, rows = block_ops(mlir.InsertionPoint.current.block)
+                self.outline(rows)
+
+    def outline(self, rows: mlir.Operation) -> None:
+        """Move the rows of a sweep into a function: LLVM takes much longer for loops that stand in many others."""
+        self.outlined += 1
+        captures = Captures([rows])
+        lower, upper, _ = rows.operands
+        values = [value for value in captures.values if value not in (lower, upper)]
+        name = f"main.sweep{self.number}.{self.outlined}"
+        entry = build_function(name, self.main, [v.type for v in values], noalias(values, self.main))
+        ends = dict(zip((lower, upper), entry.arguments))
+        given = dict(zip(values, list(entry.arguments)[2:], strict=True))
+        with mlir.InsertionPoint(entry):
+            environment = captures.rebuild([{**given, **ends}[value] for value in captures.values])
+            end = emit.create("func.return")
+        attributes = {"callee": mlir.FlatSymbolRefAttr.get(name)}
+        emit.create("func.call", [lower, upper, *values], (), attributes)
+        rows.move_before(end)
+        replace_operands(rows, environment)
+        entry.owner.operation.attributes["passthrough"] = mlir.ArrayAttr.get([mlir.StringAttr.get("noinline")])
 
     def row(
         self, sweep: Sweep, environment: dict[mlir.Value, mlir.Value], row: mlir.Value, _: list[mlir.Value]
