@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
@@ -29,8 +29,9 @@ from mlirml.calls import (
     store_items,
     without,
 )
-from mlirml.capture.loops.choose import check_frontend, turns_on_data, wants_loops
+from mlirml.capture.loops.choose import check_frontend, few_rows, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
+from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
 from mlirml.compilation import Clock, begin_loading, on_loops, opened, parsed, run_pipeline, seconds
 from mlirml.config import config
@@ -547,7 +548,12 @@ class Compiled(Dispatcher):
 
         loops = wants_loops(self.fn, self.frontend)
         try:
-            return captured(loops)
+            with few_rows(self.fn, "loops" if loops else self.frontend):
+                return captured(loops)
+        except LongIteration:
+            with suppress(CaptureError):
+                return captured(True)
+            return captured(False)
         except TracedBoolError as error:
             if loops or not turns_on_data(self.fn, self.frontend, error):
                 raise

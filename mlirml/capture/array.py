@@ -18,6 +18,7 @@ from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, parse_index
 from mlirml.capture.operators import install_operators
+from mlirml.capture.rows import MOST_ROWS, LongIteration
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
@@ -218,6 +219,9 @@ class Traced:
     def __iter__(self) -> Iterator[Traced]:
         if not self._shape:
             raise TypeError("iteration over a 0-d array")
+        most = MOST_ROWS.get()
+        if most is not None and self._shape[0] > most and not self._trace.builder.direct:
+            raise LongIteration
         return (self[i] for i in range(self._shape[0]))
 
     def __repr__(self) -> str:

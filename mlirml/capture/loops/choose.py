@@ -13,6 +13,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mlirml.capture.frames import function_location
@@ -20,8 +21,10 @@ from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
+from mlirml.capture.rows import MOST_ROWS
 from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
 
+_UNROLLED = 256  # rows, as rounds of loops
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
@@ -64,6 +67,18 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBool
     if source is None:
         return False
     return error.message.startswith(("a loop needs", "`range()` needs")) or has_loops(source.node)
+
+
+@contextmanager
+def few_rows(function: Callable[..., Any], frontend: str) -> Iterator[None]:
+    """Trace a function with loops in it only as long as it iterates over short arrays; else raise `LongIteration`."""
+    plain = plain_function(function) if frontend == "auto" else None
+    source = None if plain is None else source_of(plain)
+    token = MOST_ROWS.set(None if source is None or not has_loops(source.node) else _UNROLLED)
+    try:
+        yield
+    finally:
+        MOST_ROWS.reset(token)
 
 
 def plain_function(function: Any) -> types.FunctionType | None:
