@@ -443,7 +443,7 @@ class Compiled(Dispatcher):
         except TypeError as error:
             plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
             shown = f"{self._name}{inspect.Signature(plain)}"
-            raise ArgumentError(f"{shown}: {error}", location=_definition(self.fn)) from None
+            raise ArgumentError(f"{shown}: {error}", location=_definition(inspect.unwrap(self.fn))) from None
 
     def _build(self, call: Call) -> Build:
         key = call.key()

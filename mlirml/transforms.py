@@ -421,7 +421,12 @@ def _check_tuples(name: str, **given: Any) -> None:
 
 
 def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    places = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(places, (tuple, list)) or not all(hasattr(place, "__index__") for place in places):
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(f"{name}: argnums must be the number of an argument, or several, got: {argnums!r}")
     for place in places:
         if not -count <= place < count:
             from mlirml.capture.frames import at_user_line
@@ -429,7 +434,13 @@ def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, .
             with at_user_line():
                 plural = "" if count == 1 else "s"
                 raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional argument{plural}")
-    return tuple(place % count for place in places)
+    found = tuple(place % count for place in places)
+    if len(set(found)) < len(found):
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(f"{name}: argnums={argnums} names an argument twice")
+    return found
 
 
 def _callable(fn: Function, inside: Function, name: str) -> Function:

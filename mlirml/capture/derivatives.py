@@ -191,6 +191,10 @@ def _matching(trace: Trace, name: str, what: str, given: Any, tree: TreeDef, lik
         for value, other, path in zip(values, like, tree.paths(what)):
             if value.shape != other.shape:
                 raise ShapeError(f"{name}: {path} is {value}, and what it belongs to {other}")
+            if value.dtype.kind == "c" != other.dtype.kind:
+                raise DTypeError(
+                    f"{name}: {path} is {value}, and what it belongs to {other}", help="pass the real part"
+                )
         return [trace.builder.cast(v, o.dtype) for v, o in zip(values, like)]
 
 
@@ -269,7 +273,8 @@ def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[i
     kind = type(axes)
     if top is not None and kind is list:
         kind = tuple
-    if kind is not tree.kind or len(axes) != len(tree.children):
+    fits = kind is tree.kind and len(axes) == len(tree.children)
+    if not fits or (isinstance(axes, dict) and set(axes) != set(tree.keys)):
         raise ArgumentError(
             f"vmap: {name} {axes!r} does not fit: {len(tree.children)} values are to be mapped",
             help=f"`{name}` is one number, or has the structure of what it is for",
@@ -280,6 +285,8 @@ def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[i
 
 def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
     """The number of examples, which all arguments agree on."""
+    if axis_size is not None and (not isinstance(axis_size, int) or axis_size < 0):
+        raise ArgumentError(f"vmap: axis_size must be a number of examples, got: {axis_size!r}")
     size, first = axis_size, "axis_size"
     for leaf, path, axis in zip(leaves, paths, axes):
         if axis is None:
