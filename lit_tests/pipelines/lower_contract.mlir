@@ -357,3 +357,28 @@ func.func @main(%x: memref<100x40xf32>, %w: memref<40xf32>, %c: memref<100xf32>)
   linalg.matvec ins(%a, %w : memref<100x40xf32>, memref<40xf32>) outs(%c : memref<100xf32>)
   return
 }
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Slices that start at different places of their rows share a kernel, which is told where.
+// CHECK-LABEL: func.func @slices_share_a_kernel
+// CHECK: %[[P:.*]], %[[AT:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata %arg1
+// CHECK: call @[[KERNEL:contract_.*]](%arg0, %[[P]], %arg3, %[[AT]]
+// CHECK: %[[Q:.*]], %[[THERE:.*]], %{{.*}}:2, %{{.*}}:2 = memref.extract_strided_metadata %arg2
+// CHECK: call @[[KERNEL]](%arg0, %[[Q]], %arg4, %[[THERE]]
+// CHECK-NOT: func.func private @{{.*}}_1(
+func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32, strided<[2304, 1], offset: 768>>,
+                                 %q: memref<128x64xf32, strided<[2304, 1], offset: 1536>>,
+                                 %y: memref<128x64xf32>, %z: memref<128x64xf32>) {
+  linalg.contract indexing_maps = [#a, #b, #c]
+      ins(%x, %p : memref<128x128xf32>, memref<128x64xf32, strided<[2304, 1], offset: 768>>)
+      outs(%y : memref<128x64xf32>)
+  linalg.contract indexing_maps = [#a, #b, #c]
+      ins(%x, %q : memref<128x128xf32>, memref<128x64xf32, strided<[2304, 1], offset: 1536>>)
+      outs(%z : memref<128x64xf32>)
+  return
+}

@@ -239,6 +239,9 @@ def _layout(kind: mlir.MemRefType) -> tuple[list[int], int | None]:
 
 
 def _argument(kind: mlir.MemRefType, strides: Sequence[int], offset: int | None) -> Argument:
+    """What a kernel knows of an operand. Slices of one array, as queries and keys, differ in where they start only:
+    that is passed, so that they share a kernel."""
+    offset = None if offset else offset
     element = str(kind.element_type)
     span = 1 + sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
     return Argument(f"memref<{element}>" if offset is None else str(kind), element, offset, span)
