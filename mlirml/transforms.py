@@ -28,7 +28,9 @@ def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) 
     Returns a function of the same arguments: the gradient, shaped like the argument (a tuple of them for several), or
     with `has_aux` a pair of it and the rest of the result.
 
-    Where a maximum or minimum has ties, they share the gradient equally; the derivative of `abs` at 0 is 0.
+    Where a maximum or minimum has ties, they share the gradient equally, so that of `relu` at 0 is 1/2; equal elements
+    of a sort keep their order. At 0 the derivatives of `abs`, `hypot` and `x**0` are 0, and those of a norm and a
+    standard deviation, roots of 0, are NaN. At whole numbers `x % 1` changes as on their right.
 
     Raises `ShapeError` where `fn` returns something else than one float, `DTypeError` for arguments that hold no
     floats, `NoDerivativeError` for an operation without a derivative.

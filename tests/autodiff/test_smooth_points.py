@@ -151,3 +151,29 @@ def test_remainders_of_zero_keep_the_sign_of_the_divisor(dtype: Any) -> None:
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
+# Name: the function, the point, and the gradient there.
+CORNERS: dict[str, tuple[Callable[[Any], Any], list[float], list[float]]] = {
+    "relu": (lambda x: np.sum(F.relu(x)), [-1, 0, 2], [0, 0.5, 1]),
+    "clip": (lambda x: np.sum(np.clip(x, -1, 1)), [-1, 0, 1, 2], [0.5, 1, 0.5, 0]),
+    "running maximum": (lambda x: np.sum(np.maximum.accumulate(x) * np.arange(1.0, 4)), [1, 1, 0], [3.5, 2.5, 0]),
+    "sort": (lambda x: np.sort(x) @ np.arange(1.0, 4), [2, 1, 2], [2, 1, 3]),
+    "zeroth power": (lambda x: np.sum(x ** (x * 0)), [0, 2], [0, 0]),
+    "first power": (lambda x: np.sum(np.power(x, np.ones(2))), [0, 2], [1, 1]),
+    "hypot": (lambda x: np.hypot(x[0], x[1]), [0, 0], [0, 0]),
+    "norm": (np.linalg.norm, [0, 0], [np.nan, np.nan]),
+    "deviation": (np.std, [1, 1], [np.nan, np.nan]),
+    "angle": (lambda x: np.arctan2(x[0], x[1]), [0, 0], [np.nan, np.nan]),
+    "NaN that is not chosen": (lambda x: np.sum(np.where(x > 0, x, np.nan)), [0, 1], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_gradients_at_corners(name: str) -> None:
+    function, point, expected = CORNERS[name]
+    x = np.array(point, dtype=float)
+    np.testing.assert_array_equal(ml.grad(function)(x), expected)
+    changes = [ml.jvp(function, (x,), (unit,))[1] for unit in np.eye(len(x))]
+    if not np.isnan(expected).any():
+        np.testing.assert_array_equal(changes, expected)
