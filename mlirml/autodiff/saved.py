@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.autodiff.minimum_cut import Network
 from mlirml.autodiff.structured import Structured
+from mlirml.dialects.minimum_cut import Network
 from mlirml.ir import mlir, operations
 
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")

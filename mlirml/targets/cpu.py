@@ -44,12 +44,12 @@ LOWER = (
     "mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "block_examples", "double_buffer",
-    "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
-    "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
-    "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops", "share_buffers",
-    "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_asserts", "expand_math",
-    "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples",
+    "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores",
+    "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops",
+    "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
+    "parallelize_loops", "share_buffers", "plan_buffers", "outline_parallel", "split_function", "lower_sort",
+    "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
@@ -76,6 +76,7 @@ _NEEDS = (
         for name in ("hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
     ),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
+    ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),
     ("mlirml-fold-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
@@ -108,7 +109,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         stages=(
             ("raise", RAISE),
             ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
-            ("optimize", f"{FUSE},{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
+            ("optimize", f"{FUSE},mlirml-recompute-elements,{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
             ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from mlirml.autodiff.minimum_cut import Network
+from mlirml.dialects.minimum_cut import Network
 
 Edges = list[tuple[int, int, int | None]]
 
