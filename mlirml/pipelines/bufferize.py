@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import KERNEL, SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
@@ -78,6 +78,7 @@ class BufferizePass(Pass):
         private_inits(main, stores)
         reuse_dying_inputs(main, written)
         copy_views_out_of_branches(main)
+        separate_yields(main)
         for block in tensor_blocks(main):
             place_results(block, copied)
         add_out_parameters(main, written)
@@ -157,6 +158,21 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
                     if is_slice(value):
                         with end.location, mlir.InsertionPoint(end):
                             end.operands[number] = copied(value)
+
+
+def separate_yields(main: mlir.Operation) -> None:
+    """Copy what a loop with kernels carries on twice: a kernel computes into one buffer, and no other is made for it."""
+    for loop in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name == "scf.for"]:
+        *ops, end = block_ops(loop.regions[0].blocks[0])
+        if not any(KERNEL in op.attributes for op in ops):
+            continue
+        seen: set[mlir.Value] = set()
+        for number, value in enumerate(end.operands):
+            if value in seen:
+                with end.location, mlir.InsertionPoint(end):
+                    end.operands[number] = copied(value)
+            elif isinstance(value.type, mlir.RankedTensorType):
+                seen.add(value)
 
 
 def choose_by_elements(op: mlir.Operation) -> None:

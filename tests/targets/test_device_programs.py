@@ -242,3 +242,18 @@ def test_a_store_into_an_array_copies_nothing_to_the_host(target: str) -> None:
     program(x)
     assert device(target).driver.native.bytes_out == before  # type: ignore[attr-defined]
     np.testing.assert_array_equal(x.numpy(), samples(100) * 4)
+
+
+def test_a_loop_carries_one_value_twice(target: str) -> None:
+    x, y, z = samples(6, 6), samples(6, 6) + 1, samples(6, 6) - 1
+
+    def body(i: Any, s: Any) -> Any:
+        both = s[0] * 0.5 + s[1]
+        return both, both, s[2] * 0.1 + i
+
+    found = ml.compile(lambda x, y, z: ml.fori_loop(0, 4, body, (x, y, z)), target=target)(x, y, z)
+    expected: Any = (x, y, z)
+    for i in range(4):
+        expected = body(i, expected)
+    for one, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-5, atol=1e-6)
