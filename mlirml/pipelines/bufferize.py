@@ -161,7 +161,7 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
 
 def separate_yields(main: mlir.Operation) -> None:
-    """Copy what a loop with kernels carries on twice: a kernel computes into one buffer, and no other is made for it."""
+    """Copy what a loop with kernels carries on twice: a kernel computes into one buffer, no other is made for it."""
     for loop in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name == "scf.for"]:
         *ops, end = block_ops(loop.regions[0].blocks[0])
         if not any(KERNEL in op.attributes for op in ops):
