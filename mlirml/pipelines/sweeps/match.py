@@ -103,14 +103,16 @@ def match_time_loop(loop: mlir.Operation) -> TimeLoop:
 
 
 def has_few_rounds(loop: mlir.Operation) -> bool:
-    """Whether a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n."""
+    """Whether a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n, or min(n, 1)."""
     count = round_count(loop)
     if count is not None:
         return count < 3
-    start = defining_op(loop.operands[0])
-    if start is None or start.name != "arith.subi":
+    lower, upper = (defining_op(value) for value in list(loop.operands)[:2])
+    if upper is not None and upper.name == "arith.minsi" and constant_of(loop.operands[0]) == 0:
+        return any((constant_of(value) or 9) < 3 for value in upper.operands)
+    if lower is None or lower.name != "arith.subi":
         return False
-    rest = defining_op(start.operands[1])
+    rest = defining_op(lower.operands[1])
     return rest is not None and rest.name == "arith.remsi" and (constant_of(rest.operands[1]) or 9) <= 3
 
 
