@@ -382,3 +382,27 @@ func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32,
       outs(%z : memref<128x64xf32>)
   return
 }
+
+// -----
+
+// With enough tiles of rows in a block, the next panel of b is copied while they multiply; only the first is packed alone.
+// CHECK-LABEL: func.func @main
+// CHECK: func.func private @contract_packed_f32_512x96x64(
+// CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1
+// CHECK: scf.parallel
+// CHECK: %[[START:.*]] = arith.minsi %{{.*}}, %c0 {mlirml.span = "start"}
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %[[START]]
+// CHECK: scf.if %[[FIRST]]
+// CHECK: call @contract_pack_rows_f32_48_48_16_whole(
+// CHECK: call @contract_tile_f32_8x48_16_48_copy_f32_exact(
+// CHECK: func.func private @contract_tile_f32_8x48_16_48_copy_f32_exact(
+// CHECK: scf.for
+// CHECK: memref.prefetch
+// CHECK: vector.maskedload
+// CHECK-COUNT-96: vector.fma
+// CHECK-NOT: vector.fma
+func.func @main(%a: memref<512x64xf32>, %b: memref<64x96xf32>, %c: memref<512x96xf32>) {
+  linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 48, kc = 64, mc = 256, nc = 96, pack = "ab", parallel = "columns", chunks = 2, grain = 1}}
+    ins(%a, %b : memref<512x64xf32>, memref<64x96xf32>) outs(%c : memref<512x96xf32>)
+  return
+}

@@ -48,3 +48,32 @@ func.func @f(%x: memref<4096xf32>) {
   }
   return
 }
+
+// -----
+
+// A body that hands things on from round to round learns where the part starts and ends; other loops' are left alone.
+// CHECK: func.func private @spans.parallel0(%[[LO:.*]]: index, %[[HI:.*]]: index
+// CHECK: scf.for
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %[[LO]] : index
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %{{.*}}, %[[HI]] : index
+// CHECK: arith.minsi %{{.*}}, %{{.*}} {mlirml.span = "start"} : index
+// CHECK-NOT: mlirml.span
+func.func @spans(%x: memref<64xi1>, %y: memref<64xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
+    %start = arith.minsi %i, %c0 {mlirml.span = "start"} : index
+    %end = arith.maxsi %i, %c64 {mlirml.span = "end"} : index
+    %first = arith.cmpi eq, %i, %start : index
+    %more = arith.cmpi slt, %i, %end : index
+    %both = arith.andi %first, %more : i1
+    memref.store %both, %x[%i] : memref<64xi1>
+    scf.for %j = %c0 to %c64 step %c1 {
+      %inner = arith.minsi %j, %c0 {mlirml.span = "start"} : index
+      memref.store %inner, %y[%j] : memref<64xindex>
+    }
+    scf.reduce
+  } {mlirml.grain = 4 : i64}
+  return
+}

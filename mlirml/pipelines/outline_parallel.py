@@ -124,6 +124,8 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
                 offset = emit.same_type("arith.muli", variable, stride)
                 place = emit.same_type("arith.addi", first, offset)
             variable.replace_all_uses_except(place, offset.owner.operation)
+        else:
+            set_spans(loop, variable, lo, hi)
         replace_operands(loop, environment)
         for inner in [inner for inner in operations(loop) if inner.name == "memref.alloca"]:
             inner.move_before(loop)
@@ -133,6 +135,19 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
                 lower, upper = emit.index(0), emit.same_type("arith.ceildivsi", span, step)
             parallel_for(name, lower, upper, captured, grain=grain)
     op.erase()
+
+
+def set_spans(loop: mlir.Operation, variable: mlir.Value, lower: mlir.Value, upper: mlir.Value) -> None:
+    """Put the bounds of the function's part in the place of those of the whole loop, where its body asks for them.
+
+    `arith.minsi %i, %c0 {mlirml.span = "start"}` is where the loop of %i starts, `arith.maxsi %i, %c64 {mlirml.span =
+    "end"}` where it ends: a body may hand things on from round to round inside of a part. A part has at least as many
+    rounds as the grain says.
+    """
+    for op in [op for op in operations(loop) if "mlirml.span" in op.attributes and op.operands[0] == variable]:
+        end = mlir.StringAttr(op.attributes["mlirml.span"]).value
+        op.results[0].replace_all_uses_with(lower if end == "start" else upper)
+        op.erase()
 
 
 def constant_of(value: mlir.Value) -> int | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from mlirml.pipelines.schedules.contract import Cast
 from mlirml.pipelines.schedules.contract_pack import exchange
-from mlirml.pipelines.schedules.contract_panels import PackForm, PanelKernel
+from mlirml.pipelines.schedules.contract_panels import Copies, PackForm, PanelKernel
 from mlirml.pipelines.schedules.contract_plan import TILE_K
 from mlirml.pipelines.schedules.contract_shared import (
     Computed,
@@ -46,14 +46,14 @@ class AmxKernel(PanelKernel):
         way, element, casts, width, _, _, whole, _, _, computed = form
         return pack_function(way, element, casts[:-1], width, whole, computed)
 
-    def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
+    def _multiply(self, work: Work, first: Index, tiles: Index, end: Index | None = None) -> None:
         self.frame.call(self._share(configure_function()), [], [])
-        super()._multiply(work, first, tiles)
+        super()._multiply(work, first, tiles, end)
         # The system need not save registers that are given up.
         self.e.do('llvm.call_intrinsic "llvm.x86.tilerelease"() : () -> ()')
 
-    def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work) -> None:
-        self._call_product(a, b, self._steps(work.k_size))
+    def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work, copies: Copies | None) -> None:
+        self._call_product(a, b, self._steps(work.k_size), (), ())
 
 
 def configure_function() -> tuple[str, str]:

@@ -1,12 +1,15 @@
 """The kernel of a big contraction: both operands packed in panels, and whole register tiles only.
 
 for outer: for pc:          blocks of k
-    pack a                  all of it, in panels of mr rows
+  for ic:                   blocks of rows, that stay in the second cache
+    pack a                  in panels of mr rows
+    pack b                  the first panel of nr columns, into a room that stays in cache
     for t:                  columns
-        pack b              one panel of nr columns, into a room that stays in cache
         for u:              register tiles
-            tile = a[k][mr] * b[k][nr]
+            tile = a[k][mr] * b[k][nr], while a part of panel t + 1 of b is copied into a second room
             write the tile
+
+A panel that must be transposed, or that too few tiles use, is packed just before it is used.
 
 That is the order where a is not too big; else that of `contract_tile.py`, by blocks of rows. The product of two panels,
 packing and writing are functions, which other kernels share (`contract_shared.py`) and which need no code of their own
@@ -15,17 +18,30 @@ for the edges: there the packed panels are filled up, and writing stops short.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import Job, Kernel, bare
 from mlirml.pipelines.schedules.contract_plan import K_BLOCK
-from mlirml.pipelines.schedules.contract_shared import Computed, pack_function, product_function
+from mlirml.pipelines.schedules.contract_shared import (
+    GROUP,
+    Computed,
+    Copy,
+    groups,
+    pack_function,
+    product_function,
+)
 from mlirml.pipelines.schedules.contract_tile import PACK_BYTES, Grid, TileKernel, Work
 from mlirml.pipelines.schedules.emitter import Index, Value, View
 
 PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Computed | None]
 """The arguments of `pack_function`."""
+
+
+AHEAD = 8
+"""How many rows of b ahead of those that are copied memory is asked for."""
 
 
 class PanelKernel(TileKernel):
@@ -34,13 +50,19 @@ class PanelKernel(TileKernel):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self.multiply = self.name = ""
-        self.by_columns = self.schedule.parallel in ("none", "columns") and self.blocks == 1
-        self.by_columns &= not self.problem.outer_m and self.block_columns == self.columns.count
+        self.slot_b = self.size_b
+        self.by_columns = self.schedule.parallel in ("none", "columns") and not self.problem.outer_m
+        self.by_columns &= self.block_columns == self.columns.count
+        self.copies = self.by_columns and self._can_copy()
+        # Blocks of rows pack b again, which takes time unless it is copied.
+        self.by_columns &= self.blocks == 1 or self.copies or self.schedule.parallel == "columns"
         if self.by_columns:
             self.size_b = self.panel_width * self.panel_k
             slots = self.schedule.chunks if self.schedule.parallel == "columns" else 1
+            # Two rooms, and what copies of nothing are written to.
+            self.slot_b = 2 * self.size_b + self.schedule.lanes if self.copies else self.size_b
             self.frame.buffers.pop()
-            self.room_b = self.frame.buffer(slots * self.size_b)
+            self.room_b = self.frame.buffer(slots * self.slot_b)
 
     def build(self, name: str) -> Kernel:
         """The whole function."""
@@ -53,7 +75,34 @@ class PanelKernel(TileKernel):
         schedule = self.schedule
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
         tile = self.problem.compute, schedule.mr, schedule.nr, schedule.lanes, stride
-        return product_function(*tile, schedule.pairs)
+        copy = Copy(self.frame.named["b"].element, self.problem.b.casts, self.exact) if self.copies else None
+        return product_function(*tile, schedule.pairs, copy)
+
+    def _can_copy(self) -> bool:
+        """Whether there are enough tiles in a panel of b to copy the next one while they multiply."""
+        schedule, problem = self.schedule, self.problem
+        if schedule.pairs != 1 or schedule.nr % schedule.lanes or problem.n.b != 1:
+            return False
+        fewest = self.rows.count - (self.blocks - 1) * self.block_rows
+        vectors = schedule.nr // schedule.lanes
+        enough = fewest >= self.turns and min(self.k_sizes) >= GROUP * vectors
+        return enough and self.columns.count > 1 and self.frame.job.prologue("b") is None
+
+    @property
+    def k_sizes(self) -> list[int]:
+        """The sizes of the blocks of k."""
+        size, block = self.problem.k_size, min(self.schedule.kc, self.problem.k_size)
+        return [block] + ([size % block] if size % block else [])
+
+    @property
+    def exact(self) -> bool:
+        """Whether all blocks of k are whole groups of rounds."""
+        return all(size % GROUP == 0 for size in self.k_sizes)
+
+    @property
+    def turns(self) -> int:
+        """How many tiles it takes to copy a panel, a vector in `GROUP` rounds."""
+        return GROUP * (self.schedule.nr // self.schedule.lanes) + (0 if self.exact else GROUP - 1)
 
     @property
     def _write_lanes(self) -> int:
@@ -69,28 +118,45 @@ class PanelKernel(TileKernel):
         if not self.by_columns:
             super()._block(work)
             return
+        with self.e.loop(0, self.blocks, 1, "ic") as block:
+            first = block * self.block_rows
+            self._columns(work, first, self.e.minimum(self.block_rows, self.rows.count - first))
+
+    def _columns(self, work: Work, first: Index, tiles: Index) -> None:
+        """All panels of columns, for `tiles` tiles of rows from tile `first` on."""
         count = self.columns.count
-        self._pack_all_rows(work)
+        self._pack_rows(work, first, tiles)
         if self.schedule.parallel == "columns":
-            with self.frame.inside(self.frame.chunks(count)) as (chunk, panel):
-                self._column(replace(work, slot_b=chunk, low=panel, high=panel + 1))
+            each = -(-count // min(self.schedule.chunks, count))
+            with self.frame.inside(self.e.parallel(count, max(each, self.schedule.grain * each))) as panel:
+                start, end = self.e.span(panel, count)
+                # A part has at least `each` panels: no two start in the same slot.
+                slot = Index(((self.e.let(f"arith.divui {self.e.at(start)}, {self.e.at(each)} : index"), 1),))
+                self._column(replace(work, slot_b=slot, low=panel, high=panel + 1), (first, tiles), (start, end))
         else:
             with self.e.loop(0, count, 1, "t") as panel:
-                self._column(replace(work, low=panel, high=panel + 1))
+                here = replace(work, low=panel, high=panel + 1)
+                self._column(here, (first, tiles), (Index(), Index.of(count)))
 
-    def _column(self, work: Work) -> None:
-        self._pack_b(work)
-        self._multiply(work, Index(), Index.of(self.rows.count))
+    def _column(self, work: Work, rows: tuple[Index, Index], panels: tuple[Index, Index]) -> None:
+        """The tiles of a panel; one thread does the panels from the first of `panels` up to the second in turn."""
+        e = self.e
+        if self.copies:
+            is_first = e.let(f"arith.cmpi eq, {e.at(work.low)}, {e.at(panels[0])} : index", "first")
+            with e.region(f"scf.if {is_first} {{"):
+                self._pack_b(work)
+        else:
+            self._pack_b(work)
+        self._multiply(work, *rows, panels[1])
 
-    def _pack_all_rows(self, work: Work) -> None:
-        """Pack a; several threads do it where it is big."""
-        rows = self.rows.count
+    def _pack_rows(self, work: Work, first: Index, tiles: Index) -> None:
+        """Pack tiles of rows of a; several threads do it where they are big."""
         if self.schedule.parallel == "columns" and self.size_a * 4 >= 4 * PACK_BYTES:
             grain = max(1, PACK_BYTES // (self.panel_a * 4))
-            with self.frame.inside(self.e.parallel(rows, grain)) as tile:
-                self._pack_tile_of_rows(work, tile, tile)
+            with self.frame.inside(self.e.parallel(tiles, grain)) as tile:
+                self._pack_tile_of_rows(work, tile, first + tile)
         else:
-            self._pack_a(work, Index(), Index.of(rows))
+            self._pack_a(work, first, tiles)
 
     def _pack_a(self, work: Work, first: Index, tiles: Index) -> None:
         """Pack `tiles` tiles of rows from tile `first` on."""
@@ -104,8 +170,12 @@ class PanelKernel(TileKernel):
 
     def _b_at(self, work: Work, t: Index) -> Index:
         """Where a packed panel of b is."""
-        base = work.slot_b * self.size_b
-        return base if self.by_columns else base + t * (self.panel_width * self.panel_k)
+        if not self.by_columns:
+            return work.slot_b * self.size_b + t * (self.panel_width * self.panel_k)
+        base = work.slot_b * self.slot_b
+        if self.copies:
+            base += Index(((self.e.let(f"arith.remui {self.e.at(t)}, {self.e.at(2)} : index"), 1),)) * self.size_b
+        return base
 
     def _pack_b(self, work: Work) -> None:
         """Pack the panels of `work`."""
@@ -172,13 +242,18 @@ class PanelKernel(TileKernel):
             return -(-size // 2)
         return Index(((self.e.let(f"arith.ceildivui {self.e.at(size)}, {self.e.at(2)} : index"), 1),))
 
-    def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
-        """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
+    def _multiply(self, work: Work, first: Index, tiles: Index, end: Index | None = None) -> None:
+        """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`.
+
+        Where b is copied meanwhile, `end` is behind the last panel.
+        """
         e = self.e
         assert self.room_a is not None and self.room_b is not None and self.writer is not None
         a, b = (bare(e, room.name, room.type, room.element) for room in (self.room_a, self.room_b))
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
-            self._fill_tile_from((a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t)), work)
+            copies = self._copies(work, t, u, end) if self.copies and end is not None else None
+            places = (a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t))
+            self._fill_tile_from(*places, work, copies)
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
             place = work.place.step(self.problem.m, row).step(self.problem.n, column)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
@@ -186,19 +261,85 @@ class PanelKernel(TileKernel):
             columns = e.minimum(width, size - column) if self.columns.rest else width
             self.writer.write(place, rows, columns, work.number)
 
-    def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work) -> None:
+    def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work, copies: Copies | None) -> None:
         """The product of two packed panels on the frame's tile: their memory, and where in it they start."""
-        e, tile, steps = self.e, self.frame.tile, self._steps(work.k_size)
-        assert self.writer is not None and tile is not None
-        with e.loop(0, self.writer.size, self._write_lanes, "at") as at:
-            e.store(e.zeros(self._write_lanes, self.problem.compute), tile, at, self._write_lanes)
+        e, steps = self.e, self._steps(work.k_size)
         block = K_BLOCK // self.schedule.pairs
         with e.loop(0, steps, block, "pk") as k:
-            places = a[1] + k * self.rows.width, b[1] + k * self.panel_width
-            self._call_product((a[0], places[0]), (b[0], places[1]), e.minimum(block, steps - k))
+            again = e.let(f"arith.cmpi ne, {e.at(k)}, {e.at(0)} : index", "again")
+            more, kinds = copies.passed(groups(e, k)) if copies else ([], [])
+            places = (a[0], a[1] + k * self.rows.width), (b[0], b[1] + k * self.panel_width)
+            self._call_product(*places, e.minimum(block, steps - k), [again, *more], ["i1", *kinds])
 
-    def _call_product(self, a: tuple[str, Index], b: tuple[str, Index], steps: Value) -> None:
+    def _call_product(
+        self, a: tuple[str, Index], b: tuple[str, Index], steps: Value, more: Sequence[str], kinds: Sequence[str]
+    ) -> None:
+        """`more` and `kinds`: further arguments, and their types."""
         e, tile, room = self.e, self.frame.tile, self.room_a
         assert tile is not None and room is not None
-        types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type]
-        self.frame.call(self.multiply, [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name], types)
+        types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type, *kinds]
+        names = [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name, *more]
+        self.frame.call(self.multiply, names, types)
+
+    def _copies(self, work: Work, t: Index, u: Index, end: Index) -> Copies:
+        """What tile `u` of panel `t` copies: some vectors of the panel behind it, whose rows are `vectors` wide.
+
+        Each tile copies as many as it has rounds in groups; after `turns` tiles, all are copied, some of them twice.
+        """
+        e, lanes = self.e, self.schedule.lanes
+        assert self.room_b is not None
+        vectors, each = self.schedule.nr // lanes, groups(e, work.k_size)
+        most = Index.of(work.k_size) * vectors - each
+        panel = work.first + t + 1
+        more = e.let(f"arith.cmpi slt, {e.at(panel)}, {e.at(end)} : index")
+        new = e.let(f"arith.cmpi slt, {e.at(u)}, {e.at(self.turns)} : index")
+        slot = work.slot_b * self.slot_b
+        return Copies(
+            kernel=self,
+            work=work,
+            column=panel * self.columns.width,
+            first=e.minimum(e.product(u, each), most),
+            is_new=e.let(f"arith.andi {more}, {new} : i1"),
+            room_at=slot + self.size_b - (self._b_at(work, t) - slot),
+            nowhere=slot + 2 * self.size_b,
+        )
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What a tile copies: vectors from number `first` on, if `is_new`.
+
+    The panel starts at `column` of b. It goes to `room_at`; what is not copied is written to `nowhere`.
+    """
+
+    kernel: PanelKernel
+    work: Work
+    column: Index
+    first: Index
+    is_new: str
+    room_at: Index
+    nowhere: Index
+
+    def passed(self, number: Index) -> tuple[list[str], list[str]]:
+        """The arguments of a product function behind `number` groups, and their types; see there."""
+        kernel, work = self.kernel, self.work
+        e, lanes, width, step = kernel.e, kernel.schedule.lanes, kernel.schedule.nr, kernel.problem.k[0].b
+        room = kernel.room_b
+        assert room is not None
+        memory, start = kernel.frame.base("b")
+        element = kernel.frame.named["b"].element
+        start += work.place.b
+
+        row, part = e.digits(self.first + number, [1, width // lanes])
+        at, column = start + self.column + row * step + part * lanes, part * lanes
+        # Farther ahead, what is asked for would leave the cache again where rows fall on few of its sets.
+        later = Index.of(AHEAD * step)
+        places = [self._if_new(at, start), later, self._if_new(lanes, 0), self._if_new(step - width + lanes, 0)]
+        places += [column, self._if_new(kernel.columns.size - self.column, 0)]
+        to = self._if_new(self.room_at + (self.first + number) * lanes, self.nowhere)
+        names = [memory, *map(e.at, places), bare(e, room.name, room.type, room.element), e.at(to)]
+        return names, [f"memref<{element}>", *["index"] * len(places), f"memref<{room.element}>", "index"]
+
+    def _if_new(self, value: Value, other: Value) -> Index:
+        e = self.kernel.e
+        return Index(((e.let(f"arith.select {self.is_new}, {e.at(value)}, {e.at(other)} : index"), 1),))

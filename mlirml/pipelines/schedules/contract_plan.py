@@ -143,7 +143,9 @@ def check(problem: Problem, schedule: Schedule) -> None:
     if schedule.tiles and not fits_tiles(schedule.mr, schedule.nr):
         raise NoMatch("eight tile registers of 16 x 16 do not hold that many rows and columns")
     tiles = -(-problem.m.size // schedule.mr), -(-problem.n.size // schedule.nr)
-    several_blocks = problem.outer_m or schedule.mc // schedule.mr < tiles[0] or schedule.nc // schedule.nr < tiles[1]
+    several_blocks = bool(problem.outer_m) or schedule.nc // schedule.nr < tiles[1]
+    panels = schedule.kernel == "packed" and schedule.pack == "ab" and one_k and 1 in (problem.n.c, problem.n.size)
+    several_blocks |= not panels and schedule.mc // schedule.mr < tiles[0]
     if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
         raise NoMatch("columns can be split only when all rows are one block")
     if schedule.kernel == "direct" and ("a" in required_packing(problem) or "b" in required_packing(problem)):
@@ -332,11 +334,28 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
     count, most = columns // nr, a_bytes if schedule.tiles else 2 * PACKED_A_BYTES
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
+        if problem.n.b == 1 and schedule.pairs == 1:
+            schedule = replace(schedule, mc=_cached_rows(problem, machine, schedule))
         return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
     mc = max(mr, min(rows, a_bytes // (size * kc)) // mr * mr)
     nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
     schedule = replace(schedule, mc=mc, nc=nc)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+_LEAST_TILES = 16
+"""Tiles of rows that are enough to copy the next panel of b while they multiply."""
+
+
+def _cached_rows(problem: Problem, machine: Machine, schedule: Schedule) -> int:
+    """Rows of a, as few blocks of equal size, that leave half of the second cache to panels of b and of out."""
+    size, mr = BITS[problem.compute] // 8, schedule.mr
+    most = max(_LEAST_TILES, machine.l2_bytes // (2 * size * schedule.kc * mr))
+    tiles = -(-problem.m.size // mr)
+    blocks = -(-tiles // most) if tiles > most * 5 // 4 else 1
+    if tiles // blocks < _LEAST_TILES:
+        blocks = max(1, tiles // _LEAST_TILES)
+    return -(-tiles // blocks) * mr
 
 
 def has_pairs(problem: Problem) -> bool:
@@ -452,9 +471,9 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
         if name == "rows" and schedule.kernel in ("packed", "direct"):
             return _split_rows(problem, schedule, work)
         if name == "columns" and schedule.kernel in ("packed", "direct"):
-            schedule = replace(schedule, mc=round_up(problem.m.size, schedule.mr))
             if schedule.chunks > 1:
                 return replace(schedule, parallel=name, grain=_grain(work // schedule.chunks))
+            schedule = replace(schedule, mc=round_up(problem.m.size, schedule.mr))
         return replace(schedule, parallel=name, grain=_grain(work // count))
     return schedule
 

@@ -33,36 +33,109 @@ def finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 
+GROUP = 4
+"""Rounds of the product of two panels that are written out behind each other."""
+
+
 @lru_cache(maxsize=64)  # several contractions of a program ask for the same
-def product_function(compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1) -> tuple[str, str]:
+def product_function(
+    compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1, copy: Copy | None = None
+) -> tuple[str, str]:
     """tile[mr][nr] += sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
 
-    It takes a, where its panel starts, the same of b, how many k, and the tile. Where `pairs` is 2, elements of a and b
-    are i32 that hold two bf16, neighbours along k.
+    It takes a, where its panel starts, the same of b, how many k, the tile, and whether the tile has sums already.
+    Where `pairs` is 2, elements of a and b are i32 that hold two bf16, neighbours along k.
+
+    `copy`: what it copies besides, rows of `nr` elements by a vector in `GROUP` rounds, so that memory and arithmetic
+    are busy at once. For that it takes the source, where that starts, how far ahead to ask for what is copied later,
+    the steps from vector to vector of a row (zero where nothing is copied) and to that of the next row, the column of
+    the first one, how many columns count, the room, and where that starts.
     """
     e = Emitter()
     parts = pieces(nr, lanes)
     width = sum(part.lanes for part in parts)
-    size = mr * stride
-    tile = View("%tile", compute, f"memref<{size}x{compute}>")
+    tile = View("%tile", compute, f"memref<{mr * stride}x{compute}>")
     element = "i32" if pairs == 2 else compute
     a, b = any_view(e, "%a", element), any_view(e, "%b", element)
     kinds = [vector(part.lanes, compute) for part in parts] * mr
-    zeros = [e.zeros(part.lanes, compute) for part in parts] * mr
-    places = [i * stride + part.offset for i in range(mr) for part in parts]
     lanes_of = [part.lanes for part in parts] * mr
+    size = symbol("%size")
+    parameters = [f"%a: memref<{element}>", "%a_at: index", f"%b: memref<{element}>", "%b_at: index", "%size: index"]
+    parameters += [f"%tile: {tile.type}", "%again: i1"]
 
     def step(k: Index, totals: list[str]) -> list[str]:
         places = (a, symbol("%a_at") + k * mr), (b, symbol("%b_at") + k * width)
         return (_pair_product if pairs == 2 else _outer_product)(e, *places, mr, parts, totals)
 
-    totals = e.carry((0, symbol("%size"), 1), zeros, kinds, step)
+    totals = [e.zeros(part.lanes, compute) for part in parts] * mr
+    copied = _Copied(e, copy, nr, lanes, compute) if copy else None
+    whole = Index()
+    if copied is not None:
+
+        def group(k: Index, carried: list[str]) -> list[str]:
+            totals, rest = carried[: len(kinds)], copied.copy(carried[len(kinds) :])
+            for number in range(GROUP):
+                totals = step(k + number, totals)
+            return totals + rest
+
+        whole = size if copied.exact else groups(e, size) * GROUP
+        carried = [*totals, *copied.start], [*kinds, *["index"] * len(copied.start)]
+        totals = e.carry((0, whole, GROUP), *carried, group)[: len(kinds)]
+    if copied is None or not copied.exact:
+        totals = e.carry((whole, size, 1), totals, kinds, step)
+    masks = {count: e.let(f"vector.broadcast %again : i1 to vector<{count}xi1>") for count in dict.fromkeys(lanes_of)}
+    places = [i * stride + part.offset for i in range(mr) for part in parts]
     for place, total, count, kind in zip(places, totals, lanes_of, kinds, strict=True):
-        e.store(add(e, e.load(tile, place, count), total, kind), tile, place, count)
+        old = e.load_masked(tile, place, count, masks[count])
+        e.store(add(e, old, total, kind), tile, place, count)
     name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_bf16_pairs" if pairs == 2 else "")
-    memory = f"memref<{element}>"
-    parameters = [f"%a: {memory}", "%a_at: index", f"%b: {memory}", "%b_at: index", "%size: index"]
-    return finish(e, name, [*parameters, f"%tile: {tile.type}"])
+    return finish(e, name + (copied.name if copied else ""), parameters + (copied.parameters if copied else []))
+
+
+def groups(e: Emitter, k: Value) -> Index:
+    """k / GROUP, rounded down."""
+    if isinstance(k, int):
+        return Index.of(k // GROUP)
+    return Index(((e.let(f"arith.divui {e.at(k)}, {e.at(GROUP)} : index"), 1),))
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Vectors that are copied: the element type where they come from, and the conversions on the way.
+
+    `exact`: no rounds are left behind the last group, which saves LLVM a fifth of its work.
+    """
+
+    source: str
+    casts: tuple[Cast, ...]
+    exact: bool
+
+
+class _Copied:
+    """Copies rows of `width` elements a vector at a time, in a function that takes `parameters`."""
+
+    start = ("%source_at", "%room_at", "%column")
+
+    def __init__(self, e: Emitter, copy: Copy, width: int, lanes: int, compute: str) -> None:
+        self.e, self.casts, self.exact, self.width, self.lanes = e, copy.casts, copy.exact, width, lanes
+        self.source, self.room = any_view(e, "%source", copy.source), any_view(e, "%room", compute)
+        self.name = f"_copy_{copy.source}" + named(copy.casts) + ("_exact" if copy.exact else "")
+        self.parameters = [f"%source: memref<{copy.source}>", "%source_at: index", "%later: index", "%step: index"]
+        self.parameters += ["%row_step: index", "%column: index", "%columns: index"]
+        self.parameters += [f"%room: memref<{compute}>", "%room_at: index"]
+
+    def copy(self, carried: list[str]) -> list[str]:
+        """Copy a vector, and ask for a later one; `carried`: where it is, where it goes, and its first column."""
+        e = self.e
+        at, room_at, column = (symbol(name) for name in carried)
+        for number in (0, self.lanes - 1):  # vectors may lie across two lines
+            e.prefetch(self.source, at + symbol("%later") + number, locality=2)
+        value = e.load(self.source, at, self.lanes, symbol("%columns") - column)
+        e.store(convert(e, value, self.casts, self.lanes), self.room, room_at, self.lanes)
+        is_last = e.let(f"arith.cmpi eq, {e.at(column)}, {e.at(self.width - self.lanes)} : index")
+        step = e.let(f"arith.select {is_last}, %row_step, %step : index")
+        following = e.let(f"arith.select {is_last}, {e.at(0)}, {e.at(column + self.lanes)} : index")
+        return [e.at(at + symbol(step)), e.at(room_at + symbol("%step")), following]
 
 
 def _outer_product(

@@ -187,6 +187,17 @@ class Emitter:
         with self.region(f"scf.parallel ({name}) = ({low}) to ({high}) step ({one}) {{", tail):
             yield Index(((name, 1),))
 
+    def span(self, index: Index, count: int) -> tuple[Index, Index]:
+        """Where the rounds of a parallel loop start and end that one thread runs in turn, `index` among them.
+
+        All of the loop as it stands here: mlirml-outline-parallel puts in the bounds of the part.
+        """
+        ends = []
+        for op, bound, name in (("minsi", 0, "start"), ("maxsi", count, "end")):
+            text = f'arith.{op} {self.at(index)}, {self.at(bound)} {{mlirml.span = "{name}"}} : index'
+            ends.append(Index(((self.let(text, name), 1),)))
+        return ends[0], ends[1]
+
     def zeros(self, lanes: int, element: str) -> str:
         """A vector of zeros."""
         zero = "0.0" if element[0] in "fb" else "0"
@@ -198,7 +209,12 @@ class Emitter:
         place = f"{view.name}[{self.at(index)}]"
         if valid is None or valid == lanes:
             return self.let(f"vector.load {place} : {view.type}, {kind}")
-        mask, zero = self.mask(lanes, valid), self.zeros(lanes, view.element)
+        return self.load_masked(view, index, lanes, self.mask(lanes, valid))
+
+    def load_masked(self, view: View, index: Value, lanes: int, mask: str) -> str:
+        """A vector; lanes outside of the mask are zero and their memory is not read."""
+        kind, zero = vector(lanes, view.element), self.zeros(lanes, view.element)
+        place = f"{view.name}[{self.at(index)}]"
         return self.let(
             f"vector.maskedload {place}, {mask}, {zero} : {view.type}, vector<{lanes}xi1>, {kind} into {kind}"
         )
@@ -219,9 +235,9 @@ class Emitter:
             return self.let(f"vector.create_mask {self.at(valid)} : vector<{lanes}xi1>", "mask")
         return self.let(f"vector.constant_mask [{valid}] : vector<{lanes}xi1>", "mask")
 
-    def prefetch(self, view: View, index: Value) -> None:
-        """Ask for memory that is read soon; it may lie outside of the view."""
-        self.do(f"memref.prefetch {view.name}[{self.at(index)}], read, locality<3>, data : {view.type}")
+    def prefetch(self, view: View, index: Value, locality: int = 3) -> None:
+        """Ask for memory that is read soon, for cache 1 (3) or 2 (2); it may lie outside of the view."""
+        self.do(f"memref.prefetch {view.name}[{self.at(index)}], read, locality<{locality}>, data : {view.type}")
 
     def load_scalar(self, view: View, index: Value) -> str:
         """One element."""
