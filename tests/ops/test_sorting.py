@@ -1,4 +1,4 @@
-"""Sorts of all sizes: short rows in networks, long ones by radix, few by insertion, and the k first of many."""
+"""Sorts of all sizes: short rows in networks, long ones in vectors or by radix, few by insertion, and the k first of many."""
 
 from __future__ import annotations
 

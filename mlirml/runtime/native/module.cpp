@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "pool.h"
 #include "program.h"
+#include "sort.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,6 +21,14 @@ namespace {
 
 void require(bool done) {
   if (!done) throw nb::python_error();
+}
+
+mlirml::SortKeys numpy_sort(int type) {
+  PyArray_Descr *descr = PyArray_DescrFromType(type);
+  if (!descr) throw nb::python_error();
+  PyArray_SortFunc *sort = PyDataType_GetArrFuncs(descr)->sort[NPY_QUICKSORT];
+  Py_DECREF(descr);
+  return sort;
 }
 
 void set_threads(int threads) {
@@ -56,6 +65,7 @@ void bind_loader(nb::module_ &m) {
 NB_MODULE(_native, m) {
   if (_import_array() < 0) throw nb::python_error();
   mlirml::init_leaves();
+  mlirml::set_key_sorts(numpy_sort(NPY_INT32), numpy_sort(NPY_INT64));
   require(mlirml::init_memory());
   require(mlirml::init_program(m.ptr()));
   require(mlirml::init_dispatch(m.ptr()));

@@ -1,6 +1,6 @@
 // Elements become signed integers in the same order. Short rows go through a sorting network, several rows in the lanes
-// of vectors; long rows through a radix sort, least significant byte first, which is stable and has no branches that
-// depend on the data.
+// of vectors; long rows through NumPy's vectorised quicksort, or, without wide vectors and where equal keys must keep
+// their order, a radix sort, least significant byte first, which has no branches that depend on the data.
 #include "sort.h"
 
 #include <algorithm>
@@ -103,6 +103,14 @@ const Network &network() {
     return Network{16, baseline::sort_narrow, baseline::sort_wide, baseline::sort_places};
   }();
   return chosen;
+}
+
+SortKeys narrow_sort = nullptr, wide_sort = nullptr;
+
+// NumPy's sort of signed keys; null where it has no vectors for it.
+template <class Key>
+SortKeys key_sort() {
+  return network().bytes < 32 ? nullptr : sizeof(Key) == 4 ? narrow_sort : wide_sort;
 }
 
 // The loops between elements and keys, for the same instruction set.
@@ -271,6 +279,8 @@ class Sorter {
     const Key *sorted = keys;
     if (n_ <= kInsertionRow) {
       insertion_sort(keys, n_, [](Key x, Key y) { return x < y; });
+    } else if (const SortKeys sort = key_sort<Key>()) {
+      sort(keys, n_, nullptr);
     } else {
       constexpr uint64_t top = uint64_t{1} << (8 * sizeof(Key) - 1);
       sorted = radix_sort<0, sizeof(Key)>(keys, keys + n_, n_,
@@ -313,12 +323,15 @@ class Sorter {
 
   void row_order(int64_t *out, int64_t row, int64_t count, char *scratch) const {
     if (sizeof(Key) == 4 && n_ < (int64_t{1} << 32)) {
-      uint64_t *words = reinterpret_cast<uint64_t *>(scratch);
-      for (int64_t i = 0; i < n_; ++i)
-        words[i] = (static_cast<uint64_t>(static_cast<uint32_t>(key(row, i))) << 32 ^ kTop) | static_cast<uint64_t>(i);
-      const uint64_t *sorted = arranged<4, 8>(words, count, [](uint64_t x) { return x; },
-                                              [](uint64_t x, uint64_t y) { return x < y; });
-      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(sorted[i] & 0xffffffff);
+      int64_t *words = reinterpret_cast<int64_t *>(scratch);
+      for (int64_t i = 0; i < n_; ++i) words[i] = static_cast<int64_t>(key(row, i)) * (int64_t{1} << 32) + i;
+      const int64_t *sorted = words;
+      if (const SortKeys sort = n_ > kInsertionRow && count >= n_ / 8 ? key_sort<int64_t>() : nullptr)
+        sort(words, n_, nullptr);  // no two are alike
+      else
+        sorted = arranged<4, 8>(words, count, [](int64_t x) { return static_cast<uint64_t>(x) ^ kTop; },
+                                [](int64_t x, int64_t y) { return x < y; });
+      for (int64_t i = 0; i < count; ++i) out[i] = sorted[i] & 0xffffffff;
     } else if (sizeof(Key) == 8) {
       Pair *pairs = reinterpret_cast<Pair *>(scratch);
       for (int64_t i = 0; i < n_; ++i) pairs[i] = {key(row, i), i};
@@ -394,6 +407,12 @@ void with_type(int64_t kind, Use use) {
 }
 
 }  // namespace
+
+void set_key_sorts(SortKeys narrow, SortKeys wide) {
+  narrow_sort = narrow;
+  wide_sort = wide;
+}
+
 }  // namespace mlirml
 
 extern "C" void mlirml_sort(const void *in, void *out, int64_t rows, int64_t n, int64_t kind, int64_t descending) {

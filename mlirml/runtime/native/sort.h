@@ -3,6 +3,14 @@
 
 #include <cstdint>
 
+namespace mlirml {
+
+// Functions of NumPy's that sort integers: where the processor has wide vectors they are ahead of a radix sort.
+using SortKeys = int (*)(void *keys, intptr_t n, void *array);
+void set_key_sorts(SortKeys narrow, SortKeys wide);
+
+}  // namespace mlirml
+
 extern "C" {
 // `kind` is the letter of the element type as NumPy has it ('b'ool, 'i'nt, 'u'nsigned, 'f'loat, 'h' for bfloat16) in the
 // low byte, and its size in bytes above it. Floats sort with NaN behind everything else and -0.0 equal to 0.0;
