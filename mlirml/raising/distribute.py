@@ -179,6 +179,24 @@ class _Planner:
         return component[0].loops[level]
 
 
+class _Distributor(_Planner):
+    """Plans loops alone: array statements are the only ones that have no loops to keep."""
+
+    def match(self, component: Component, level: int, edges: Sequence[Dependence]) -> Raised:
+        statement = component[0]
+        if len(statement.loops) > level and statement.loops[level].op is None:
+            return super().match(component, level, edges)
+        raise NoMatch("")
+
+    def loop_kept(self, component: Component, level: int, raised: set[Component]) -> Loop | None:
+        return None  # neighbours do not share a loop
+
+
+def distribution(nest: Nest, spans: Spans) -> Scope:
+    """Loops of their own for what depends on itself, and for each statement that does not."""
+    return _Distributor(nest, spans, Isl()).scope(nest.statements, 0)
+
+
 def plan(nest: Nest, spans: Spans) -> Scope:
     """What becomes of a nest."""
     isl = Isl()

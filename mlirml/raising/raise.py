@@ -23,13 +23,13 @@ After:
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, has_op, mlir, operations
-from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.affine import Span, Variable
+from mlirml.ir import mlir
+from mlirml.passes import Pass, register
 from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
-from mlirml.raising.generic import Raised
-from mlirml.raising.loops import loop_functions, mark_raised
-from mlirml.raising.model import match_nest
+from mlirml.raising.generic import Raised, Spans
+from mlirml.raising.loops import mark_raised
+from mlirml.raising.model import Nest
+from mlirml.raising.nests import each_nest
 from mlirml.raising.rebuild import rebuild
 from mlirml.raising.remarks import remark
 
@@ -46,62 +46,16 @@ class RaisePass(Pass):
     name = "mlirml-raise"
 
     def run(self, module: mlir.Operation) -> None:
-        for function in loop_functions(module):
-            for region in function.regions:
-                for block in region.blocks:
-                    raise_block(block, {})
+        each_nest(module, raise_nest, remark)
 
 
-_ELEMENTS = ("tensor.extract", "tensor.insert")
-
-
-def raise_block(block: mlir.Block, spans: dict[Variable, Span]) -> None:
-    """Raise the loops in a block; `spans` has the ranges of the variables of loops around it."""
-    for op in block_ops(block):
-        if op.name == "scf.for":
-            raise_nest(op, spans)
-        elif not op.name.startswith("linalg."):
-            if op.name == "scf.while" and any(has_places(inner) for inner in operations(op)):
-                remark(op, "how many rounds it has is known only when it ends")
-            for region in op.regions:
-                for inner in region.blocks:
-                    raise_block(inner, spans)
-
-
-def has_places(op: mlir.Operation) -> bool:
-    """Whether an operation reads or stores an element at indices; others unwrap numbers."""
-    return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
-
-
-def raise_nest(op: mlir.Operation, spans: dict[Variable, Span]) -> None:
-    """Raise a nest, or those inside of it."""
-    try:
-        nest = match_nest(op)
-        scope = plan(nest, spans)
-    except NoMatch as reason:
-        if has_op(op, _ELEMENTS):  # others have no loop over elements, which could be raised
-            remark(op, str(reason))
-        raise_block(op.regions[0].blocks[0], spans | loop_span(op))
-        return
+def raise_nest(nest: Nest, spans: Spans) -> None:
+    """Raise what can be raised of a nest."""
+    scope = plan(nest, spans)
     explain(scope)
     if raised_in(scope):
-        mark_raised(op)
+        mark_raised(nest.op)
         rebuild(nest, scope)
-
-
-def loop_span(op: mlir.Operation) -> dict[Variable, Span]:
-    """The range of a loop's variable, where its bounds are constants."""
-    lower, upper = (constant_of(bound) for bound in list(op.operands)[:2])
-    if lower is None or upper is None:
-        return {}
-    return {op.regions[0].blocks[0].arguments[0]: (lower, upper - 1)}
-
-
-def constant_of(value: mlir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
-        return None
-    return int(mlir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
 def explain(scope: Scope) -> None:

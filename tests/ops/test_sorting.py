@@ -1,4 +1,4 @@
-"""Sorts of all sizes: short rows in networks, long ones in vectors or by radix, few by insertion, and the k first of many."""
+"""Sorts of all sizes: short rows in networks, few elements by insertion, others in vectors or by radix; the first k."""
 
 from __future__ import annotations
 

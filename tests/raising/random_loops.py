@@ -154,7 +154,7 @@ def python_result(program: Program, arrays: dict[str, np.ndarray]) -> dict[str, 
     return results
 
 
-def check(seed: int) -> tuple[int, int] | None:
+def check(seed: int, pipeline: str = PIPELINE) -> tuple[int, int] | None:
     """Loops before and after raising; None for a program of no use. Raises `AssertionError` for other numbers."""
     program = Program(seed)
     arrays = arrays_of(program, seed)
@@ -164,7 +164,7 @@ def check(seed: int) -> tuple[int, int] | None:
     text = loop_module(program.text, arrays, {}, "i64")
     module = parse(text)
     before = sum(op.name == "scf.for" for op in operations(module.operation))
-    parse_pipeline(PIPELINE).run(module)
+    parse_pipeline(pipeline).run(module)
     after = sum(op.name == "scf.for" for op in operations(module.operation))
     got = interpret(module, list(arrays.values()))
     for name, value in zip(arrays, got):

@@ -12,3 +12,10 @@ def test_random_programs() -> None:
     assert len(loops) > 50
     before, after = (sum(column) for column in zip(*loops))
     assert after < before / 3
+
+
+def test_random_programs_whose_loops_are_distributed() -> None:
+    pipeline = "mlirml-distribute-loops"
+    load_passes(pipeline)
+    loops = [found for found in (check(seed, pipeline) for seed in range(500, 600)) if found is not None]
+    assert sum(after > before for before, after in loops) > 10

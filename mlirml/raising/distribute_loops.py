@@ -1,0 +1,44 @@
+"""Distribute loops over statements, and leave them loops: the first half of `mlirml-raise`, on its own.
+
+Before:
+    scf.for %i = %c1 to %n step %c1 iter_args(%A0 = %A, %C0 = %C) {
+      A[i] = A[i - 1] + B[i]
+      C[i] = 2 * A[i]
+    }
+After:
+    scf.for %i = %c1 to %n step %c1 iter_args(%A0 = %A) { A[i] = A[i - 1] + B[i] }
+    scf.for %i = %c1 to %n step %c1 iter_args(%C0 = %C) { C[i] = 2 * A[i] } {mlirml.parallel}
+
+Statements that depend on each other in a cycle share a loop. Numbers that one loop hands on to another are kept in a
+tensor. `mlirml-raise` splits off only what it raises; this pass shows how far dependences alone would allow it.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import mlir
+from mlirml.passes import Pass, register
+from mlirml.raising.distribute import distribution, loops_in
+from mlirml.raising.generic import Spans
+from mlirml.raising.model import Nest
+from mlirml.raising.nests import each_nest
+from mlirml.raising.rebuild import rebuild
+
+
+@register
+@dataclass(frozen=True)
+class DistributeLoopsPass(Pass):
+    """Give each cycle of dependent statements loops of its own."""
+
+    name = "mlirml-distribute-loops"
+
+    def run(self, module: mlir.Operation) -> None:
+        each_nest(module, distribute)
+
+
+def distribute(nest: Nest, spans: Spans) -> None:
+    """Split the loops of a nest where dependences allow it."""
+    scope = distribution(nest, spans)
+    loops = {loop for statement in nest.statements for loop in statement.loops if loop.op is not None}
+    if loops_in(scope) > len(loops):
+        rebuild(nest, scope)

@@ -1,0 +1,51 @@
+"""Report dependences: what must come before what in the loop nests of a module, as remarks.
+
+    for i in range(1, n):
+        A[i] = A[i - 1] + B[i]    remark: flow dependence on line 2, carried by loop 1 of 1
+        C[i] = 2 * A[i]           remark: flow dependence on line 2, within a round of loop 1
+
+A flow dependence is a read after a store, an anti dependence a store after a read, an output dependence a store after a
+store. The loop that carries it is the outermost of the common loops in which one round has to wait for another.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.ir import mlir
+from mlirml.location import source_location
+from mlirml.passes import Pass, register
+from mlirml.passes.report import add_remark
+from mlirml.raising.dependences import Dependence, Isl, dependences
+from mlirml.raising.generic import Spans
+from mlirml.raising.model import Nest, Statement, common_loops
+from mlirml.raising.nests import each_nest
+
+
+@register
+@dataclass(frozen=True)
+class ReportDependencesPass(Pass):
+    """Say at each statement on which others it depends; the module is not changed."""
+
+    name = "mlirml-report-dependences"
+
+    def run(self, module: mlir.Operation) -> None:
+        each_nest(module, report)
+
+
+def report(nest: Nest, spans: Spans) -> None:
+    """Report the dependences of a nest."""
+    for dependence in dependences(nest, Isl()):
+        add_remark(dependence.sink.op.location, described(dependence))
+
+
+def described(dependence: Dependence) -> str:
+    """A dependence in words."""
+    loops = len(common_loops(dependence.source, dependence.sink))
+    level = dependence.level
+    where = f"carried by loop {level + 1} of {loops}" if level < loops else f"within a round of loop {loops}"
+    return f"{dependence.kind} dependence on {_place(dependence.source)}, {where}"
+
+
+def _place(statement: Statement) -> str:
+    location = source_location(statement.op.location)
+    return f"line {location.line}" if location is not None else f"the {statement.op.name} before it"
