@@ -385,9 +385,10 @@ func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32,
 
 // -----
 
-// With enough tiles of rows in a block, the next panel of b is copied while they multiply; only the first is packed alone.
+// With few rows, but enough tiles of them in a block, the next panel of b is copied while they multiply; only the first
+// is packed alone.
 // CHECK-LABEL: func.func @main
-// CHECK: func.func private @contract_packed_f32_512x96x64(
+// CHECK: func.func private @contract_packed_f32_256x96x64(
 // CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1
 // CHECK: scf.parallel
 // CHECK: %[[START:.*]] = arith.minsi %{{.*}}, %c0 {mlirml.span = "start"}
@@ -401,8 +402,8 @@ func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32,
 // CHECK: vector.maskedload
 // CHECK-COUNT-96: vector.fma
 // CHECK-NOT: vector.fma
-func.func @main(%a: memref<512x64xf32>, %b: memref<64x96xf32>, %c: memref<512x96xf32>) {
-  linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 48, kc = 64, mc = 256, nc = 96, pack = "ab", parallel = "columns", chunks = 2, grain = 1}}
-    ins(%a, %b : memref<512x64xf32>, memref<64x96xf32>) outs(%c : memref<512x96xf32>)
+func.func @main(%a: memref<256x64xf32>, %b: memref<64x96xf32>, %c: memref<256x96xf32>) {
+  linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 48, kc = 64, mc = 128, nc = 96, pack = "ab", parallel = "columns", chunks = 2, grain = 1}}
+    ins(%a, %b : memref<256x64xf32>, memref<64x96xf32>) outs(%c : memref<256x96xf32>)
   return
 }

@@ -24,7 +24,7 @@ from dataclasses import replace
 from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import Job, Kernel, bare
-from mlirml.pipelines.schedules.contract_plan import K_BLOCK
+from mlirml.pipelines.schedules.contract_plan import COPIED_ROWS, K_BLOCK
 from mlirml.pipelines.schedules.contract_shared import (
     GROUP,
     Computed,
@@ -86,6 +86,7 @@ class PanelKernel(TileKernel):
         fewest = self.rows.count - (self.blocks - 1) * self.block_rows
         vectors = schedule.nr // schedule.lanes
         enough = fewest >= self.turns and min(self.k_sizes) >= GROUP * vectors
+        enough &= problem.m.size <= COPIED_ROWS
         return enough and self.columns.count > 1 and self.frame.job.prologue("b") is None
 
     @property
