@@ -55,28 +55,13 @@ class Hooks:
 
     # Statements.
 
-    def for_(
-        self,
-        rounds: Any,
-        body: Part,
-        own: Words,
-        head: Words,
-        after: Words,
-        changed: Words,
-        target: str,
-        stop: str,
-        nests: bool,
-    ) -> None:
-        """A `for` statement. `body` takes the item; `stop` is the flag that ends the loop, if there is one.
-
-        A loop in which others are goes through all of its rounds, and does nothing in those after the end.
-        """
-        first = self._looped(rounds, body, own, head, after, changed, target, stop, nests)
-        if first:  # the others are alike
+    def for_(self, rounds: Any, body: Part, *words: Any) -> None:
+        """A `for` statement. `body` takes the item; `words` are the further arguments of `_looped`."""
+        if self._looped(rounds, body, *words):  # the others are alike
             rounds, item = numbered(rounds)
             body(rounds[0] if item is None else item(rounds[0]))
             rest = rounds[1:] if item is None else _Items(rounds[1:], item)
-            self._looped(rest, body, own, head, after, changed, target, stop, nests, peels=False)
+            self._looped(rest, body, *words, peels=False)
 
     def _looped(
         self,
@@ -92,7 +77,11 @@ class Hooks:
         *,
         peels: bool = True,
     ) -> bool:
-        """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs."""
+        """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs.
+
+        `stop` is the flag that ends the loop, if there is one. A loop in which others are (`nests`) goes through all of
+        its rounds, and does nothing in those after the end.
+        """
         rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
         if isinstance(rounds, (range, TracedRange, Parallel)):
             if isinstance(rounds, range) and not len(rounds):

@@ -71,9 +71,9 @@ class Nest:
         """Drop the loops that run once."""
         return self.permuted([d for d, size in enumerate(self.sizes) if size != 1])
 
-    def collapsed(self) -> Nest:
-        """Merge neighbours of one kind that every operand walks as one."""
-        nest, d = self, 0
+    def collapsed(self, first: int = 0) -> Nest:
+        """Merge neighbours of one kind that every operand walks as one, from loop `first` on."""
+        nest, d = self, first
         while d + 1 < nest.rank:
             if nest.can_collapse(d):
                 nest = nest.collapse(d)

@@ -210,13 +210,7 @@ def rows_outermost(nest: Nest, row: int) -> Nest:
     if others:
         inner = min(others, key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < SHORT, -d))
         others = [*outer_order(nest, [d for d in others if d != inner]), inner]
-    nest, d = nest.permuted([row, *others]), 1
-    while d + 1 < nest.rank:
-        if nest.can_collapse(d):
-            nest = nest.collapse(d)
-        else:
-            d += 1
-    return nest
+    return nest.permuted([row, *others]).collapsed(first=1)
 
 
 def row_size(access: Access) -> int:
