@@ -289,3 +289,11 @@ def test_what_a_loop_begins_with_is_returned_behind_its_result() -> None:
     expected, given = doubled_behind_a_store(expected_argument), ml.compile(doubled_behind_a_store)(argument)
     for one, other in zip([*given, argument], [*expected, expected_argument]):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("limit", [-2, -2.0])
+def test_the_limits_of_clip_promote_together(limit: float) -> None:
+    for kind in (np.bool_, np.int8, np.int64):
+        a, high = np.ones(2, kind), np.array([1 - 1j, 2], np.complex64)
+        given, expected = ml.compile(lambda a, high: np.clip(a, limit, high))(a, high), np.clip(a, limit, high)
+        np.testing.assert_array_equal(given, expected, strict=True)

@@ -446,8 +446,11 @@ def _clip(
     max: Any = None,
 ) -> Value:
     low, high = (a_min if min is None else ew._operand(min)), (a_max if max is None else ew._operand(max))
-    value: Operand = a if low is None else ew.maximum.build(b, a, low)
-    return red.as_value(b, value if high is None else ew.minimum.build(b, value, high))
+    # All three promote together: an integer array and a float limit have no say beside a complex64 one.
+    dtype = ew.result_type(*(x for x in (a, low, high) if x is not None))
+    value = b.cast(red.as_value(b, a), dtype)
+    value = value if low is None else ew.maximum.build(b, value, low)
+    return value if high is None else ew.minimum.build(b, value, high)
 
 
 # Records whose primitives take complex values as they are.
