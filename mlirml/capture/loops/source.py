@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import types
 
 from mlirml.dataclass import dataclass
@@ -23,10 +24,10 @@ def source_of(function: types.FunctionType) -> Source | None:
     """The definition of a function, or None where there is no source to read: of `exec`, or at a prompt."""
     code = function.__code__
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines = _lines(function)
     except (OSError, TypeError, IndexError, SyntaxError):
         return None
-    first = max(first, 1)
+    first = code.co_firstlineno
     indented = lines[:1] and lines[0][:1] in " \t"
     text = ("if 1:\n" if indented else "") + "".join(lines)
     tree = _parsed(text)
@@ -36,6 +37,16 @@ def source_of(function: types.FunctionType) -> Source | None:
     nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
     found = [node for node in nodes if _defines(node, code)]
     return Source(code.co_filename, found[0]) if len(found) == 1 else None
+
+
+def _lines(function: types.FunctionType) -> list[str]:
+    """`inspect.getsourcelines`, which looks for the module in all that are imported: a twentieth of a compilation."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise OSError(f"{code.co_filename} has no lines")
+    return inspect.getblock(lines[code.co_firstlineno - 1 :])
 
 
 def _parsed(text: str) -> ast.Module | None:

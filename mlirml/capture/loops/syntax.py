@@ -39,8 +39,10 @@ def check_syntax(source: Source, name: str) -> None:
 
 def refused(node: ast.AST) -> ast.AST | None:
     """The first construct that is not compiled, in the order of the source."""
-    simple = {n for s in ast.walk(node) if isinstance(s, ast.stmt) for n in _named_first(s)}
-    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and n not in simple and not is_quiet(n)]
+    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and not is_quiet(n)]
+    if any(isinstance(n, ast.NamedExpr) for n in found):
+        simple = {n for s in ast.walk(node) if isinstance(s, ast.stmt) for n in _named_first(s)}
+        found = [n for n in found if n not in simple]
     return min(found, key=lambda n: (n.lineno, n.col_offset), default=None)  # type: ignore[attr-defined]
 
 
