@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mlirml.dialects.bounds import is_dynamic
 from mlirml.dialects.mlirml import SORTS
 from mlirml.dialects.ordered import is_ordered
-from mlirml.ir import defining_op, linalg, mlir
+from mlirml.ir import defining_op, linalg, mlir, seen_through
 
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
@@ -59,11 +59,7 @@ def producers_of(op: mlir.Operation) -> list[mlir.Operation]:
 
 def behind_reshapes(value: mlir.Value) -> mlir.Value:
     """The tensor that a value is a reshape of."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in RESHAPES:
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value
+    return seen_through(value, RESHAPES)
 
 
 def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:

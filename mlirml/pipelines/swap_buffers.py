@@ -29,9 +29,7 @@ from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, o
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rotate_buffers import after, number_of_whole, times, times_value
 from mlirml.pipelines.rounds import round_count
-
-_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview",
-          "memref.view")  # fmt: skip
+from mlirml.pipelines.views import buffer_of
 
 
 @register
@@ -86,7 +84,7 @@ def match_swaps(loop: mlir.Operation, main: mlir.Operation) -> list[Swap]:
 
 def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swap]) -> None:
     """Raise NoMatch unless the loop reaches each old array by one name alone, and it lies on the device."""
-    roots = [root(swap.old) for swap in swaps]
+    roots = [buffer_of(swap.old) for swap in swaps]
     if len(set(roots)) < len(roots) or not all(is_on_device(value, main) for value in roots):
         raise NoMatch("arrays share memory, or lie on the host")
     inside = list(operations(loop))
@@ -98,7 +96,7 @@ def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swa
         for operand in op.operands:
             if not isinstance(operand.type, mlir.MemRefType) or operand in made or operand in olds:
                 continue
-            start = root(operand)
+            start = buffer_of(operand)
             if start in roots or not is_memory(start, main):
                 raise NoMatch("the array may be reached in another way")
 
@@ -106,15 +104,6 @@ def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swa
 def entry_of(main: mlir.Operation) -> mlir.Block:
     block: mlir.Block = main.regions[0].blocks[0]
     return block
-
-
-def root(value: mlir.Value) -> mlir.Value:
-    """What a buffer is a view of."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in _VIEWS:
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value
 
 
 def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir import block_ops, defining_op, mlir, seen_through
 from mlirml.pipelines.schedules.gpu.elements import dims_at, is_structured, sizes_of, uses_dim
 from mlirml.pipelines.schedules.gpu.elements import out_map as map_of_out
 from mlirml.pipelines.schedules.gpu.index import form
@@ -20,11 +20,7 @@ def returned(function: mlir.Operation) -> list[tuple[mlir.Value, mlir.Value]]:
 
 def before_reshapes(value: mlir.Value) -> mlir.Value:
     """The tensor that lies in memory as `value` does."""
-    op = defining_op(value)
-    while op is not None and op.name in _RESHAPES:
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
+    return seen_through(value, _RESHAPES)
 
 
 def body_of(function: mlir.Operation) -> list[mlir.Operation]:
