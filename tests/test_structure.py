@@ -172,11 +172,13 @@ def test_flag_file_and_class_have_one_name(cls: type[Pass]) -> None:
 
 
 @pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
-def test_every_pass_has_a_lit_file_that_runs_it(cls: type[Pass]) -> None:
-    path = ROOT.joinpath("lit_tests", *cls.__module__.split(".")[1:]).with_suffix(".mlir")
-    assert path.exists()
-    runs = [line for line in path.read_text().splitlines() if "RUN:" in line]
-    assert any(cls.name in line for line in runs)
+def test_every_pass_has_a_lit_file_or_folder_that_runs_it(cls: type[Pass]) -> None:
+    folder = ROOT.joinpath("lit_tests", *cls.__module__.split(".")[1:])
+    files = [path for path in (folder.with_suffix(".mlir"), *folder.glob("*.mlir")) if path.exists()]
+    assert files
+    for path in files:
+        runs = [line for line in path.read_text().splitlines() if "RUN:" in line]
+        assert any(cls.name in line for line in runs), path
 
 
 @pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)

@@ -10,7 +10,7 @@ that it does not carry count, so their inner loops are distributed again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from mlirml.dataclass import dataclass
@@ -19,7 +19,7 @@ from mlirml.passes import NoMatch
 from mlirml.raising.affine import Loop, Span, Variable
 from mlirml.raising.combine import match_combination
 from mlirml.raising.dependences import Dependence, Isl, dependences
-from mlirml.raising.generic import Layout, Raised, Spans, layout_of, match_raised, spans_of
+from mlirml.raising.generic import PASS_OF, Form, Layout, Raised, Spans, form_of, layout_of, match_raised, spans_of
 from mlirml.raising.model import COSTLY, Array, Nest, Statement, is_pure
 from mlirml.raising.privatise import privatised
 from mlirml.raising.skew import skewed
@@ -55,12 +55,13 @@ Component = tuple[Statement, ...]
 
 
 class _Planner:
-    def __init__(self, nest: Nest, spans: Spans, isl: Isl) -> None:
-        self.nest, self.all = nest, dependences(nest, isl)
+    def __init__(self, nest: Nest, spans: Spans, isl: Isl, forms: Collection[Form]) -> None:
+        self.nest, self.all, self.forms = nest, dependences(nest, isl), forms
         self.spans: dict[Variable, Span] = dict(spans)
         for statement in nest.statements:
             self.spans.update(spans_of(statement.loops, self.spans))
         self.layouts: dict[Array, Layout] = {}
+        self.left: dict[Statement, str] = {}
 
     def scope(self, statements: Sequence[Statement], level: int) -> Scope:
         """Plan statements that have the outer `level` loops in common, inside of a round of those."""
@@ -82,7 +83,13 @@ class _Planner:
             for c, found in raised.items()
             if not is_minor(c, components, raised, level) and not is_entangled(c, components, raised, level)
         }
-        groups = self.merged(components, edges, level, set(worth))
+        # What is worth it was asked of all that could be raised: what another pass raises is none that stays.
+        for component, found in list(raised.items()):
+            form = form_of(found)
+            if form not in self.forms and found.dims[0].loop.op is not None:  # array statements have no loops to keep
+                del raised[component]
+                reasons[found.statement] = self.left[found.statement] = f"it is left to {PASS_OF[form]}"
+        groups = self.merged(components, edges, level, worth.keys() & raised.keys())
         local = {
             array: self.layouts[array]
             for array in arrays_in(statements)
@@ -127,6 +134,8 @@ class _Planner:
         (statement,) = component
         if len(statement.loops) == level:
             raise NoMatch("")
+        if statement in self.left:
+            raise NoMatch(self.left[statement])
         small = len(statement.loops) - level < level and statement.loops[level].op is not None
         flows = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "flow"]
         try:
@@ -194,17 +203,17 @@ class _Distributor(_Planner):
 
 def distribution(nest: Nest, spans: Spans) -> Scope:
     """Loops of their own for what depends on itself, and for each statement that does not."""
-    return _Distributor(nest, spans, Isl()).scope(nest.statements, 0)
+    return _Distributor(nest, spans, Isl(), PASS_OF).scope(nest.statements, 0)
 
 
-def plan(nest: Nest, spans: Spans) -> Scope:
-    """What becomes of a nest."""
+def plan(nest: Nest, spans: Spans, forms: Collection[Form]) -> Scope:
+    """What becomes of a nest if statements may take these forms."""
     isl = Isl()
-    found = _Planner(nest, spans, isl).scope(nest.statements, 0)
+    found = _Planner(nest, spans, isl, forms).scope(nest.statements, 0)
     if not loops_in(found):
         return found
     try:
-        other = _Planner(privatised(nest, spans, isl), spans, isl)
+        other = _Planner(privatised(nest, spans, isl), spans, isl, forms)
         separate = other.scope(other.nest.statements, 0)
     except NoMatch:
         return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Literal
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
@@ -26,6 +27,16 @@ _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith
 Spans = Mapping[Variable, Span]
 _DRAWN = 192
 _MOST_ELEMENTS = 1 << 24
+
+Form = Literal["box", "triangle", "inner"]
+"""How a statement is raised: all its loops, whose domain is a box; one that is none, by a mask or by slices of changing
+length; those inside of loops that stay."""
+PASS_OF: Mapping[Form, str] = {
+    "box": "mlirml-raise-statements",
+    "triangle": "mlirml-raise-triangles",
+    "inner": "mlirml-raise-inner-loops",
+}
+"""The pass for each form; `mlirml-raise` does all."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +108,13 @@ class Raised:
     @property
     def is_empty(self) -> bool:
         return any(is_never(dim.size) for dim in self.dims)
+
+
+def form_of(raised: Raised) -> Form:
+    """The form of a raised statement."""
+    if raised.mask or not all(dim.size.is_constant for dim in raised.dims):
+        return "triangle"
+    return "inner" if raised.level else "box"
 
 
 @dataclass(frozen=True)

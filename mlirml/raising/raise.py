@@ -15,9 +15,10 @@ After:
       linalg.yield %b : f32
     } -> tensor<8xf32>
 
-`model.py` reads a nest, `dependences.py` finds what must come before what, `distribute.py` plans which loops stay,
-`generic.py` decides how a statement becomes one operation (`skew.py`: what it scatters), `structured.py` and
-`rebuild.py` build. A nest of which nothing can be raised is left as it is, and a remark says why.
+Its parts are passes as well. `mlirml-report-dependences` tells the dependences, `mlirml-distribute-loops` gives each
+cycle of them loops of its own. `mlirml-raise-statements` raises nests whose domains are boxes, `mlirml-raise-triangles`
+other domains, `mlirml-raise-inner-loops` what is inside of loops that stay. This pass plans all of it at once, so that
+a loop is split only where something is raised.
 """
 
 from __future__ import annotations
@@ -25,13 +26,8 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.ir import mlir
 from mlirml.passes import Pass, register
-from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
-from mlirml.raising.generic import Raised, Spans
-from mlirml.raising.loops import mark_raised
-from mlirml.raising.model import Nest
-from mlirml.raising.nests import each_nest
-from mlirml.raising.rebuild import rebuild
-from mlirml.raising.remarks import remark
+from mlirml.raising.generic import PASS_OF
+from mlirml.raising.raise_nests import raise_nests
 
 
 @register
@@ -46,27 +42,4 @@ class RaisePass(Pass):
     name = "mlirml-raise"
 
     def run(self, module: mlir.Operation) -> None:
-        each_nest(module, raise_nest, remark)
-
-
-def raise_nest(nest: Nest, spans: Spans) -> None:
-    """Raise what can be raised of a nest."""
-    scope = plan(nest, spans)
-    explain(scope)
-    if raised_in(scope):
-        mark_raised(nest.op)
-        rebuild(nest, scope)
-
-
-def explain(scope: Scope) -> None:
-    """Say what becomes of each statement, at the user's line."""
-    for node in scope.nodes:
-        if isinstance(node, Raised):
-            loops = f"{len(node.dims)} loop{'s' if len(node.dims) > 1 else ''}"
-            kinds = ", ".join(node.iterators) or "no rounds"
-            remark(node.statement.op, f"{loops} to one linalg.generic ({kinds})", "raised")
-        elif isinstance(node, Sequence_):
-            for statement, why in node.reasons:
-                if node.loop.op is not None:
-                    remark(statement.op, f"loop {scope.level + 1} of {len(statement.loops)} stays: {why}")
-            explain(node.scope)
+        raise_nests(module, *PASS_OF)

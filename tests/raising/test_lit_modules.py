@@ -13,11 +13,11 @@ LIT = Path(__file__).parent.parent.parent / "lit_tests" / "raising"
 RUN = re.compile(r"^// RUN: mlirml-opt %s (?P<flags>(?:--\S+ ?)*)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", sorted(LIT.glob("*.mlir")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(LIT.rglob("*.mlir")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_modules_compute_what_they_did(path: Path) -> None:
     text = path.read_text()
     run = RUN.search(text)
-    assert run is not None, f"{path.name} has no RUN line"
+    assert run is not None, f"{path} has no RUN line"
     pipeline = ",".join(flag.removeprefix("--") for flag in run["flags"].split() if flag not in TOOL_FLAGS)
     for part in text.split("// -----\n"):
         if "func.func @main" in part and "func.func private" not in part:  # what is only declared cannot run

@@ -2,7 +2,7 @@
 
 // What generics compute together has a name where raising has made them, and no other form.
 // CHECK-DAG: arith.divf
-// CHECK-DAG: recognise_formulas.mlir:23:{{.*}} recognised: softmax
+// CHECK-DAG: formulas.mlir:23:{{.*}} recognised: softmax
 #rows = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {mlirml.raised} {

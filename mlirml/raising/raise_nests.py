@@ -1,0 +1,44 @@
+"""Raise the nests of a module to linalg operations: what `mlirml-raise` and the passes for its parts have in common.
+
+`model.py` reads a nest, `dependences.py` finds what must come before what, `distribute.py` plans which loops stay,
+`generic.py` decides how a statement becomes one operation (`skew.py`: what it scatters), `structured.py` and
+`rebuild.py` build. A nest of which nothing can be raised is left as it is, and a remark says why.
+"""
+
+from __future__ import annotations
+
+from mlirml.ir import mlir
+from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
+from mlirml.raising.generic import Form, Raised, Spans, form_of
+from mlirml.raising.loops import mark_raised
+from mlirml.raising.model import Nest
+from mlirml.raising.nests import each_nest
+from mlirml.raising.rebuild import rebuild
+from mlirml.raising.remarks import remark
+
+
+def raise_nests(module: mlir.Operation, *forms: Form) -> None:
+    """Raise the statements that take one of these forms."""
+
+    def raise_nest(nest: Nest, spans: Spans) -> None:
+        scope = plan(nest, spans, forms)
+        explain(scope)
+        if any(form_of(raised) in forms for raised in raised_in(scope)):
+            mark_raised(nest.op)
+            rebuild(nest, scope)
+
+    each_nest(module, raise_nest, remark)
+
+
+def explain(scope: Scope) -> None:
+    """Say what becomes of each statement, at the user's line."""
+    for node in scope.nodes:
+        if isinstance(node, Raised):
+            loops = f"{len(node.dims)} loop{'s' if len(node.dims) > 1 else ''}"
+            kinds = ", ".join(node.iterators) or "no rounds"
+            remark(node.statement.op, f"{loops} to one linalg.generic ({kinds})", "raised")
+        elif isinstance(node, Sequence_):
+            for statement, why in node.reasons:
+                if node.loop.op is not None:
+                    remark(statement.op, f"loop {scope.level + 1} of {len(statement.loops)} stays: {why}")
+            explain(node.scope)
