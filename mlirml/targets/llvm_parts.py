@@ -19,6 +19,9 @@ _SCALAR_VALUE = re.compile(
     r" = (?:phi (?:float|double|half|bfloat)\b|(?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d)"
 )
 _SCALAR_STORE = re.compile(r"store (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)")
+_FIELD_STORE = re.compile(r"(%[\w.]+) = getelementptr \{.*\n *store .*, ptr \1\b")
+"""A number stored among the arguments of a parallel loop, which is nothing to vectorise."""
+_CALL = re.compile(r" call (?!void)[^@\n]*@([\w.$-]+)\(")
 _GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
 _PIECE_LINES = 250
 _MOST_PIECES = 2  # each one costs 5 % more work
@@ -54,8 +57,9 @@ def split(text: str) -> Parts:
     if not _can_be_repeated(rest):
         return Parts("", text)
     others = [function for function in functions if not function.is_vector_code]
-    for function in others:  # what loops call is inlined and vectorised with them
-        others += [f for f in functions if f.name in function.calls and not f.has_loops and f not in others]
+    for function in others:  # what computes numbers for loops is inlined and vectorised with them
+        called = set(_CALL.findall(function.text))
+        others += [f for f in functions if f.name in called and not f.has_loops and f not in others]
     vectors = [function for function in functions if function not in others]
     if not vectors or not others:
         return Parts(text if vectors else "", text if others else "")
@@ -110,7 +114,9 @@ def _function(head: re.Match[str], lines: list[str]) -> _Function:
     body = "\n".join(lines[1:])
     # Without a loop there is nothing to vectorise, either.
     has_loops = " = phi " in body
-    is_vector_code = not has_loops or not (_SCALAR_VALUE.search(body) or _SCALAR_STORE.search(body))
+    is_vector_code = not has_loops or not (
+        _SCALAR_VALUE.search(body) or (_SCALAR_STORE.search(body) and _SCALAR_STORE.search(_FIELD_STORE.sub("", body)))
+    )
     calls = frozenset(_NAME.findall(body))
     return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", calls, has_loops, is_vector_code)
 

@@ -78,6 +78,17 @@ def test_functions_with_scalar_loops_and_what_they_call_are_left_to_llvm() -> No
     assert defined(parts.vectors) == ["entry", "vectors", "plus"]
 
 
+def test_arguments_that_are_stored_for_a_parallel_loop_are_nothing_to_vectorise() -> None:
+    field = "%field = getelementptr { ptr, i64 }, ptr %y, i32 0, i32 1"
+    call = "%w = call <8 x float> @plus("
+    stored = PROGRAM.replace(call, f"{field}\n  store i64 %i, ptr %field, align 4\n  {call}")
+    assert defined(split(stored).vectors) == ["entry", "vectors", "plus"]
+    elsewhere = PROGRAM.replace(call, f"{field}\n  store i64 %i, ptr %q, align 4\n  {call}")
+    assert "vectors" in defined(split(elsewhere).others)
+    other = PROGRAM.replace(call, f"%field = getelementptr i64, ptr %y, i64 1\n  store i64 %i, ptr %field\n  {call}")
+    assert "vectors" in defined(split(other).others)
+
+
 def test_only_what_the_other_part_names_is_visible() -> None:
     parts = split(PROGRAM)
     assert "define void @scalars" in parts.others and "define internal float @twice" in parts.others
