@@ -24,6 +24,43 @@ func.func @main(%a: memref<12x20xf32>, %b: memref<20x32xf32>, %c: memref<12x32xf
 
 // -----
 
+// Right before the product, the fill of a row of something larger is dropped, too.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: linalg.fill
+// CHECK: call @contract_direct_f32_4x16x8(
+// CHECK: memref.copy
+// CHECK-NOT: linalg.fill
+// CHECK: call @contract_direct_f32_4x16x8(
+// CHECK: return
+func.func @main(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<3x4x16xf32>, %d: memref<4x8xf32>, %i: index) {
+  %zero = arith.constant 0.0 : f32
+  %row = memref.subview %c[%i, 0, 0] [1, 4, 16] [1, 1, 1] : memref<3x4x16xf32> to memref<4x16xf32, strided<[16, 1], offset: ?>>
+  linalg.fill ins(%zero : f32) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x16xf32>) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  memref.copy %a, %d : memref<4x8xf32> to memref<4x8xf32>
+  linalg.fill ins(%zero : f32) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  %other = memref.subview %c[0, 0, 0] [1, 4, 16] [1, 1, 1] : memref<3x4x16xf32> to memref<4x16xf32, strided<[16, 1]>>
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x16xf32>) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  return
+}
+
+// -----
+
+// What stands in between could read that memory.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.fill
+// CHECK: call @contract_direct_f32_4x16x8(
+func.func @main(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<3x4x16xf32>, %d: memref<3x4x16xf32>, %i: index) {
+  %zero = arith.constant 0.0 : f32
+  %row = memref.subview %c[%i, 0, 0] [1, 4, 16] [1, 1, 1] : memref<3x4x16xf32> to memref<4x16xf32, strided<[16, 1], offset: ?>>
+  linalg.fill ins(%zero : f32) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  memref.copy %c, %d : memref<3x4x16xf32> to memref<3x4x16xf32>
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x16xf32>) outs(%row : memref<4x16xf32, strided<[16, 1], offset: ?>>)
+  return
+}
+
+// -----
+
 // A fill with anything but zero stays, and the kernel adds.
 // CHECK-LABEL: func.func @main
 // CHECK: linalg.fill

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir
+from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.elementwise import lower_elementwise, ordered
 from mlirml.pipelines.schedules.frame import Frame
@@ -121,10 +121,13 @@ def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, m
 
 
 def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
-    """The fill of `out` in front of `op`, when nothing can touch the memory in between."""
+    """The fill of `out` in front of `op`, when nothing can touch the memory in between.
+
+    Of an allocation all uses are known; of a view, as the row of what a loop fills row by row, they are not.
+    """
     owner = defining_op(out)
     if owner is not None and owner.name != "memref.alloc":
-        return None
+        return _fill_before(op, out)
     last = None
     for use in out.uses:
         user = use.owner.operation
@@ -137,3 +140,23 @@ def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
         if user != op and user.is_before_in_block(op) and (last is None or last.is_before_in_block(user)):
             last = user
     return last if last is not None and last.name == "linalg.fill" else None
+
+
+_TOUCH_NOTHING = ("arith.", "affine.apply", "memref.alloc", "memref.subview", "memref.expand_shape", "memref.collapse_")
+
+
+def _fill_before(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
+    """The fill of a view of memory with nothing between it and `op` that touches memory."""
+    fills = [u.owner.operation for u in out.uses if u.owner.operation.name == "linalg.fill"]
+    fills = [f for f in fills if f.operands[1] == out and f.block == op.block and f.is_before_in_block(op)]
+    if not fills:
+        return None
+    last = None
+    for other in block_ops(op.block):
+        if other == op:
+            return last
+        if other in fills:
+            last = other
+        elif last is not None and not other.name.startswith(_TOUCH_NOTHING):
+            last = None
+    return None
