@@ -91,3 +91,75 @@ func.func @main(%xs: tensor<8xf64>) -> tensor<8xf64> {
   %b = "mlirml.vmap"(%y) {group = 0 : i64, size = 8 : i64} : (f64) -> tensor<8xf64>
   return %b : tensor<8xf64>
 }
+
+// -----
+
+// What comes back for rows that each round reads for itself is stored, and nothing has to be zero before.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<100x3xf64>
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[SUM:.*]] = %[[EMPTY]])
+// CHECK-NOT: tensor.extract_slice %[[SUM]]
+// CHECK: tensor.insert_slice %{{.*}} into %[[SUM]][
+func.func @main(%x: tensor<3xf64>, %rows: tensor<100x3xf64>, %ct: tensor<3xf64>) -> tensor<100x3xf64> {
+  %r0 = "mlirml.independent"(%rows) {group = 0 : i64} : (tensor<100x3xf64>) -> tensor<100x3xf64>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 100 : index
+  %last = arith.constant 99 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%c = %x) -> (tensor<3xf64>) {
+    %k = arith.subi %last, %i : index
+    %row = tensor.extract_slice %r0[%k, 0] [1, 3] [1, 1] : tensor<100x3xf64> to tensor<3xf64>
+    %0 = linalg.mul ins(%c, %row : tensor<3xf64>, tensor<3xf64>) outs(%c : tensor<3xf64>) -> tensor<3xf64>
+    scf.yield %0 : tensor<3xf64>
+  }
+  "mlirml.cotangent"(%y, %ct) {group = 0 : i64} : (tensor<3xf64>, tensor<3xf64>) -> ()
+  %g = "mlirml.vjp"(%r0) {group = 0 : i64} : (tensor<100x3xf64>) -> tensor<100x3xf64>
+  return %g : tensor<100x3xf64>
+}
+
+// -----
+
+// The rounds leave the last row out: its gradient is zero.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<101x3xf64>
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[SUM:.*]] = %[[ZEROS]])
+// CHECK-NOT: tensor.extract_slice %[[SUM]]
+// CHECK: tensor.insert_slice %{{.*}} into %[[SUM]][
+func.func @main(%x: tensor<3xf64>, %rows: tensor<101x3xf64>, %ct: tensor<3xf64>) -> tensor<101x3xf64> {
+  %r0 = "mlirml.independent"(%rows) {group = 0 : i64} : (tensor<101x3xf64>) -> tensor<101x3xf64>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 100 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%c = %x) -> (tensor<3xf64>) {
+    %row = tensor.extract_slice %r0[%i, 0] [1, 3] [1, 1] : tensor<101x3xf64> to tensor<3xf64>
+    %0 = linalg.mul ins(%c, %row : tensor<3xf64>, tensor<3xf64>) outs(%c : tensor<3xf64>) -> tensor<3xf64>
+    scf.yield %0 : tensor<3xf64>
+  }
+  "mlirml.cotangent"(%y, %ct) {group = 0 : i64} : (tensor<3xf64>, tensor<3xf64>) -> ()
+  %g = "mlirml.vjp"(%r0) {group = 0 : i64} : (tensor<101x3xf64>) -> tensor<101x3xf64>
+  return %g : tensor<101x3xf64>
+}
+
+// -----
+
+// Another read of the rows: what comes back for one of them is added to what came before.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<100x3xf64>
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[SUM:.*]] = %[[ZEROS]])
+// CHECK: tensor.extract_slice %[[SUM]]
+func.func @main(%x: tensor<3xf64>, %rows: tensor<100x3xf64>, %ct: tensor<3xf64>) -> tensor<100x3xf64> {
+  %r0 = "mlirml.independent"(%rows) {group = 0 : i64} : (tensor<100x3xf64>) -> tensor<100x3xf64>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 100 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%c = %x) -> (tensor<3xf64>) {
+    %row = tensor.extract_slice %r0[%i, 0] [1, 3] [1, 1] : tensor<100x3xf64> to tensor<3xf64>
+    %first = tensor.extract_slice %r0[0, 0] [1, 3] [1, 1] : tensor<100x3xf64> to tensor<3xf64>
+    %0 = linalg.mul ins(%c, %row : tensor<3xf64>, tensor<3xf64>) outs(%c : tensor<3xf64>) -> tensor<3xf64>
+    %1 = linalg.mul ins(%0, %first : tensor<3xf64>, tensor<3xf64>) outs(%c : tensor<3xf64>) -> tensor<3xf64>
+    scf.yield %1 : tensor<3xf64>
+  }
+  "mlirml.cotangent"(%y, %ct) {group = 0 : i64} : (tensor<3xf64>, tensor<3xf64>) -> ()
+  %g = "mlirml.vjp"(%r0) {group = 0 : i64} : (tensor<100x3xf64>) -> tensor<100x3xf64>
+  return %g : tensor<100x3xf64>
+}

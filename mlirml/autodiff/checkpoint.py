@@ -108,7 +108,7 @@ def root(number: int, degree: int) -> int:
     return found if found**degree >= number else found + 1
 
 
-def _known(value: mlir.Value) -> int | None:
+def constant_index(value: mlir.Value) -> int | None:
     """The number that an index is, where it is a constant."""
     owner = defining_op(value)
     if owner is None or owner.name != "arith.constant":
@@ -118,7 +118,7 @@ def _known(value: mlir.Value) -> int | None:
 
 def rounds_of(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
     """How many rounds a loop has."""
-    known = [_known(x) for x in (lower, upper, step)]
+    known = [constant_index(x) for x in (lower, upper, step)]
     if None not in known:
         return emit.index(len(range(*known)))  # type: ignore[arg-type]
     span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", upper, lower), emit.index(0))

@@ -50,7 +50,8 @@ class Sweep:
     """Cotangents of values, built at the insertion point. `active` are the values that they are wanted for.
 
     `dead` are operations that others have taken the place of, to be erased at the end: an erased value's place in
-    memory may be taken by a new one, which must not be found here.
+    memory may be taken by a new one, which must not be found here. `unwritten` are values whose cotangent has a row for
+    this round of a loop that nothing has come for yet.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Sweep:
         self.dead: list[mlir.Operation] = [] if dead is None else dead
         self.cotangents: dict[mlir.Value, mlir.Value] = {}
         self.masked: set[mlir.Value] = set()
+        self.unwritten: set[mlir.Value] = set()
         self.given: dict[int, dict[mlir.Value, mlir.Value]] = {}  # cotangents by users' rules, by group and input
 
     def is_active(self, value: mlir.Value) -> bool:

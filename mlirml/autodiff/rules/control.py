@@ -27,6 +27,7 @@ from mlirml.autodiff.checkpoint import (
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.liveness import live_values
 from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
+from mlirml.autodiff.rows import rows_read
 from mlirml.autodiff.saved import row_bytes, saved_values
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, clone_with, mlir, operations
@@ -50,6 +51,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
     ]
     masked = any(r in sweep.masked for r in op.results)
+    rows = {x: complete for x, complete in rows_read(op).items() if x in outer and x not in sweep.cotangents}
 
     again = _Again()
 
@@ -64,13 +66,19 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         again.originals = {environment[r]: r for op in block_ops(block)[:-1] for r in op.results}
         inner = Sweep(_moved(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
         inner.cotangents.update(zip(outer, cotangents[len(wanted) :]))
+        inner.unwritten.update(rows)
         for i, cotangent in zip(wanted, cotangents):
             inner.add(environment.get(yields[i], yields[i]), cotangent, masked)
         # A value from outside that is yielded as it is has its sum in `inner` already.
         inner.run(ops)
+        again.written = [x for x, complete in rows.items() if complete and x not in inner.unwritten]
         return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
 
     results = emit.for_loop(emit.index(0), rounds, emit.index(1), body, starts)
+    for x in again.written:
+        loop = results[0].owner.operation
+        with mlir.InsertionPoint(loop):
+            loop.operands[3 + len(wanted) + outer.index(x)] = emit.empty(x.type)
     live = live_values(results[0].owner.operation) if results else set()
     if LEVELS not in op.attributes or attribute(op, LEVELS) == 1:
         more = _save(again, tapes, most, sweep, live)
@@ -102,6 +110,7 @@ class _Again:
     number: mlir.Value
     ops: list[mlir.Operation]
     originals: dict[mlir.Value, mlir.Value]  # by their copies
+    written: list[mlir.Value]  # values from outside for all of whose rows cotangents are stored
 
 
 def _save(again: _Again, tapes: Sequence[_Tape], most: int, sweep: Sweep, live: set[mlir.Value]) -> list[_Tape]:

@@ -45,7 +45,9 @@ def extract_slice(sweep: Sweep, op: mlir.Operation) -> None:
         return
     cotangent = sweep.cotangents[op.results[0]]
     known = sweep.cotangents.get(source)
-    if known is not None and not _is_zero(known, op):
+    if source in sweep.unwritten:
+        sweep.unwritten.remove(source)
+    elif known is not None and not _is_zero(known, op):
         cotangent = tensors.sum_of(_sliced(op, known, cotangent.type, places, _groups(op)), cotangent)
     into = tensors.zeros_like(source) if known is None else known
     sweep.cotangents[source] = _put(op, cotangent, into, places, _groups(op))
