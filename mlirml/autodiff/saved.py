@@ -25,6 +25,11 @@ _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg
 _LOOPS = ("scf.", "mlirml.sort", "mlirml.argsort")
 _LITTLE = 1 << 12
 """Points of an iteration space below which nothing is costly."""
+_MORE_VALUES = 1 << 10
+"""So many values more are better than a byte more: of cuts of one size, that of the fewest values is taken.
+
+An array is kept rather than the slices of it, which would have to be copied, in whatever order they are read.
+"""
 
 
 def is_costly(op: mlir.Operation) -> bool:
@@ -66,7 +71,8 @@ def saved_values(
     nodes = {value: number for number, value in enumerate([*carried, *(r for op in ops for r in op.results)])}
     values = list(nodes)
     for value, number in nodes.items():
-        network.add_edge((number, "in"), (number, "out"), row_bytes(value))
+        size = row_bytes(value)
+        network.add_edge((number, "in"), (number, "out"), None if size is None else _MORE_VALUES * size + 1)
         if _is_read(value, ops, live):
             network.add_edge((number, "out"), "end")
     for value in carried:
