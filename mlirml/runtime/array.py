@@ -15,6 +15,8 @@ from mlirml.runtime.device import Device, device
 from mlirml.runtime.memory import Block, BorrowedBlock
 
 _HOST, _CUDA = 1, 2  # DLPack's numbers of a CPU and of a CUDA device
+_ALIGNMENT = 16
+"""Of arrays in memory of a CUDA device: kernels load so many bytes at once."""
 _POLL_SECONDS = 2e-4
 
 
@@ -184,6 +186,12 @@ class Array:
             raise ArgumentError(
                 f"from_dlpack: the {type(x).__name__} is {'not writable' if memory.read_only else what}",
                 help="pass a dense copy of it, as `.contiguous()` of torch gives",
+            )
+        if memory.address % _ALIGNMENT and math.prod(memory.shape):
+            raise ArgumentError(
+                f"from_dlpack: the {type(x).__name__} does not start at a multiple of {_ALIGNMENT} bytes, "
+                "as kernels read it",
+                help="pass a copy of it, as `.clone()` of torch gives",
             )
         return Array(where, BorrowedBlock(where.pool, memory), tuple(memory.shape), dtype, where.driver.mark())
 

@@ -193,6 +193,22 @@ def test_a_kernel_that_fails_loses_the_device(fake: Any) -> None:
     assert fake.fake_contexts() == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (2, "has no memory left for launching scale"),
+        (701, "failed while launching scale: CUDA_ERROR, as the test wanted"),
+    ],
+)
+def test_a_refused_launch_loses_nothing(fake: Any, code: int, words: str) -> None:
+    _, run = launch(fake)
+    fake.fake_fail(code)
+    with pytest.raises(ml.LaunchError) as error:
+        run()
+    assert str(error.value) == f"the device First GPU {words}"
+    np.testing.assert_array_equal(run(), 2.5 * np.arange(8))
+
+
 @pytest.mark.parametrize(("waits", "doing"), [(False, "copying from it"), (True, "running scale")])
 def test_waiting_for_each_kernel_tells_which_one_failed(fake: Any, waits: bool, doing: str) -> None:
     _, run = launch(fake)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.runtime import _native, cuda
 from mlirml.runtime.cuda import checked_stream, dtype_of
 from tests.runtime.test_cuda_device import fake, path  # noqa: F401  (fixtures)
 
@@ -152,6 +153,50 @@ def test_memory_that_is_not_dense_is_refused(fake: Fake) -> None:  # noqa: F811
         "from_dlpack: the Columns is not densely packed\n"
         "   = help: pass a dense copy of it, as `.contiguous()` of torch gives"
     )
+
+
+class Behind(Tensor):
+    """An array whose first element was left out."""
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        capsule = self.array.__dlpack__(stream=stream)
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        place = ctypes.c_uint64.from_address(pointer(capsule, b"dltensor") + 40)  # DLTensor.byte_offset
+        place.value = self.array.dtype.itemsize
+        return capsule
+
+
+def test_memory_that_starts_between_the_places_of_kernels_is_refused(fake: Fake) -> None:  # noqa: F811
+    with pytest.raises(ml.ArgumentError) as error:
+        ml.Array.from_dlpack(Behind(ml.put(np.ones(8, np.float32), "cuda:0")))
+    assert str(error.value) == (
+        "from_dlpack: the Behind does not start at a multiple of 16 bytes, as kernels read it\n"
+        "   = help: pass a copy of it, as `.clone()` of torch gives"
+    )
+
+
+class Computing:
+    """An array that another library, with a stream of its own, still computes when it gives it away."""
+
+    def __init__(self, there: ml.Array, source: ml.Array) -> None:
+        self.there = there
+        self.library = _native.CudaDevice(_native.CudaLibrary(cuda.LIBRARY), 0)
+        self.library.copy(there.address, source.address, there.nbytes)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        return self.library.lend(self.there.address, list(self.there.shape), (2, 32), self, stream, True)
+
+
+@pytest.mark.parametrize("order", range(1, 6))
+def test_copies_wait_for_what_another_library_still_computes(fake: Fake, order: int) -> None:  # noqa: F811
+    x = np.arange(8, dtype=np.float32)
+    source, there = ml.put(x, "cuda:0").block(), ml.put(np.zeros_like(x), "cuda:0").block()
+    fake.fake_late(order)
+    np.testing.assert_array_equal(ml.Array.from_dlpack(Computing(there, source)).numpy(), x)
 
 
 def test_capsules_are_taken_once(fake: Fake) -> None:  # noqa: F811

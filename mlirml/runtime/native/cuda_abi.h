@@ -13,11 +13,14 @@ using Handle = void *;      // contexts, streams, events, modules and functions
 using Address = uint64_t;   // CUdeviceptr
 
 constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+// Refusals that leave the context as it was: image, no binary for the GPU, PTX, its version, handle, name, resources of
+// a launch, what is not supported.
+constexpr Result kRefusals[] = {kInvalidValue, 200, 209, 218, 222, 400, 500, 701, 801};
 
 // CUdevice_attribute
 constexpr int kThreadsPerBlock = 1, kSharedPerBlock = 8, kWarpSize = 10, kMultiprocessors = 16, kMajor = 75, kMinor = 76,
               kSharedOptIn = 97;
-constexpr int kMaxDynamicShared = 8;             // CUfunction_attribute
+constexpr int kStaticShared = 1, kMaxDynamicShared = 8;  // CUfunction_attribute
 constexpr unsigned kNonBlocking = 1;             // CUstream_flags
 constexpr unsigned kDisableTiming = 2;           // CUevent_flags
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CUjit_option
@@ -55,6 +58,7 @@ constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CUjit_option
   X(ModuleLoadDataEx, cuModuleLoadDataEx, (Handle *, const void *, unsigned, int *, void **))                        \
   X(ModuleUnload, cuModuleUnload, (Handle))                                                                          \
   X(ModuleGetFunction, cuModuleGetFunction, (Handle *, Handle, const char *))                                        \
+  X(FuncGetAttribute, cuFuncGetAttribute, (int *, int, Handle))                                                      \
   X(FuncSetAttribute, cuFuncSetAttribute, (Handle, int, int))                                                        \
   X(LaunchKernel, cuLaunchKernel,                                                                                    \
     (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **))

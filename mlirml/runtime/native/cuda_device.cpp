@@ -120,9 +120,9 @@ int CudaDevice::attribute(int number) const {
 // After an error of a kernel the context gives the same error to every call: the device is lost to this process.
 void CudaDevice::need(cuda::Result result, const char *doing) {
   if (result == cuda::kSuccess) return;
-  if (result == cuda::kOutOfMemory) throw std::bad_alloc();
+  if (result == cuda::kOutOfMemory) throw DeviceError("the device " + name + " has no memory left for " + doing);
   const std::string words = library_->words(result);
-  if (result != cuda::kInvalidValue) lost_ = true;
+  if (std::find(std::begin(cuda::kRefusals), std::end(cuda::kRefusals), result) == std::end(cuda::kRefusals)) lost_ = true;
   throw DeviceError("the device " + name + " failed while " + doing + ": " + words);
 }
 
@@ -137,7 +137,9 @@ uint64_t CudaDevice::alloc(uint64_t size) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Active active(*this);
   cuda::Address address = 0;
-  need(f_.MemAlloc(&address, std::max<uint64_t>(size, 1)), "allocating memory");
+  const cuda::Result got = f_.MemAlloc(&address, std::max<uint64_t>(size, 1));
+  if (got == cuda::kOutOfMemory) throw std::bad_alloc();  // the pool gives back what it keeps, and asks again
+  need(got, "allocating memory");
   blocks_[address] = size;
   return address;
 }
@@ -237,11 +239,16 @@ void CudaDevice::wait_for(uint64_t stream) noexcept {
   Active active(*this);
   try {
     order(reinterpret_cast<cuda::Handle>(stream), stream_);
-    pending_ = true;
-    shared_ = mark();
+    follow();
   } catch (const std::exception &) {
     // The other stream, or the device, is gone: there is no work to wait for.
   }
+}
+
+void CudaDevice::follow() {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  pending_ = true;
+  shared_ = mark();
 }
 
 void CudaDevice::finish() noexcept {
@@ -395,7 +402,10 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     kernel->device = this;
     kernel->name = each;
     need(f_.ModuleGetFunction(&kernel->function, module.module, each.c_str()), ("loading the kernel " + each).c_str());
-    if (most > attribute(cuda::kSharedPerBlock)) f_.FuncSetAttribute(kernel->function, cuda::kMaxDynamicShared, most);
+    int own = 0;
+    f_.FuncGetAttribute(&own, cuda::kStaticShared, kernel->function);
+    if (most - own > attribute(cuda::kSharedPerBlock))
+      f_.FuncSetAttribute(kernel->function, cuda::kMaxDynamicShared, most - own);
     module.kernels.push_back(std::move(kernel));
   }
 }

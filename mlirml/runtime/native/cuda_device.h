@@ -70,6 +70,7 @@ class CudaDevice : public Device {
   uint64_t stream() const { return reinterpret_cast<uint64_t>(stream_); }
   void make_wait(uint64_t stream);  // for the work so far
   void wait_for(uint64_t stream) noexcept;  // what comes later waits
+  void follow();  // copies wait for what `stream()` waits for now: work of others on memory that they give
   void finish() noexcept;
 
   std::string name;

@@ -98,6 +98,10 @@ Borrowed *borrow(std::shared_ptr<CudaDevice> device, nb::handle capsule) {
   } else {
     throw nb::type_error("not a DLPack capsule, or one that was used already");
   }
+  {
+    nb::gil_scoped_release release;
+    borrowed->device->follow();
+  }
   return borrowed.release();
 }
 
