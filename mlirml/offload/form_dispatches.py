@@ -33,6 +33,7 @@ from mlirml.location import source_location
 from mlirml.offload.grouping import RESHAPES, behind_reshapes, groups_of, is_work
 from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.offload.unknown_sizes import keep_in_known_sizes
+from mlirml.offload.wide import split_wide
 from mlirml.passes import Pass, register
 
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i16": "int16", "i8": "int8"}
@@ -72,6 +73,7 @@ class FormDispatchesPass(Pass):
             pass_by_value(main, self.stays_on_host)
             for block in tensor_blocks(main):
                 store_numbers(block)
+                split_wide(block, self.buffers)
                 keep_in_known_sizes(block)
                 for op in block_ops(block):
                     if is_work(op) and op.name not in SORTS and not self.is_tiny(op):

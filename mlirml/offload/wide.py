@@ -1,0 +1,96 @@
+"""Elementwise operations with more results than one kernel binds: several operations with some of the results each.
+
+Before:
+    %r:2 = linalg.generic {...} ins(%a, %b, %c) outs(%e, %e) { yield %a + %b, %b + %c }     // at most 4 `buffers`
+After:
+    %r0 = linalg.generic {...} ins(%a, %b) outs(%e) { yield %a + %b }
+    %r1 = linalg.generic {...} ins(%b, %c) outs(%e) { yield %b + %c }
+
+Fusion counts what an operation reads, and results that are stored somewhere later are not among it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.dialects import emit
+from mlirml.ir import block_ops, defining_op, mlir, operations
+
+
+def split_wide(block: mlir.Block, most: int) -> None:
+    """Split the elementwise operations of a block that touch more than so many buffers, as far as they have results."""
+    for op in block_ops(block):
+        wide = op.name == "linalg.generic" and len(op.results) > 1 and len(op.operands) > most
+        if wide and all("parallel" in str(kind) for kind in op.attributes["iterator_types"]):
+            split(op, most)
+
+
+def split(op: mlir.Operation, most: int) -> None:
+    """Compute the results of an operation in groups, each of neighbours that touch at most so many buffers."""
+    groups: list[list[int]] = []
+    for number in range(len(op.results)):
+        if groups and touched(op, [*groups[-1], number]) <= most:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    if len(groups) == 1:
+        return
+    for group in groups:
+        for number, result in zip(group, part(op, group).results, strict=True):
+            op.results[number].replace_all_uses_with(result)
+    op.erase()
+
+
+def touched(op: mlir.Operation, results: Sequence[int]) -> int:
+    """The number of buffers for some of the results."""
+    return len(inputs_of(op, results)) + len(results)
+
+
+def values_of(op: mlir.Operation, results: Sequence[int]) -> set[mlir.Value]:
+    """The values of the body that some of the results are computed from."""
+    block = op.regions[0].blocks[0]
+    yields = block_ops(block)[-1].operands
+    todo, seen = [yields[n] for n in results], set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = defining_op(value)
+        if owner is not None and owner.block == block:
+            todo += [operand for inner in operations(owner) for operand in inner.operands]
+    return seen
+
+
+def inputs_of(op: mlir.Operation, results: Sequence[int]) -> list[int]:
+    """The operands that some of the results are computed from."""
+    seen = values_of(op, results)
+    return [n for n, argument in enumerate(op.regions[0].blocks[0].arguments) if argument in seen]
+
+
+def part(op: mlir.Operation, results: Sequence[int]) -> mlir.Operation:
+    """An operation that computes some of the results, in front of the one that computes all."""
+    body = op.regions[0].blocks[0]
+    first_out = len(op.operands) - len(op.results)
+    outs = [first_out + n for n in results]
+    inputs = [n for n in inputs_of(op, results) if n not in outs]
+    maps = [m.value for m in op.attributes["indexing_maps"]]
+    kept = [*inputs, *outs]
+    needed = values_of(op, results)
+
+    def again(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        environment = dict(zip([body.arguments[n] for n in kept], arguments, strict=True))
+        *inner, end = block_ops(body)
+        for each in inner:
+            if any(result in needed for result in each.results):
+                emit.body_op(each, environment)
+        return [environment.get(end.operands[n], end.operands[n]) for n in results]
+
+    with op.location, mlir.InsertionPoint(op):
+        return emit.generic(
+            [op.operands[n] for n in inputs],
+            [op.operands[n] for n in outs],
+            [maps[n] for n in kept],
+            ["parallel"] * maps[0].n_dims,
+            again,
+        )
