@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test driver lint bench accuracy fuzz develop constraints clean
+.PHONY: demo test driver lint bench accuracy fuzz rehearse-cuda develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
@@ -38,6 +38,10 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest tests/test_programs.py
 	MLIRML_FUZZ=5000 $(BIN)/python -m pytest tests/test_random_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest tests/autodiff/test_random.py
+
+# What `pytest -m cuda` does on an NVIDIA GPU, but for the work of the kernels: these are only assembled.
+rehearse-cuda: $(VENV)/installed
+	$(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto
 
 # Rebuilds the native runtime after a change; everything else in the package is used from the tree as it is.
 develop: $(VENV)/installed

@@ -11,7 +11,7 @@ from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
 
-OFFLOAD = "mlirml-form-dispatches{placement},mlirml-outline"
+OFFLOAD = "mlirml-mark-loops,mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
     "mlirml-schedule-kernels{{{facts}}},mlirml-bufferize,mlirml-link-kernels,mlirml-defer-checks,mlirml-plan-transfers,mlirml-swap-buffers,"
     "mlirml-lower-contract{{{contract}}},mlirml-lower-conv{{vector-bits={bits}}},"
@@ -47,6 +47,7 @@ _FILES = (
     (
         "offload",
         (
+            "mark_loops",
             "form_dispatches",
             "outline",
             "link_kernels",

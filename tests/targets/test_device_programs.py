@@ -67,6 +67,27 @@ def recurrence(x: Any) -> None:
         x[i] = x[i - 1] * 0.5 + x[i]
 
 
+def filtered(x: Any) -> Any:
+    y, state = np.zeros_like(x), np.float32(1)
+    for i in range(x.shape[0]):
+        state = state * np.float32(0.9) + x[i]
+        y[i] = state
+    return y
+
+
+def summed_by_place(x: Any, places: Any) -> Any:
+    sums = np.zeros(4, np.float32)
+    for i in range(x.shape[0]):
+        sums[places[i]] += x[i]
+    return sums
+
+
+def sweep_in_place(x: Any) -> None:
+    for i in range(1, x.shape[0]):
+        for j in range(1, x.shape[1]):
+            x[i, j] = (x[i - 1, j] + x[i, j - 1]) / 2
+
+
 def halved(x: Any) -> Any:
     return ml.while_loop(lambda s: np.sum(s) > 1.0, lambda s: s * 0.5, np.abs(x))
 
@@ -94,7 +115,11 @@ PROGRAMS: list[tuple[Any, tuple[Any, ...], int]] = [
     (lambda x, i: x[i] * 2, (samples(20, 4), INDICES), 2),
     (lambda x: x * 2, (samples(0, 3),), 0),
     (rounds, (samples(50),), 10),
-    (recurrence, (samples(30),), 29),
+    (recurrence, (samples(30),), 2),
+    (filtered, (samples(300),), -1),
+    (summed_by_place, (samples(300), np.arange(300) % 3), -1),
+    (sweep_in_place, (samples(9, 8),), -1),
+    (lambda *xs: np.hstack([xs[n] + xs[n - 1] for n in range(20)]), tuple(samples(6) + n for n in range(20)), -1),
     (halved, (samples(50),), -1),
     (branch, (samples(50),), -1),
     (store, (samples(8, 3), samples(3, 3)), -1),
