@@ -25,6 +25,7 @@ from mlirml.ir import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.fuse import tensor_blocks
 from mlirml.pipelines.shifts.build import build_groups
+from mlirml.pipelines.shifts.chains import cut_chains
 from mlirml.pipelines.shifts.graph import ShiftGraph
 from mlirml.pipelines.shifts.plan import Plan
 
@@ -48,6 +49,7 @@ class FuseShiftsPass(Pass):
                 if not plan.wanted:
                     continue
                 try:
+                    cut_chains(plan)
                     plan.choose()
                 except NoMatch:
                     continue

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.ir import block_ops, operations, parse
+from mlirml.pipelines.fuse_shifts import FuseShiftsPass
+from mlirml.pipelines.shifts.plan import MOST_OPS
 from mlirml.tree import flatten
 
 Function = Callable[..., Any]
@@ -53,6 +56,18 @@ def columns(x: Any, y: Any) -> Any:
     return np.concatenate([v[:, :1] * 2, u[:, 1:] - u[:, :-1]], axis=1) * np.concatenate([u[:, 3:], v[:, :3]], axis=1)
 
 
+def long_chain(x: Any, y: Any) -> Any:
+    """Four steps that read neighbours of neighbours."""
+
+    def laplacian(v: Any) -> Any:
+        return np.roll(v, 1, 0) + np.roll(v, -1, 0) + np.roll(v, 1, 1) + np.roll(v, -1, 1) - 4 * v
+
+    u = x.reshape(24, 25)
+    for _ in range(4):
+        u = u + 0.001 * laplacian(u**3 - u - 0.5 * laplacian(u))
+    return u
+
+
 PROGRAMS = (differences, rolls, stages, plane, kept, columns)
 
 
@@ -77,3 +92,17 @@ def test_gradients_are_those_of_the_reference(function: Function) -> None:
     expected = ml.compile(gradient, target="reference")(*arguments())
     for found, wanted in zip(ml.compile(gradient)(*arguments()), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_chains_are_cut_into_loops_of_limited_size() -> None:
+    """Without a cut, four steps would be one loop that reads 145 places."""
+    x, y = arguments()
+    compiled = ml.compile(long_chain)
+    np.testing.assert_allclose(compiled(x, y), long_chain(x, y), rtol=1e-13, atol=1e-13)
+    module = parse(compiled.ir("optimize", x, y))
+    FuseShiftsPass().run(module.operation)
+    loops = [op for op in operations(module.operation) if op.name == "linalg.generic"]
+    large = [op for op in loops if np.prod(op.results[0].type.shape) > 300]
+    sizes = [len(block_ops(op.regions[0].blocks[0])) - 1 for op in large]
+    assert len(large) <= 8, "two loops a step"
+    assert max(sizes) <= MOST_OPS

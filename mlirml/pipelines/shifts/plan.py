@@ -17,8 +17,8 @@ _FUNCTION = 24
 """What an operation takes, in times an addition; a function, where it is not told."""
 _READ, _STREAM, _STORE = 1, 4, 6
 """What reading an element takes, each tensor that is read, and each that is stored."""
-_MOST_READS, _MOST_OPS, _MOST_BOXES = 40, 192, 40
-_TRIES = 8
+MOST_READS, MOST_OPS, _MOST_BOXES = 40, 192, 40
+TRIES = 8
 """How many tensors are tried to be kept at a time, and how many are kept at most."""
 _NOTHING = Constant(None)
 
@@ -29,15 +29,15 @@ class Terms:
 
     computed: dict[Point, None] = field(default_factory=dict)
     read: dict[Point, None] = field(default_factory=dict)
+    ops: int = 0
 
     def cost(self) -> int:
         tensors = {value for value, _ in self.read}
-        return sum(weight(value) for value, _ in self.computed) + _READ * len(self.read) + _STREAM * len(tensors)
+        return self.ops + _READ * len(self.read) + _STREAM * len(tensors)
 
-    def excess(self) -> int:
-        """By how much they are too many for one loop."""
-        ops = sum(weight(value) for value, _ in self.computed)
-        return max(0, len(self.read) - _MOST_READS) + max(0, ops - _MOST_OPS)
+    def excess(self, share: int = 1) -> int:
+        """By how much they are too many for one loop, or for such a part of it."""
+        return max(0, len(self.read) - MOST_READS // share) + max(0, self.ops - MOST_OPS // share)
 
 
 def weight(value: mlir.Value) -> int:
@@ -57,6 +57,16 @@ class Group:
     boxes: list[Box] = field(default_factory=list)
 
 
+@dataclass
+class _Inner:
+    """The largest box of some roots, what they are computed from there, and what was computed and kept to find it."""
+
+    box: Box
+    terms: Terms
+    computed: set[mlir.Value]
+    kept: set[mlir.Value]
+
+
 class Plan:
     """The tensors of a block to be computed, in an order in which they can be.
 
@@ -67,6 +77,8 @@ class Plan:
     def __init__(self, graph: ShiftGraph, least: int) -> None:
         self.graph = graph
         self.least = least
+        self._weights: dict[mlir.Value, int] = {}
+        self._known: dict[tuple[mlir.Value, ...], list[_Inner]] = {}
         self.roots = {v for v, n in graph.nodes.items() if not isinstance(n, Constant) and self._leaves(v)}
         self.stored: set[mlir.Value] = set()
         for root in self._in_order(self.roots):
@@ -97,7 +109,7 @@ class Plan:
         self.roots.update(source for source in sources if isinstance(self.graph.nodes.get(source), Compute))
 
     def _reads(self, value: mlir.Value) -> Iterable[Point]:
-        return self.terms([value], self._inner([value])).read
+        return self.inner([value])[1].read
 
     def _wanted(self) -> set[mlir.Value]:
         """The roots that are computed from tensors put together of others."""
@@ -157,27 +169,39 @@ class Plan:
         Raises `NoMatch` where there is no good choice.
         """
         groups, price = self._grouped()
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             best = None
             for value in self._candidates(groups):
-                self._keep(value)
+                self.keep(value)
                 try:
                     tried = self._grouped()
                     if tried[1] < price:
                         best, (groups, price) = value, tried
                 except NoMatch:
                     pass
-                self._keep(value, False)
+                self.keep(value, False)
             if best is None:
                 break
-            self._keep(best)
+            self.keep(best)
         if price[0]:
             raise NoMatch("too much for a loop")
         for group in groups:
             group.boxes = self._boxes(group.roots)
         self.groups = groups
 
-    def _keep(self, value: mlir.Value, keep: bool = True) -> None:
+    def inside(self) -> set[mlir.Value]:
+        """The tensors that are computed anew and what they are computed from."""
+        return self.wanted.union(*(self._tree(root) for root in self.wanted))
+
+    def weight(self, value: mlir.Value) -> int:
+        """What computing an element from what it reads takes."""
+        found = self._weights.get(value)
+        if found is None:
+            found = self._weights[value] = weight(value)
+        return found
+
+    def keep(self, value: mlir.Value, keep: bool = True) -> None:
+        """Have a tensor lie in memory, or no more."""
         for values in (self.roots, self.wanted):
             if keep:
                 values.add(value)
@@ -188,10 +212,10 @@ class Plan:
         """What is computed at more than one place, that which takes most first."""
         times: dict[mlir.Value, int] = {}
         for group in groups:
-            for value, _ in self.terms(group.roots, group.boxes[0]).computed:
+            for value, _ in self.inner(group.roots)[1].computed:
                 times[value] = times.get(value, 0) + 1
         often = [value for value, count in times.items() if count > 1 and value not in self.roots]
-        return sorted(often, key=lambda value: -times[value] * weight(value))[:_TRIES]
+        return sorted(often, key=lambda value: -times[value] * self.weight(value))[:TRIES]
 
     def _grouped(self) -> tuple[list[Group], tuple[int, int]]:
         """The groups for the roots as they are; by how much they are too large, and what they take."""
@@ -206,8 +230,7 @@ class Plan:
         groups.sort(key=lambda group: self.graph.position[group.roots[-1]])
         excess = cost = 0
         for group in groups:
-            group.boxes = [self._inner(group.roots)]
-            terms = self.terms(group.roots, group.boxes[0])
+            _, terms = self.inner(group.roots)
             excess += terms.excess()
             cost += (terms.cost() + _STORE * len(group.roots)) * math.prod(group.roots[0].type.shape)
         return groups, (excess, cost)
@@ -249,15 +272,31 @@ class Plan:
                 return False
         return True
 
-    def _inner(self, roots: Sequence[mlir.Value]) -> Box:
-        """A large box in which every element is computed in the same way."""
+    def inner(self, roots: Sequence[mlir.Value]) -> tuple[Box, Terms]:
+        """A large box in which every element is computed in the same way, and from what.
+
+        It is the same again as long as nothing it was computed from is kept now, and what was kept is so still.
+        """
+        known = self._known.setdefault(tuple(roots), [])
+        kept = self.roots.difference(roots)
+        for inner in known:
+            if kept.isdisjoint(inner.computed) and kept.issuperset(inner.kept):
+                return inner.box, inner.terms
         box: Box = tuple((0, size) for size in roots[0].type.shape)
+        computed, read = set[mlir.Value](), set[mlir.Value]()
         while True:
+            terms, cut = Terms(), None
             try:
-                self.terms(roots, box)
-                return box
+                self.terms(roots, box, terms)
             except Split as split:
-                box = max(halves(box, split), key=volume)
+                cut = split
+            computed.update(value for value, _ in terms.computed)
+            read.update(value for value, _ in terms.read)
+            if cut is None:
+                break
+            box = max(halves(box, cut), key=volume)
+        known.append(_Inner(box, terms, computed, read & kept))
+        return box, terms
 
     def _boxes(self, roots: Sequence[mlir.Value]) -> list[Box]:
         """Boxes in which every element is computed in the same way, and that are all elements together."""
@@ -275,9 +314,10 @@ class Plan:
             found.append(box)
         return found
 
-    def terms(self, roots: Sequence[mlir.Value], box: Box) -> Terms:
+    def terms(self, roots: Sequence[mlir.Value], box: Box, terms: Terms | None = None) -> Terms:
         """What the roots are computed from in a box; raises `Split` where that is not the same in all of it."""
-        terms, kept = Terms(), self.roots.difference(roots)
+        terms = Terms() if terms is None else terms
+        kept = self.roots.difference(roots)
         todo = [self.graph.reduce((root, start(box)), box, kept) for root in roots]
         while todo:
             point = todo.pop()
@@ -287,6 +327,7 @@ class Plan:
                 terms.read[point] = None
             else:
                 terms.computed[point] = None
+                terms.ops += self.weight(point[0])
                 todo += [self.graph.reduce(source, box, kept) for source in self.graph.reads(point)]
         return terms
 
