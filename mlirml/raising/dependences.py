@@ -9,7 +9,11 @@ can meet.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from collections.abc import Iterator, Sequence
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from mlirml.dataclass import dataclass
@@ -131,8 +135,26 @@ def uniform(at: Places, to: Places, loops: Sequence[Loop]) -> tuple[list[int], b
     return [*found, len(loops)], exact
 
 
+def load_isl() -> Any:
+    """The extension module of `islpy`, without its Python modules.
+
+    They add operators and look up the package's version, for which they import sixty modules, `email` and `socket`
+    among them; that takes four times as long as isl itself.
+    """
+    name = "islpy._isl"
+    if name not in sys.modules:
+        package = importlib.util.find_spec("islpy")  # does not import it
+        spec = PathFinder.find_spec(name, package.submodule_search_locations if package is not None else None)
+        if spec is None or spec.loader is None:
+            return importlib.import_module("islpy")  # says what is missing
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module  # a later `import islpy` builds on it: it may be loaded once
+    return sys.modules[name]
+
+
 class Isl:
-    """Asks isl; `islpy` is imported with the first question. Text is read once an access, as that takes longest."""
+    """Asks isl, which is loaded for the first question. Text is read once an access, as that takes longest."""
 
     def __init__(self) -> None:
         self._isl: Any = None
@@ -198,7 +220,6 @@ class Isl:
 
     def _map(self, text: str) -> Any:
         if self._isl is None:
-            import islpy
-
-            self._isl, self._context = islpy, islpy.Context()
+            self._isl = load_isl()
+            self._context = self._isl.Context()
         return self._isl.Map.read_from_str(self._context, text)
