@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 import types
+from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
 
@@ -23,35 +24,61 @@ class Source:
 def source_of(function: types.FunctionType) -> Source | None:
     """The definition of a function, or None where there is no source to read: of `exec`, or at a prompt."""
     code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    if not lines:
+        return None
+    tree = None if code.co_name == "<lambda>" else _parsed(lines[: _length(lines, code)], code)
+    if tree is not None and tree.body:
+        first = tree.body[0]
+        definition = first.body[0] if isinstance(first, ast.If) else first
+        if isinstance(definition, ast.FunctionDef) and _defines(definition, code):
+            return Source(code.co_filename, definition)
+    return _searched(lines, code)
+
+
+def _length(lines: list[str], code: types.CodeType) -> int:
+    """How many lines a `def` has: up to its last one with code, and those after it that are indented more.
+
+    To ask the tokenizer, as `inspect` does, takes longer than to parse the function. Where this ends inside of a last
+    string or bracket, the lines cannot be parsed.
+    """
+    length = max(_numbers(code)) - code.co_firstlineno + 1
+    indent = _indent(lines[0])
+    while length < len(lines) and (not lines[length].strip() or _indent(lines[length]) > indent):
+        length += 1
+    return length
+
+
+def _numbers(code: types.CodeType) -> Iterator[int]:
+    yield from (number for _, _, number in code.co_lines() if number is not None)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _numbers(const)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _searched(lines: list[str], code: types.CodeType) -> Source | None:
+    """The one definition in the block that begins with the function's first line which can be it."""
     try:
-        lines = _lines(function)
-    except (OSError, TypeError, IndexError, SyntaxError):
+        tree = _parsed(inspect.getblock(lines), code)
+    except (IndexError, SyntaxError):
         return None
-    first = code.co_firstlineno
-    indented = lines[:1] and lines[0][:1] in " \t"
-    text = ("if 1:\n" if indented else "") + "".join(lines)
-    tree = _parsed(text)
-    if tree is None:
-        return None
-    ast.increment_lineno(tree, first - 1 - int(bool(indented)))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))] if tree else []
     found = [node for node in nodes if _defines(node, code)]
     return Source(code.co_filename, found[0]) if len(found) == 1 else None
 
 
-def _lines(function: types.FunctionType) -> list[str]:
-    """`inspect.getsourcelines`, which looks for the module in all that are imported: a twentieth of a compilation."""
-    code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
-        raise OSError(f"{code.co_filename} has no lines")
-    return inspect.getblock(lines[code.co_firstlineno - 1 :])
-
-
-def _parsed(text: str) -> ast.Module | None:
+def _parsed(lines: list[str], code: types.CodeType) -> ast.Module | None:
+    """The lines of a function as a tree, each on its own line of the file."""
+    above = "\n" * (code.co_firstlineno - 1)
+    if lines[:1] and lines[0][:1] in " \t":
+        above = above.removesuffix("\n") + "if 1:\n"  # a function in the first line has no indentation
     try:
-        return ast.parse(text)
+        return ast.parse(above + "".join(lines))
     except SyntaxError:
         return None
 
