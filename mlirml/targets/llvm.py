@@ -184,7 +184,8 @@ def _checked_text(source: Any, options: CodegenOptions) -> str:
 def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
     """The parts of a module, and the passes for each."""
     parts = split(text) if options.level == 3 else Parts("", text)
-    return [(part, run) for part, run in ((parts.others, _optimise), (parts.vectors, _tidy)) if part]
+    others = pieces(parts.others) if options.level == 3 else [parts.others]
+    return [(part, run) for part, run in (*((other, _optimise) for other in others), (parts.vectors, _tidy)) if part]
 
 
 def _object(text: str, options: CodegenOptions) -> bytes:
@@ -198,7 +199,7 @@ def _object(text: str, options: CodegenOptions) -> bytes:
         with _machine(options) as machine, Context() as context:
             module = _parse(part, context, machine)
             run_passes(module, options)
-            cut = pieces(str(module)) if len(part) > _LONG else [""]
+            cut = pieces(str(module), optimised=True) if len(parts) < _MANY and len(part) > _LONG else [""]
             if len(cut) == 1:
                 objects[number, 0] = module.emit()
                 return []
@@ -215,8 +216,8 @@ def _object(text: str, options: CodegenOptions) -> bytes:
     return made[0] if len(made) == 1 else join(made, options.exports)
 
 
-_LONG = 10_000
-"""Text of so many characters takes LLVM 15 ms: less is not worth a thread."""
+_LONG, _MANY = 10_000, 3
+"""Text of so many characters takes LLVM 15 ms: less is not worth a thread. So many parts keep the threads busy."""
 
 
 @contextmanager

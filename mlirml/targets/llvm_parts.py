@@ -1,8 +1,9 @@
 """Splits LLVM IR text into functions that LLVM's vectorisers have work in, and functions that are vector code already.
 
 Kernels of contractions and convolutions come as vector operations, in the order in which they shall run. Of LLVM's
-default passes, which take as long as the generation of code, nothing helps them but what cleans up. What is optimised
-is cut into pieces, for which code can be made at the same time.
+default passes, which take as long as the generation of code, nothing helps them but what cleans up. Long modules are
+cut into pieces, which threads make code for at the same time: before they are optimised where not all functions call
+each other, or else afterwards.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mlirml.dataclass import dataclass
 
 _DEFINE = re.compile(r"define (?:(?:internal|private) )?(?P<rest>.*@(?P<name>[\w.$-]+)\(.*) \{")
 _NAME = re.compile(r"@([\w.$-]+)")
+_CALLED = re.compile(r"@([\w.$-]+)\(")
 # Two patterns with a fixed beginning, which Python finds ten times as quickly as one with alternatives.
 _SCALAR_VALUE = re.compile(
     r" = (?:phi (?:float|double|half|bfloat)\b|(?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d)"
@@ -25,6 +27,7 @@ _CALL = re.compile(r" call (?!void)[^@\n]*@([\w.$-]+)\(")
 _GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
 _PIECE_LINES = 250
 _MOST_PIECES = 2  # each one costs 5 % more work
+_LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class _Function:
     name: str
     text: str
     declaration: str
+    names: frozenset[str]
     calls: frozenset[str]
     has_loops: bool
     is_vector_code: bool
@@ -66,10 +70,11 @@ def split(text: str) -> Parts:
     return Parts(_module(vectors, others, rest), _module(others, vectors, rest))
 
 
-def pieces(text: str) -> list[str]:
-    """An optimised module as several of about the same length, if it is long.
+def pieces(text: str, *, optimised: bool = False) -> list[str]:
+    """A module as several of about the same length, if it is long.
 
-    How many there are depends on nothing but the text: the same text must give the same code on every machine.
+    Functions that call each other stay together, to be inlined, unless the module is optimised already. How many pieces
+    there are depends on nothing but the text: the same text must give the same code on every machine.
     """
     lines = text.splitlines()
     count = min(len(lines) // _PIECE_LINES, _MOST_PIECES)
@@ -77,13 +82,32 @@ def pieces(text: str) -> list[str]:
     if found is None or not _can_be_repeated(found[1]):
         return [text]
     functions, rest = found
-    shares: list[list[_Function]] = [[] for _ in range(min(count, len(functions)))]
+    groups = [[function] for function in functions] if optimised else _callers_with_callees(functions)
+    shares: list[list[_Function]] = [[] for _ in range(min(count, len(groups)))]
     sizes = [0] * len(shares)
-    for function in sorted(functions, key=lambda f: f.text.count("\n"), reverse=True):
+    for group in sorted(groups, key=_length, reverse=True):
         smallest = sizes.index(min(sizes))
-        shares[smallest].append(function)
-        sizes[smallest] += function.text.count("\n")
+        shares[smallest] += group
+        sizes[smallest] += _length(group)
+    if len(groups) == 1 or min(sizes) < sum(sizes) * _LEAST_SHARE:
+        return [text]
     return [_module(own, [f for f in functions if f not in own], rest) for own in shares]
+
+
+def _length(functions: Iterable[_Function]) -> int:
+    return sum(function.text.count("\n") for function in functions)
+
+
+def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function]]:
+    """The functions in groups, none of which calls one of another group: it may know its address."""
+    groups: list[list[_Function]] = []
+    for function in functions:
+        joined = [function]
+        for group in [g for g in groups if any(f.name in function.calls or function.name in f.calls for f in g)]:
+            groups.remove(group)
+            joined = group + joined
+        groups.append(joined)
+    return groups
 
 
 def _can_be_repeated(rest: str) -> bool:
@@ -117,13 +141,13 @@ def _function(head: re.Match[str], lines: list[str]) -> _Function:
     is_vector_code = not has_loops or not (
         _SCALAR_VALUE.search(body) or (_SCALAR_STORE.search(body) and _SCALAR_STORE.search(_FIELD_STORE.sub("", body)))
     )
-    calls = frozenset(_NAME.findall(body))
-    return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", calls, has_loops, is_vector_code)
+    names, calls = frozenset(_NAME.findall(body)), frozenset(_CALLED.findall(body))
+    return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", names, calls, has_loops, is_vector_code)
 
 
 def _module(own: Collection[_Function], foreign: Collection[_Function], rest: str) -> str:
-    called_here = frozenset().union(*(function.calls for function in own))
-    called_there = frozenset().union(*(function.calls for function in foreign))
-    texts = [f.text.replace("define internal ", "define ", 1) if f.name in called_there else f.text for f in own]
-    declarations = [function.declaration for function in foreign if function.name in called_here]
+    named_here = frozenset().union(*(function.names for function in own))
+    named_there = frozenset().union(*(function.names for function in foreign))
+    texts = [f.text.replace("define internal ", "define ", 1) if f.name in named_there else f.text for f in own]
+    declarations = [function.declaration for function in foreign if function.name in named_here]
     return "\n".join([rest, *declarations, *texts, ""])

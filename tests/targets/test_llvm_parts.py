@@ -153,16 +153,29 @@ def long_program(functions: int, lines: int) -> str:
 
 def test_long_modules_are_cut_into_pieces_of_about_the_same_length() -> None:
     text = long_program(7, 120)
-    cut = pieces(text)
+    cut = pieces(text, optimised=True)
     assert len(cut) == 2
     assert sorted(name for piece in cut for name in defined(piece)) == sorted(defined(text))
     assert max(map(len, cut)) < 1.6 * min(map(len, cut))
-    assert pieces(PROGRAM) == [PROGRAM]
+    assert pieces(PROGRAM, optimised=True) == [PROGRAM]
+
+
+def test_functions_that_call_each_other_are_cut_apart_after_they_are_optimised_only() -> None:
+    text = long_program(7, 120)
+    assert pieces(text) == [text], "@entry calls all of the others"
+    addresses = re.sub(r"call void (@part\d)\(ptr %x, ptr %y\)", r"call void @run(ptr \1, ptr %x, ptr %y)", text)
+    first, second = map(defined, pieces(addresses))
+    assert sorted(first + second) == sorted(defined(text))
+    assert "declare void @part" in pieces(addresses)["entry" in second]
+    chain = addresses.replace(
+        "%w = load float, ptr @weight", "call void @part6(ptr %x, ptr %y)\n%w = load float, ptr @weight"
+    )
+    assert pieces(chain) == [chain], "too little is left beside those that call @part6"
 
 
 def test_modules_with_variables_are_not_cut() -> None:
     variable = long_program(7, 120).replace("@weight = private constant", "@weight = internal global")
-    assert pieces(variable) == [variable]
+    assert pieces(variable, optimised=True) == [variable]
     assert (split(variable).vectors, split(variable).others) == ("", variable)
 
 
