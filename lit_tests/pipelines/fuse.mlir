@@ -301,3 +301,59 @@ func.func @window(%x: tensor<9xf32>, %out: tensor<4xf32>) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// Sums over the same pairs share what they compute of a pair, though no operand has both loops.
+// CHECK-LABEL: func.func @pairs
+// CHECK: %[[SUMS:.*]]:2 = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+// CHECK: math.sqrt
+// CHECK: return %[[SUMS]]#0, %[[SUMS]]#1
+func.func @pairs(%x: tensor<50xf64>, %y: tensor<50xf64>) -> (tensor<50xf64>, tensor<50xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<50xf64>
+  %0 = linalg.fill ins(%zero : f64) outs(%e : tensor<50xf64>) -> tensor<50xf64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %y : tensor<50xf64>, tensor<50xf64>) outs(%0 : tensor<50xf64>) {
+  ^bb0(%a: f64, %b: f64, %s: f64):
+    %d = arith.subf %a, %b : f64
+    %r = math.sqrt %d : f64
+    %t = arith.addf %s, %r : f64
+    linalg.yield %t : f64
+  } -> tensor<50xf64>
+  %2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%y, %x : tensor<50xf64>, tensor<50xf64>) outs(%0 : tensor<50xf64>) {
+  ^bb0(%b: f64, %a: f64, %s: f64):
+    %d = arith.subf %a, %b : f64
+    %r = math.sqrt %d : f64
+    %q = arith.mulf %r, %b : f64
+    %t = arith.addf %s, %q : f64
+    linalg.yield %t : f64
+  } -> tensor<50xf64>
+  return %1, %2 : tensor<50xf64>, tensor<50xf64>
+}
+
+// -----
+
+// One operand of two is another: they stay apart.
+// CHECK-LABEL: func.func @other_pairs
+// CHECK: linalg.generic
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+func.func @other_pairs(%x: tensor<50xf64>, %y: tensor<50xf64>, %z: tensor<50xf64>) -> (tensor<50xf64>, tensor<50xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<50xf64>
+  %0 = linalg.fill ins(%zero : f64) outs(%e : tensor<50xf64>) -> tensor<50xf64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %y : tensor<50xf64>, tensor<50xf64>) outs(%0 : tensor<50xf64>) {
+  ^bb0(%a: f64, %b: f64, %s: f64):
+    %d = arith.mulf %a, %b : f64
+    %t = arith.addf %s, %d : f64
+    linalg.yield %t : f64
+  } -> tensor<50xf64>
+  %2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %z : tensor<50xf64>, tensor<50xf64>) outs(%0 : tensor<50xf64>) {
+  ^bb0(%a: f64, %b: f64, %s: f64):
+    %d = arith.mulf %a, %b : f64
+    %t = arith.addf %s, %d : f64
+    linalg.yield %t : f64
+  } -> tensor<50xf64>
+  return %1, %2 : tensor<50xf64>, tensor<50xf64>
+}

@@ -192,6 +192,24 @@ class Graph:
                         place = self.sibling_place(node, item, other, cluster.places[reader])
                         if self.try_join(node, place, cluster):
                             return True
+        return self.join_pairs(node)
+
+    def join_pairs(self, node: Node) -> bool:
+        """Join a reduction over the same pairs of elements, `sum(f(x[i], y[j]) for j)`, none of whose operands has both
+        loops: what their bodies share, such as a distance, is computed once."""
+        if node.is_elementwise or node.is_search:
+            return False
+        mine = {(item.value, item.map) for item in node.inputs}
+        for item in node.inputs:
+            for reader in reversed(self._readers.get(item.value, ())[-4:]):
+                alike = (reader.sizes, reader.reduction) == (node.sizes, node.reduction)
+                if not alike or node.position - self.cluster[reader].last > _NEAR:
+                    continue
+                both = mine & {(other.value, other.map) for other in reader.inputs}
+                if len({loop for _, map_ in both if isinstance(map_, tuple) for loop in map_}) < node.rank:
+                    continue
+                if self.try_join(node, self.cluster[reader].places[reader], self.cluster[reader]):
+                    return True
         return False
 
     def sibling_place(self, node: Node, item: Input, other: Input, place: tuple[int, ...]) -> tuple[int, ...]:
