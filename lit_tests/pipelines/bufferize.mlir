@@ -230,3 +230,39 @@ func.func @main(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x3xi64>, t
   } -> tensor<4x8xf32>
   return %r, %n : tensor<4x3xi64>, tensor<4x8xf32>
 }
+
+// -----
+
+// What goes into a slice of %x is computed elsewhere, and only the last operation writes into the slice: had it the
+// memory of %0, that would be computed into the slice while the neighbours are read.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for
+// CHECK: %[[SUM:.*]] = memref.alloc() {{.*}} : memref<8xf32>
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: memref.copy
+// CHECK: linalg.generic {{.*}} outs(%[[SUM]] : memref<8xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[SUM]] : memref<8xf32>)
+func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> attributes {mlirml.writebacks = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %third = arith.constant 0.25 : f32
+  %r = scf.for %t = %c0 to %c5 step %c1 iter_args(%u = %x) -> (tensor<10xf32>) {
+    %l = tensor.extract_slice %u[0] [8] [1] : tensor<10xf32> to tensor<8xf32>
+    %m = tensor.extract_slice %u[2] [8] [1] : tensor<10xf32> to tensor<8xf32>
+    %e = tensor.empty() : tensor<8xf32>
+    %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%l, %m : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %s = arith.addf %a, %b : f32
+      linalg.yield %s : f32
+    } -> tensor<8xf32>
+    %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%0 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %s = arith.mulf %a, %third : f32
+      linalg.yield %s : f32
+    } -> tensor<8xf32>
+    %2 = tensor.insert_slice %1 into %u[1] [8] [1] : tensor<8xf32> into tensor<10xf32>
+    scf.yield %2 : tensor<10xf32>
+  }
+  return %r : tensor<10xf32>
+}

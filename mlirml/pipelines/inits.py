@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir import block_ops, defining_op, mlir, seen_through
 from mlirml.pipelines.destinations import (
     LOOPS,
     carried_values,
@@ -223,6 +223,8 @@ def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Valu
         for i in free:
             if inputs[i] in new and new[inputs[i]] != op.results[position - len(inputs)]:
                 continue
+            if takes_over_from_source(inputs[i], op.results[position - len(inputs)]):
+                continue
             if inputs[i].type == out.type and maps[i] == maps[position] and maps[i].is_permutation:
                 op.operands[position] = inputs[i]
                 free.remove(i)
@@ -246,6 +248,23 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
         if user != op and not user.is_before_in_block(op):
             return False
     return True
+
+
+def takes_over_from_source(value: mlir.Value, result: mlir.Value) -> bool:
+    """Whether `result` is stored into a slice of a tensor that `value`, whose memory it would have, is computed from.
+
+    `value` would be computed into the slice then, and all that is read of the tensor meanwhile would be copied first.
+    """
+    inserts = [use.owner.operation for use in result.uses]
+    if len(inserts) != 1 or inserts[0].name != "tensor.insert_slice" or inserts[0].operands[0] != result:
+        return False
+    target = seen_through(inserts[0].operands[1], TENSOR_VIEWS)
+    owner = defining_op(value)
+    while owner is not None and writes_outs(owner):
+        if any(seen_through(operand, TENSOR_VIEWS) == target for operand in owner.operands):
+            return True
+        owner = defining_op(owner.operands[out_positions(owner)[0]])
+    return False
 
 
 def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
