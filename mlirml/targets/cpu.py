@@ -24,6 +24,7 @@ FUSE = (
 )
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
+OPTIMIZE_HOST = f"mlirml-unroll-windows,{FUSE},mlirml-recompute-elements,{BLOCK}"
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,"
@@ -44,12 +45,13 @@ LOWER = (
     "mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
 )
 PASSES = (
-    "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples",
-    "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores",
-    "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops",
-    "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
-    "parallelize_loops", "share_buffers", "plan_buffers", "outline_parallel", "split_function", "lower_sort",
-    "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
+    "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
+    "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
+    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
+    "lower_loops", "parallelize_loops", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
+    "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
@@ -75,6 +77,7 @@ _NEEDS = (
         (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
         for name in ("hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
     ),
+    ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
@@ -109,7 +112,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         stages=(
             ("raise", RAISE),
             ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
-            ("optimize", f"{FUSE},mlirml-recompute-elements,{BLOCK.format(bits=vector_bits(), l2=l2_bytes())}"),
+            ("optimize", OPTIMIZE_HOST.format(bits=vector_bits(), l2=l2_bytes())),
             ("offload", ""),
             ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
             ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
