@@ -35,11 +35,16 @@ class RuleTable(Generic[Rule]):
 
         return note
 
-    def of(self, name: str) -> Rule | None:
-        """The rule of an operation, its own or its dialect's; None for one that is stated to have none."""
+    def all(self) -> dict[str, Rule]:
+        """Every rule, by what it was written for: operations, and dialects with a dot at their end."""
         for module in self._modules:
             importlib.import_module(f"mlirml.autodiff.rules.{module}")
         self._modules = ()
+        return self._rules
+
+    def of(self, name: str) -> Rule | None:
+        """The rule of an operation, its own or its dialect's; None for one that is stated to have none."""
+        rules = self.all()
         if name in UNWRITTEN:
             return None
-        return self._rules.get(name) or self._rules.get(f"{name.partition('.')[0]}.")
+        return rules.get(name) or rules.get(f"{name.partition('.')[0]}.")
