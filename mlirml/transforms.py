@@ -39,6 +39,7 @@ def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) 
     >>> ml.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
+    _check_function("grad", fn)
     both = value_and_grad(fn, argnums, has_aux)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -55,6 +56,7 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
     >>> ml.value_and_grad(lambda x: x * x)(3.0)
     (array(9.), array(6.))
     """
+    _check_function("value_and_grad", fn)
 
     def both(*args: Any, **kwargs: Any) -> Any:
         from mlirml.capture import derivatives as d
@@ -97,6 +99,7 @@ def vjp(fn: Function, *primals: Any) -> tuple[Any, Function]:
     """
     from mlirml.capture import derivatives as d
 
+    _check_function("vjp", fn)
     trace = current_trace()
     if trace is None:
         return _outside_vjp(fn, primals)
@@ -130,6 +133,7 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
     """
     from mlirml.capture.derivatives import trace_jvp
 
+    _check_function("jvp", fn)
     _check_tuples("jvp", primals=primals, tangents=tangents)
     trace = current_trace()
     if trace is None:
@@ -143,6 +147,7 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
 
 def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     """`fn(*primals)`, and the function that takes tangents of `primals` to that of the result."""
+    _check_function("linearize", fn)
     trace = current_trace()
     if trace is not None:
         return fn(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
@@ -169,6 +174,7 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
     >>> ml.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
     array([3., 4.])
     """
+    _check_function("vmap", fn)
 
     def mapped(*args: Any) -> Any:
         from mlirml.capture.derivatives import trace_vmap
@@ -203,6 +209,8 @@ def jacfwd(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
 
 
 def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function:
+    _check_function(name, fn)
+
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         from mlirml.capture.jacobians import jacobian_forward, jacobian_reverse
 
@@ -228,6 +236,7 @@ def hessian(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
     array([[10.,  6.],
            [ 6.,  0.]])
     """
+    _check_function("hessian", fn)
     return jacfwd(grad(fn, argnums), argnums)
 
 
@@ -238,6 +247,7 @@ def hvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     >>> ml.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([6., 0.])
     """
+    _check_function("hvp", fn)
     _check_tuples("hvp", primals=primals, tangents=tangents)
     return jvp(grad(fn, 0 if len(primals) == 1 else tuple(range(len(primals)))), primals, tangents)[1]
 
@@ -259,6 +269,7 @@ class custom_vjp:
     """
 
     def __init__(self, fn: Function) -> None:
+        _check_function("custom_vjp", fn)
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.rules: tuple[Function, Function] | None = None
@@ -304,6 +315,7 @@ class custom_jvp:
     """
 
     def __init__(self, fn: Function, nondiff_argnums: Sequence[int] = ()) -> None:
+        _check_function("custom_jvp", fn)
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.nondiff_argnums = tuple(nondiff_argnums)
@@ -391,6 +403,8 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
         with at_user_line():
             raise ArgumentError(f"checkpoint: policy {policy!r} is neither 'nothing' nor 'contractions'")
 
+    _check_function("checkpoint", fn)
+
     @functools.wraps(fn, updated=())
     def again(*args: Any) -> Any:
         from mlirml.capture.custom import call_again
@@ -407,6 +421,24 @@ def stop_gradient(x: Any) -> Any:
 
     trace = current_trace()
     return x if trace is None else trace_stop_gradient(trace, x)
+
+
+def _check_function(name: str, fn: Any) -> None:
+    """That a transform is given something to call."""
+    if not callable(fn):
+        from mlirml.capture.frames import at_user_line
+
+        with at_user_line():
+            raise ArgumentError(
+                f"{name}: expected a function, got {type(fn).__name__}",
+                help=f"give `{name}` the function itself, and its arguments to what `{name}` returns"
+                if name in _OF_FUNCTIONS
+                else None,
+            )
+
+
+_OF_FUNCTIONS = ("grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian")
+"""Transforms of which the result, not the transform, takes the arguments: calls like `grad(f(x))` are meant for it."""
 
 
 def _check_tuples(name: str, **given: Any) -> None:

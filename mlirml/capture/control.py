@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.capture.frames import at_user_line
+from mlirml.errors import ArgumentError
 from mlirml.tree import TreeDef, flatten
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     >>> float(root(4.0)), float(root(-1.0))
     (2.0, 0.0)
     """
+    _check_functions("cond", true_fn=true_fn, false_fn=false_fn)
     trace = _trace()
     if trace is not None:
         from mlirml.capture.regions import trace_cond
@@ -58,6 +60,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> float(apply(1, 3.0)), float(apply(7, 3.0))
     (-3.0, 6.0)
     """
+    _check_functions("switch", **{f"branches[{number}]": branch for number, branch in enumerate(branches)})
     trace = _trace()
     if trace is not None:
         from mlirml.capture.regions import trace_switch
@@ -80,6 +83,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     >>> int(halvings(1000.0))
     10
     """
+    _check_functions("while_loop", cond_fn=cond_fn, body_fn=body_fn)
     trace = _trace()
     if trace is not None:
         from mlirml.capture.regions import trace_while_loop
@@ -104,6 +108,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     >>> int(factorial(5))
     120
     """
+    _check_functions("fori_loop", body_fn=body_fn)
     trace = _trace()
     if trace is not None:
         from mlirml.capture.regions import trace_fori_loop
@@ -136,6 +141,7 @@ def scan(
     >>> total(np.array([1, 2, 3]))
     (array(6), array([1, 3, 6]))
     """
+    _check_functions("scan", f=f)
     trace = _trace()
     from mlirml.capture import regions
 
@@ -160,6 +166,17 @@ def scan(
         rows[i] = [_own(y) for y in ys]
     assert structure is not None
     return carry.tree, structure.unflatten([_stacked(column) for column in zip(*rows)])
+
+
+def _check_functions(name: str, **given: Any) -> None:
+    """That branches and bodies can be called."""
+    for what, function in given.items():
+        if not callable(function):
+            with at_user_line():
+                raise ArgumentError(
+                    f"{name}: {what} must be a function, got: {type(function).__name__}",
+                    help="write `lambda: x` for a value" if name in ("cond", "switch") else None,
+                )
 
 
 def _is_true(x: Any, name: str, what: str) -> bool:
