@@ -78,8 +78,15 @@ def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = N
         from pathlib import Path
 
         watch.dump_dir = Path(config.dump_dir)
-    pipeline = target.pipeline_for(present(module))
-    pipeline.run(module, stop_after=stop_after, instrumentation=watch)
+    if stop_after is not None and stop_after not in dict(target.stages):
+        target.pipeline.until(stop_after)  # refuses
+    names = present(module)
+    first = target.pipeline_for(names, slice(1))
+    first.run(module, instrumentation=watch)
+    if stop_after != first.stages[0].name:
+        # Loops may become anything, so that most passes may have work for them. Raised, they tell what they are.
+        names = present(module) if first.stages[0].steps else names
+        target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
     return watch
 
 

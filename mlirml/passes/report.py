@@ -80,8 +80,8 @@ class Instrumentation:
         return self.print_after != "none" or self.dump_dir is not None
 
     def start(self, module: mlir.Operation) -> None:
-        """Note the module before the first pass."""
-        if self.wants_text:
+        """Note the module before the first pass, also if the passes are those of several pipelines."""
+        if self.wants_text and not self._last_text:
             self._last_text = to_text(module, locations=self.print_locations)
             self._dump("input", self._last_text)
 

@@ -82,13 +82,14 @@ _NEEDS = (
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),
-    ("mlirml-fold-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
-    ("mlirml-fuse-attention", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
-    ("mlirml-schedule-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
-    ("mlirml-lower-contract", (*_LOOPS, _REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
-    ("mlirml-lower-conv", (*_LOOPS, _REQUESTS, *_WINDOWS)),
+    ("mlirml-fold-contract", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-fuse-attention", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-schedule-contract", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-lower-contract", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
+    ("mlirml-lower-conv", (_REQUESTS, *_WINDOWS)),
 )
-"""Which operations passes look for: many programs have none of them. Loops may become anything, requests, too."""
+"""Which operations passes look for: many programs have none of them. Requests may become anything. So may loops until
+they are raised, after which it is looked again what is there."""
 
 
 def cpu_target() -> Target:

@@ -13,6 +13,8 @@ from mlirml.runtime.artifact import Artifact
 if TYPE_CHECKING:
     from mlirml.passes import Pipeline
 
+_ALL = slice(None)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -36,12 +38,15 @@ class Target:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline as a value; imports MLIR."""
-        return _pipeline(self, frozenset())
+        return _pipeline(self, frozenset(), self.stages)
 
-    def pipeline_for(self, present: Collection[str]) -> Pipeline:
-        """The pipeline without the passes that do nothing for operations of these names; those are not imported."""
+    def pipeline_for(self, present: Collection[str], stages: slice = _ALL) -> Pipeline:
+        """The pipeline, or some stages, without the passes that do nothing for operations of these names.
+
+        Passes that are left out are not imported.
+        """
         idle = {name for name, starts in self.needs if not any(op.startswith(starts) for op in present)}
-        return _pipeline(self, frozenset(idle))
+        return _pipeline(self, frozenset(idle), self.stages[stages])
 
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
@@ -50,13 +55,16 @@ class Target:
 
 
 @lru_cache(maxsize=16)
-def _pipeline(target: Target, without: frozenset[str]) -> Pipeline:
+def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, str], ...]) -> Pipeline:
     from mlirml.passes import Pipeline, stage
     from mlirml.passes.syntax import parse_elements
 
-    target.load_passes(without)
+    elements = {name: parse_elements(text) for name, text in target.stages}
+    named = {element.name for name, _ in chosen for element in elements[name]}
+    others = {element.name for each in elements.values() for element in each} - named
+    target.load_passes(without | others)
     stages = []
-    for name, text in target.stages:
-        kept = [element for element in parse_elements(text) if element.name not in without]
+    for name, _ in chosen:
+        kept = [element for element in elements[name] if element.name not in without]
         stages.append(stage(name, ",".join(map(str, kept))) if kept else stage(name))
     return Pipeline(tuple(stages))
