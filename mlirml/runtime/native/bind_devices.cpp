@@ -132,7 +132,7 @@ void bind_devices(nb::module_ &m) {
     } catch (const NoDevice &error) {
       raise("TargetError", error.what(), error.help.c_str());
     } catch (const DeviceError &error) {
-      raise("LaunchError", error.what(), nullptr);
+      raise("LaunchError", error.what(), error.help.empty() ? nullptr : error.help.c_str());
     }
   });
   const auto unlocked = nb::call_guard<nb::gil_scoped_release>();

@@ -422,7 +422,7 @@ void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, cons
                      bool waits) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   waits_ = waits;
-  if (lost_) throw DeviceError("the device " + name + " was lost");
+  if (lost_) throw lost_device(name);
   Active active(*this);
   join_uploads();
   std::vector<void *> table = {static_cast<Device *>(this)};

@@ -12,8 +12,17 @@ namespace mlirml {
 
 // The device is gone, or refuses what was asked of it. The message is for users.
 struct DeviceError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit DeviceError(const std::string &message, std::string help = "")
+      : std::runtime_error(message), help(std::move(help)) {}
+  std::string help;
 };
+
+// What each use of a device says after it was lost.
+inline DeviceError lost_device(const std::string &name) {
+  return DeviceError("the device " + name + " was lost",
+                     "host arrays are as they were, and other devices work; this one does again in a new process. "
+                     "MLIRML_SYNC=1 tells which kernel failed");
+}
 
 // The device cannot be had; `help` says what to install.
 struct NoDevice : std::runtime_error {

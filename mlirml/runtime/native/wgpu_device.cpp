@@ -161,7 +161,7 @@ void WgpuDevice::fail(const std::string &message) {
 
 // Raises what has gone wrong since the last call.
 void WgpuDevice::check() {
-  if (lost_) throw DeviceError("the device " + name + " was lost");
+  if (lost_) throw lost_device(name);
   if (error_.empty()) return;
   std::string message;
   message.swap(error_);
