@@ -20,7 +20,9 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, main_function, mlir, named_function
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.pipelines.split_function import NO_INLINE
 
@@ -36,11 +38,22 @@ class EmitEntryPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
+        check_arguments(main)
         keep_apart(module)
         with main.location, mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
             count = len(main.regions[0].blocks[0].arguments)
             emit_entry(main, count)
             mark_private(main, count)
+
+
+def check_arguments(main: mlir.Operation) -> None:
+    """Refuse arrays of unknown size, which are no single pointers."""
+    if any(str(argument.type) != "!llvm.ptr" for argument in main.regions[0].blocks[0].arguments):
+        raise LoweringError(
+            "an argument or a result of @main has a size that is not known, and the entry takes a pointer for each",
+            location=source_location(main.location),
+            help="give arrays their sizes, as `tensor<8xf32>`: programs are compiled for the shapes of their arguments",
+        )
 
 
 def entry_function(module: mlir.Operation) -> mlir.Operation:
