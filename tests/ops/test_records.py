@@ -197,25 +197,28 @@ def run(record: OpDef, calls: list[Call], target: str) -> Iterator[str]:
             expected = numpy_result(call, leaves)
             several = isinstance(expected, (list, tuple))
             pairs = zip(given, expected, strict=True) if several else [(given, expected)]
-            for one, other in pairs if call not in found else []:
-                problem = difference(record, call, leaves, one, np.asarray(other))
+            for number, (one, other) in enumerate(pairs if call not in found else []):
+                part = number if several else None
+                problem = difference(record, call, leaves, one, np.asarray(other), part)
                 if problem:
                     found.add(call)
                     yield f"{call}, {name}: {problem}"
 
 
-def difference(record: OpDef, call: Call, leaves: list[Any], given: np.ndarray, expected: np.ndarray) -> str | None:
-    """What is wrong with a result; None when nothing is."""
+def difference(
+    record: OpDef, call: Call, leaves: list[Any], given: np.ndarray, expected: np.ndarray, part: int | None = None
+) -> str | None:
+    """What is wrong with a result, or with one of several; None when nothing is."""
     if (given.dtype, given.shape) != (expected.dtype, expected.shape):
         return f"{given.dtype}{list(given.shape)}, expected {expected.dtype}{list(expected.shape)}"
     wrong = ~same_elements(given, expected)
     if not wrong.any():
         return None
     if is_float(given.dtype):
-        exact, scale = in_wider_type(record, call, leaves, given.dtype)
+        exact, scale = in_wider_type(record, call, leaves, given.dtype, part)
         wrong &= ~close(record, given, expected, exact, scale)
     elif is_complex(given.dtype):  # each part by itself, its error in proportion to the whole number
-        exact, scale = in_wider_type(record, call, leaves, given.dtype)
+        exact, scale = in_wider_type(record, call, leaves, given.dtype, part)
         parts = [(given.real, expected.real, exact.real), (given.imag, expected.imag, exact.imag)]
         wrong = ~np.logical_and(*(same_elements(g, e) | close(record, g, e, x, scale) for g, e, x in parts))
     if not wrong.any():
@@ -245,7 +248,9 @@ def _at(x: Any, place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         return "..."
 
 
-def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def in_wider_type(
+    record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype, part: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The result almost exactly, and the magnitude that rounding errors are in proportion to."""
     wide = np.dtype(np.longdouble) if dtype.itemsize >= 4 else np.dtype(np.float64)
 
@@ -258,7 +263,8 @@ def in_wider_type(record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype)
     operands = [
         x.astype(widened(x.dtype)) if isinstance(x, np.ndarray) and x.dtype.kind not in kept else x for x in leaves
     ]
-    exact = np.asarray(precise.apply(operands)).astype(widened(dtype))
+    results = precise.apply(operands)
+    exact = np.asarray(results if part is None else results[part]).astype(widened(dtype))
     scale = np.abs(exact)
     if exact.dtype.kind == "c":  # beside an infinite part, the other one by itself
         scale = np.where(np.isfinite(scale), scale, np.minimum(np.abs(exact.real), np.abs(exact.imag)))

@@ -223,6 +223,9 @@ int cuLaunchKernel(void *, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
                    void *stream, void **arguments, void **) {
   last = {{gx, gy, gz}, {bx, by, bz}, shared};
   const int result = done();
+#ifdef FAKE_ANY_KERNEL
+  return result;
+#endif
   if (result) return result;
   failure = later;
   auto *in = *static_cast<float **>(arguments[0]), *out = *static_cast<float **>(arguments[1]);
