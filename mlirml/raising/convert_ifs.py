@@ -23,8 +23,8 @@ reads the loop finds the condition of a statement again.
 
 Loops in a branch run in any case, with selects in them, where a condition on loop variables holds mostly: the guard of
 a padded row is inside of the loop over the row then. Left alone are branches that hold other loops, operations on
-arrays, or divisions that may trap; long branches, which cost more than the jump; and what stands in `scf.while`, whose
-loops stay loops.
+arrays, or divisions that may trap; long branches, which cost more than the jump; those that exchange elements at places
+that are known only when the program runs; and what stands in `scf.while`, whose loops stay loops.
 """
 
 from __future__ import annotations
@@ -52,28 +52,32 @@ _CLEAN = "builtin.module(cse)"  # canonicalization would make select(k >= 0, k, 
 @register
 @dataclass(frozen=True)
 class ConvertIfsPass(Pass):
-    """Turn conditionals in loops into selects, where both branches may run; `longest` is in operations."""
+    """Turn conditionals in loops into selects, where both branches may run; `longest` is in operations.
+
+    With `exchanges` also those that exchange elements at places that are known only when the program runs.
+    """
 
     name = "mlirml-convert-ifs"
     longest: int = 60
+    exchanges: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         converted = False
         for function in loop_functions(module):
             if has_op(function, ("scf.if",)):
-                converted |= convert_function(function, self.longest)
+                converted |= convert_function(function, self.longest, self.exchanges)
         if converted:
             passmanager.PassManager.parse(_CLEAN, module.context).run(module)
 
 
-def convert_function(function: mlir.Operation, longest: int) -> bool:
+def convert_function(function: mlir.Operation, longest: int, exchanges: bool) -> bool:
     """Convert the conditionals of a function, inner ones first; whether there was one."""
     ranges = Ranges()
     converted = False
     for op in reversed(list(operations(function))):
         if op.name == "scf.if" and stands_in_for(op):
             try:
-                found = match_if(op, ranges, longest)
+                found = match_if(op, ranges, longest, exchanges)
             except NoMatch as reason:
                 remark(op, f"the `if` stays, because {reason}")
                 continue
@@ -127,7 +131,7 @@ def places(store: mlir.Operation) -> list[mlir.Value]:
     return list(store.operands)[2:]
 
 
-def match_if(op: mlir.Operation, ranges: Ranges, longest: int) -> Conditional:
+def match_if(op: mlir.Operation, ranges: Ranges, longest: int, exchanges: bool) -> Conditional:
     """Look whether both branches of an `scf.if` may run; raises `NoMatch`."""
     if len(op.regions[1].blocks) == 0:
         raise NoMatch("it has effects besides stores into arrays")
@@ -155,7 +159,40 @@ def match_if(op: mlir.Operation, ranges: Ranges, longest: int) -> Conditional:
         if any(first[0] == other.array for other in stores.values()):
             raise NoMatch("an array leaves it twice")
         stores[number] = Stores(first[0], (first[1], second[1]))
+        if not exchanges and exchanges_elements(
+            stores[number], [inner for _, inner in inside if inner.name == "tensor.extract"]
+        ):
+            raise NoMatch("it exchanges elements at places that are known only when the program runs")
     return Conditional(op, stores)
+
+
+def exchanges_elements(stores: Stores, reads: Sequence[mlir.Operation]) -> bool:
+    """Whether branches store at places that are not linear in the loops, and read other elements of the array.
+
+    Nothing is raised then, and rounds that store what was there would wait for each other.
+    """
+    reader = Reader(lambda value: defining_op(value) is None)
+    wild = [
+        s for s in stores.both if any(reader.read(place) is None for place in places(s) if not is_outside(place, s))
+    ]
+    chain = {stores.array, *(store.results[0] for store in stores.both)}
+    read = [op for op in reads if op.operands[0] in chain]
+    return any(
+        not all(is_same(a, b) for a, b in zip(places(store), list(op.operands)[1:], strict=True))
+        for store in wild
+        for op in read
+    )
+
+
+def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
+    """Whether a number is computed in front of the loop that a store is in."""
+    op, around = defining_op(place), store.parent
+    while around.name != "scf.for":
+        around = around.operation.parent
+    inside = None if op is None else op.parent
+    while inside is not None and inside.name not in ("scf.for", "func.func"):
+        inside = inside.operation.parent
+    return op is not None and inside != around
 
 
 def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:

@@ -110,7 +110,7 @@ def test_random_conditionals(seed: int) -> None:
     writer = Writer(seed)
     end = writer.conditional(2, ["%a", "%b", "%s"], [])
     text = "\n".join([HEAD, *writer.lines, f"scf.yield {', '.join(end)} : {KINDS}", TAIL])
-    after = assert_same(text, "mlirml-convert-ifs{longest=1000}", seeds=1)
+    after = assert_same(text, "mlirml-convert-ifs{longest=1000 exchanges=true}", seeds=1)
     assert after.count("scf.if") < text.count("scf.if")
     if text.count("scf.for") == 1:
         assert "scf.if" not in after
