@@ -17,7 +17,8 @@ _DECORATOR_LINES = 50
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
-def _internal(frame: FrameType) -> bool:
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame belongs to mlirml, NumPy or the standard library."""
     name = frame.f_globals.get("__name__", "")
     root = name.partition(".")[0] if isinstance(name, str) else ""
     file = frame.f_code.co_filename
@@ -28,7 +29,7 @@ def _internal(frame: FrameType) -> bool:
 def user_location(depth: int = 1) -> SourceLocation | None:
     """The place in the user's code that is running now, or None outside of any."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and _internal(frame):
+    while frame is not None and is_internal(frame):
         frame = frame.f_back
     if frame is None:
         return None

@@ -23,6 +23,7 @@ from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
+from mlirml.capture.unread import Places
 from mlirml.capture.unsupported import refuse
 from mlirml.config import config
 from mlirml.dialects.build import Operand, Scalar, Value
@@ -74,7 +75,7 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.builder = ComplexBuilder(lambda: user_location(3))
+        self.builder = ComplexBuilder(Places())
         self.done = False
         self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into

@@ -32,6 +32,16 @@ def define(source: str, file: str) -> Any:
     return scope["branch"]
 
 
+SUM = """
+def branch(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            s += x[i, j] * x[j, i]
+    return s
+"""
+
+
 def test_an_expression_of_several_lines() -> None:
     check_error(
         lambda: ml.compile(several_lines)(np.ones((4, 8)), np.ones((3, 8))),
@@ -69,6 +79,31 @@ def test_without_source() -> None:
            = help: select with `np.where(condition, a, b)`
         """,
     )
+
+
+def test_long_loops_without_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlirml.capture.unread.MOST_OPERATIONS", 1000)
+    summed = ml.compile(define(SUM, "<made here>"))
+    x = np.arange(9.0).reshape(3, 3)
+    assert summed(x) == np.sum(x * x.T)
+    check_error(
+        lambda: summed(np.ones((50, 50))),
+        """
+        mlirml.UnsupportedSyntaxError: the loops of `branch` make more than 1000 operations, but it has no source
+          --> test_source.py:90:17 (<lambda>)
+            |
+         90 |         lambda: summed(np.ones((50, 50))),
+            |                 ^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: define the function in a file, so that its loops stay loops, or compute with whole arrays
+        """,
+    )
+
+
+def test_many_operations_without_loops_need_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlirml.capture.unread.MOST_OPERATIONS", 8)
+    text = "def branch(x):\n" + "    x = np.sin(x) + x\n" * 6 + "    return x\n"
+    x = np.full(3, 0.1)
+    np.testing.assert_allclose(ml.compile(define(text, "<made here>"))(x), define(text, "<made here>")(x))
 
 
 def test_a_notebook_cell_with_magic(monkeypatch: pytest.MonkeyPatch) -> None:
