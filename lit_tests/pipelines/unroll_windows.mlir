@@ -86,3 +86,18 @@ func.func @others(%x: tensor<80xf32>, %y: tensor<17xf32>, %w: tensor<5x3xf32>, %
   } -> tensor<5x15xf32>
   return %0, %1, %2 : tensor<41xf32>, tensor<8xf32>, tensor<5x15xf32>
 }
+
+// -----
+
+// Loops that stay and walk along one dimension together are no window.
+// CHECK-LABEL: func.func @diagonals
+// CHECK: "parallel", "parallel", "reduction"
+func.func @diagonals(%x: tensor<9x6xf32>, %init: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %shape = tensor.empty() : tensor<4x3x4xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i + j, j + k)>, affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %shape : tensor<9x6xf32>, tensor<4x3x4xf32>) outs(%init : tensor<4x3xf32>) {
+  ^bb0(%a: f32, %s: f32, %t: f32):
+    %u = arith.addf %a, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}

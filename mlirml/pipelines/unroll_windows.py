@@ -88,6 +88,8 @@ def match_window(op: mlir.Operation, most: int) -> Window:
     if not windows or any(inner.regions for inner in block_ops(block)):
         raise NoMatch("nothing slides")
     for n in read:
+        if any(len(added) > 1 and (added[0] in inside) == (added[1] in inside) for added in places[n]):
+            raise NoMatch("two loops that stay, or that go, walk along one dimension")
         loops = {loop for added in places[n] for loop in added}
         if n not in windows and loops & set(inside) and not loops <= set(inside):
             raise NoMatch("a convolution of several channels")
