@@ -115,7 +115,7 @@ class Varying:
     __int__ = __index__ = __float__
 
     def __getattr__(self, name: str) -> Any:
-        from mlirml.capture.loops.varying_functions import METHODS
+        from mlirml.capture.loops.varying_statistics import METHODS
 
         if name in METHODS:
             return lambda *args, **kwargs: _called(METHODS[name], self, *args, **kwargs)

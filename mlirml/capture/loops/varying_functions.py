@@ -53,14 +53,17 @@ def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any]
 
 def call_function(x: Varying, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A NumPy function with such a part among its arguments."""
+    from mlirml.capture.loops.varying_statistics import STATISTICS
+
     trace = x._trace
     if function in _ELEMENTWISE:
         return combined(trace, lambda *xs: trace.call_function(function, xs, kwargs), function, args)
     if function in _OF_TRACE:
         return _OF_TRACE[function](trace, *args, **kwargs)
-    if function not in _FUNCTIONS or not isinstance(args[0] if args else None, Varying):
+    known = _FUNCTIONS.get(function) or STATISTICS.get(function)
+    if known is None or not isinstance(args[0] if args else None, Varying):
         raise refused(trace, x, f"`np.{function.__name__}`")
-    return _FUNCTIONS[function](*args, **kwargs)
+    return known(*args, **kwargs)
 
 
 # Reductions.
@@ -164,13 +167,17 @@ def mean(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepd
     """`np.mean`."""
     kind = as_dtype(dtype) if dtype is not None else np.mean(np.asarray(x._sample)).dtype
     total = reduction(np.add)(x, axis, kind, out, keepdims)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count: Any = 1
-    for a in axes:
-        count = count * x._length(a % x.ndim)
+    for a in axes_of(x, axis):
+        count = count * x._length(a)
     if isinstance(count, Traced):
         count = count.astype(kind)
     return total / count if isinstance(count, Traced) else total / kind.type(count)
+
+
+def axes_of(x: Varying, axis: Any) -> list[int]:
+    """The axes that an argument `axis` names."""
+    return [a % x.ndim for a in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
 
 
 def position(greatest: bool) -> Callable[..., Any]:
@@ -314,13 +321,18 @@ def sort(x: Varying, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
     """`np.sort` of a vector: sorted with what comes last behind its elements, up to the greatest length."""
     if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
         raise refused(x._trace, x, "`np.sort` in more than one dimension")
+    return part(sorted_whole(x), [Axis(0, 1, 0)], x._shape, x._most)
+
+
+def sorted_whole(x: Varying) -> Traced:
+    """A vector of the greatest length, with the elements sorted, and what comes last in that order behind them."""
     last = {"f": np.nan, "c": complex(np.nan, np.nan)}
     array = x._trace.known(
         np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype)
     )
-    axes = [Axis(0, 1, 0)]
-    store(part(array, axes, x._shape, x._most), x)
-    return part(x._trace.call_function(np.sort, (array,), {}), axes, x._shape, x._most)
+    store(part(array, [Axis(0, 1, 0)], x._shape, x._most), x)
+    ordered: Traced = x._trace.call_function(np.sort, (array,), {})
+    return ordered
 
 
 def sort_in_place(x: Varying, *args: Any, **kwargs: Any) -> None:

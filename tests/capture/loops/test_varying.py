@@ -207,6 +207,42 @@ def test_they_are_sorted(dtype: str) -> None:
     check(sorts, x, y.astype(dtype))
 
 
+def statistics(x, width, out):
+    n = len(x)
+    for i in range(n):
+        first = max(0, i - width)
+        out[i, 0] = np.median(x[first : i + 1])
+        out[i, 1] = np.median(x[:i])  # of nothing, to begin with
+        out[i, 2] = np.std(x[first : i + 1])
+        out[i, 3] = x[: i + 2].var(ddof=1)
+        out[i, 4] = np.ptp(x[first : i + 1])
+        out[i, 5] = np.count_nonzero(x[:i] > x[i])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_statistics(dtype: str) -> None:
+    x = (20 * RNG.random(300)).astype(dtype)  # too many rounds to unroll
+    if dtype != "int64":
+        x[[50, 120, 200]] = [np.inf, -np.inf, np.nan]
+    found, expected = np.zeros((300, 6)), np.zeros((300, 6))
+    ml.compile(statistics)(x, 5, found)
+    statistics(x, 5, expected)
+    exact = [0, 1, 4, 5]
+    np.testing.assert_array_equal(found[:, exact], expected[:, exact])
+    np.testing.assert_allclose(found, expected, rtol=2e-4 if dtype == "float32" else 1e-10)
+
+
+def along_axes(a, out):
+    for i in range(len(a)):
+        k = i % 4 + 2
+        out[i] = np.std(a[:k, :k], axis=0).sum() + np.var(a[:k, :k], axis=1, keepdims=True).max()
+
+
+def test_statistics_along_axes() -> None:
+    check(along_axes, RNG.random((9, 6)), np.zeros(9))
+
+
 def test_they_become_loops() -> None:
     text = ml.compile(lu_by_rows).trace(np.eye(1000)).as_text()
     assert text.count("scf.for") == 3
