@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import numpy as np
 
 import mlirml.nn
 import mlirml.numpy
+from mlirml.capture.linear_algebra import FUNCTIONS as SOLVERS
 from mlirml.dialects.ops import OPS, OpDef
 from mlirml.dialects.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
@@ -48,6 +50,17 @@ index that is known only when the program runs is checked then; the `IndexError`
 `add`, `subtract`, `multiply`, `min`, `max` and `get` (`mlirml.numpy.at(x)` for real arrays) give a new array instead.
 """
 
+
+LINEAR_ALGEBRA = """\
+## Linear algebra
+
+Of square matrices in f32, f64, c64 and c128 (integers become f64), single ones or any number of them, besides the
+products and norms above. They are made for matrices of up to some hundred rows: elimination goes column by column.
+Derivatives of all orders are formulae in terms of the inverse.
+
+| | |
+|---|---|
+"""
 
 NETWORKS = """\
 `from mlirml.nn import functional as F`: the functions have the meaning and the argument names of
@@ -90,6 +103,8 @@ def page() -> str:
             continue
         header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
         parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
+    lines = [f"| `np.linalg.{function.__name__}` | {inspect.getdoc(rule)} |" for function, rule in SOLVERS.items()]
+    parts.append(LINEAR_ALGEBRA + "\n".join(lines) + "\n")
     header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
     functions = "\n".join(row(NN[name]) for name in sorted(NN))
     parts.append(f"## Neural networks\n\n{NETWORKS}\n{header}{functions}\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture import picking
+from mlirml.capture import linear_algebra, picking
 from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
@@ -604,6 +604,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
     **picking.FUNCTIONS,
+    **linear_algebra.FUNCTIONS,  # fmt: skip
     np.real: lambda trace, val: val.real,
     np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),

@@ -101,13 +101,13 @@ def logsumexp(xp: Any, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @composed("contraction", np.linalg.matrix_power, dtypes=ALL, tolerance=32)
 def matrix_power(xp: Any, a: Any, n: int) -> Any:
-    """The matrix product of n copies; n is known and not negative."""
+    """The matrix product of n copies, or of -n copies of the inverse; n is known."""
     a = xp.asarray(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"matrix_power: needs square matrices, not shape {list(a.shape)}")
     count = int(n.__index__())
     if count < 0:
-        raise UnsupportedSyntaxError("matrix_power: the inverse of a matrix is not compiled", help="give n >= 0")
+        a, count = xp.linalg.inv(a), -count
     if count == 0:
         return xp.broadcast_to(xp.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
     result = None
@@ -116,7 +116,7 @@ def matrix_power(xp: Any, a: Any, n: int) -> Any:
         if odd:
             result = a if result is None else result @ a
         a = a @ a if count else a
-    return result.copy() if int(n) == 1 else result  # type: ignore[union-attr]
+    return result.copy() if abs(int(n)) == 1 else result  # type: ignore[union-attr]
 
 
 @composed("contraction", np.linalg.multi_dot, dtypes=ALL, arrays=-1, tolerance=32)
