@@ -2,9 +2,9 @@
 
 Gaussian elimination with partial pivoting and Cholesky's method by outer products (Golub and Van Loan, Matrix
 Computations, 4th edition, algorithms 3.4.1 and 4.2.2): each is a loop over columns whose round is one pass over the
-matrices, so that all matrices of a batch are worked on at once. Derivatives are formulae in terms of inverses (Giles, An
-extended collection of matrix derivative results, 2008; Murray, Differentiation of the Cholesky decomposition, 2016),
-which do not go through the loops, and are differentiated in the same way.
+matrices, so that all matrices of a batch are worked on at once. Derivatives are formulae in terms of inverses (Giles,
+An extended collection of matrix derivative results, 2008; Murray, Differentiation of the Cholesky decomposition,
+2016), which do not go through the loops, and are differentiated in the same way.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def slogdet(trace: Trace, a: Any) -> Any:
 
 
 def cholesky(trace: Trace, a: Any, /, *, upper: bool = False) -> Any:
-    """The triangular L with L @ L.T = a, of the lower (or upper) triangle of `a`; NaN if `a` is not positive definite."""
+    """The triangular L with L @ L.T = a, of the lower (or upper) triangle of `a`; NaN where that is not definite."""
     a = _matrices(trace, "cholesky", a)
     factor = _batched(_cholesky, trace, _adjoint(a) if upper else a)
     return _adjoint(factor) if upper else factor

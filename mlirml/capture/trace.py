@@ -604,7 +604,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
     **picking.FUNCTIONS,
-    **linear_algebra.FUNCTIONS,  # fmt: skip
+    **linear_algebra.FUNCTIONS,
     np.real: lambda trace, val: val.real,
     np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),

@@ -112,6 +112,44 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     return result.reshape((*np.shape(q), *shape))
 
 
+def _traced_quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any) -> Any:
+    """`_quantile` for shares that are known only when the program runs."""
+    if weights is not None or method != "linear":
+        raise UnsupportedSyntaxError(
+            f"{name}: only method='linear' is compiled for a q known at run time",
+            help="leave out `method` and `weights`, or make q static (`static_argnums`)",
+        )
+    a = xp.asarray(a)
+    _refuse_bfloat16(name, a)
+    lined, kept = _lined_up(xp, name, a, axis)
+    n = lined.shape[-1]
+    if n == 0:
+        raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
+    last = xp.asarray(np.asarray(n - 1, a.dtype if a.dtype.kind == "f" else np.float64))
+    places = q * last
+    within = xp.clip(places, 0, last).reshape(-1)
+    low = xp.floor(within).astype(np.int64)
+    ordered = xp.sort(lined, axis=-1)
+    below, above = xp.take(ordered, low, axis=-1), xp.take(ordered, xp.minimum(low + 1, n - 1), axis=-1)
+    share = within - low.astype(within.dtype)
+    step = xp.subtract(above, below)
+    result = xp.where(share >= 0.5, above - step * (1 - share), below + step * share)
+    result = xp.where(within == places.reshape(-1), result, np.nan)
+    if np.issubdtype(a.dtype, np.inexact):
+        result = xp.where(xp.isnan(ordered[..., -1:]), ordered[..., -1:], result)
+    shape = kept if keepdims else tuple(lined.shape[:-1])
+    return xp.moveaxis(result, -1, 0).reshape((*places.shape, *shape))
+
+
+def _is_known(q: Any) -> bool:
+    """Whether shares are known when the function is traced."""
+    try:
+        known("", "", q)
+    except ShapeError:
+        return False
+    return True
+
+
 @composed("statistics", np.quantile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
 def quantile(
     xp: Any,
@@ -125,7 +163,12 @@ def quantile(
     *,
     weights: None = None,
 ) -> Any:
-    """The elements below which the shares q, known when tracing, of all elements lie; NaN if there is one."""
+    """The elements below which the shares q of all elements lie; NaN if there is one, or for q that shows as outside
+    of 0 to 1 when the program runs.
+    """
+    if not _is_known(q):
+        q = xp.asarray(q) if isinstance(q, (list, tuple)) else q
+        return _traced_quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
     shares = known("quantile", "q", q)
     if not ((shares >= 0) & (shares <= 1)).all():
         raise ShapeError("quantile: quantiles lie between 0 and 1")
@@ -146,6 +189,9 @@ def percentile(
     weights: None = None,
 ) -> Any:
     """`quantile` with shares from 0 to 100."""
+    if not _is_known(q):
+        q = xp.asarray(q) if isinstance(q, (list, tuple)) else q
+        return _traced_quantile(xp, "percentile", a, q / 100, axis, method, keepdims, weights)
     shares = known("percentile", "q", q)
     if not ((shares >= 0) & (shares <= 100)).all():
         raise ShapeError("percentile: percentiles lie between 0 and 100")
