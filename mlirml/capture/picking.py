@@ -194,6 +194,29 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     return counts
 
 
+def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
+    """`np.roll`, whose shifts may be known only when the program runs: elements are read at places computed then."""
+    from mlirml.capture.array import Traced
+
+    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift]
+    if not any(isinstance(s, Traced) and s._known() is None for s in shifts):
+        return trace._apply(trace._record(np.roll, "np.roll"), (a, shift, axis), {})
+    array: Any = trace.array(a, copy=False)
+    if axis is None:
+        return roll(trace, array.reshape(-1), shift, 0).reshape(array.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if any(isinstance(s, Traced) and s.dtype.kind not in "iu" for s in shifts):
+        raise DTypeError("roll: shifts are integers", help="convert them with `.astype(np.int64)`")
+    if any(np.ndim(s) for s in shifts) or len(shifts) not in (1, len(axes)):
+        raise ShapeError("roll: shifts known at run time are one number, or a tuple of one for each axis")
+    for place, distance in zip(axes, shifts * len(axes) if len(shifts) == 1 else shifts):
+        place = normalized_axes("roll", array.shape, place)[0]
+        size = array.shape[place]
+        if size:
+            array = np.take(array, (np.arange(size) - trace.array(distance).astype(np.int64)) % size, axis=place)
+    return array if axes else array.copy()
+
+
 def where_true(trace: Trace, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
     """`ufunc(x, where=mask, out=y)`: the elements of `y` under the mask."""
     mask = kwargs.pop("where")
@@ -220,5 +243,5 @@ def where_true(trace: Trace, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: d
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.put: put, np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.put_along_axis: put_along_axis,
-    np.select: select, np.choose: choose, np.ix_: ix_, np.bincount: bincount,
+    np.select: select, np.choose: choose, np.ix_: ix_, np.bincount: bincount, np.roll: roll,
 }  # fmt: skip

@@ -156,3 +156,29 @@ def test_at_of_scalars_and_real_arrays() -> None:
         assert first.tolist() == [0, 5, 2, 3]
         assert float(second) == 3
     assert table.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_roll_by_what_is_known_at_run_time(target: str) -> None:
+    def rolled(x: Any, k: Any) -> Any:
+        y = np.roll(x, (k, 1), axis=(0, -1))
+        y[:1] = 7
+        return np.roll(x, k), np.roll(x, k, axis=1), y, np.roll(x, -k, axis=(0, 1))
+
+    compiled = ml.compile(rolled, target)
+    for x in (np.arange(12.0).reshape(3, 4), np.ones((0, 3)), np.eye(5)[::-1] > 0):
+        for k in (2, np.int8(-7), np.uint64(30)):
+            expected = rolled(x.copy(), int(k))
+            for found, wanted in zip(compiled(x.copy(), k), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_roll_in_a_loop_that_is_not_unrolled() -> None:
+    def correlation(x: Any, w: Any) -> Any:
+        y = np.zeros_like(x)
+        for i in range(len(w)):
+            y += np.roll(x, i) * w[i]
+        return y
+
+    x, w = np.random.default_rng(0).standard_normal((2, 400))
+    np.testing.assert_allclose(ml.compile(correlation)(x[:9], w), correlation(x[:9], w), rtol=1e-12)
