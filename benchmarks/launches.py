@@ -16,7 +16,7 @@ from benchmarks.startup import Times
 CHAINS = (200, 1000)
 """Lengths of chains of launches whose time is told."""
 _PASS = 256
-"""Launches that are submitted together, as the runtime does."""
+"""Launches that are submitted together, as the runtime does while the device has nothing else to do."""
 _SLOT, _FLOATS = 64, 16
 
 _SHADER = """

@@ -17,8 +17,8 @@ constexpr uint32_t kMajor = 29;
 constexpr int kOffsetBits = 38;  // of an address: memory of one buffer; the number of the buffer is above
 constexpr uint64_t kMark = uint64_t{1} << 62;
 constexpr uint64_t kAlignment = 256;
-constexpr uint64_t kScalarBytes = 1 << 16;
-constexpr uint64_t kLongestPass = 256;
+constexpr uint64_t kScalarBytes = 1 << 18;
+constexpr uint64_t kShortestPass = 256, kLongestPass = 1024;  // of those that nobody waits for
 constexpr size_t kMostGroups = 64;  // of a kernel
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
@@ -435,7 +435,13 @@ void WgpuDevice::launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], v
   f_.ComputePassEncoderSetBindGroup(step, 0, bound, offsets_.size(), offsets_.data());
   f_.ComputePassEncoderDispatchWorkgroups(step, grid[0], grid[1], grid[2]);
   launches++;
-  if (++in_pass_ >= kLongestPass) flush();
+  if (++in_pass_ >= kLongestPass || (in_pass_ % kShortestPass == 0 && is_idle())) flush();
+}
+
+// Whether all that was handed to the device is done: while it has work, recording on costs less than another pass.
+bool WgpuDevice::is_idle() {
+  if (completed_ < submissions) f_.DevicePoll(device_, 0, nullptr);
+  return completed_ >= submissions;
 }
 
 // Numbers are read from a buffer of their own, which is written in front of the kernels that are submitted together.

@@ -106,6 +106,7 @@ class WgpuDevice : public Device {
   void copy_on_device(uint64_t target, uint64_t source, size_t size);
   void launch_checked(WgpuKernel &kernel, const uint32_t (&grid)[3], void *const *arguments, size_t count);
   void make_pipeline(WgpuKernel &kernel, wgpu::Handle shader);
+  bool is_idle();
   uint64_t put_scalar(const void *value, size_t size);
   wgpu::Handle group(WgpuKernel &kernel);
   void forget_groups(WgpuKernel &kernel);
