@@ -137,7 +137,7 @@ def test_results_that_differ() -> None:
             |
          49 |     for i in range(4):
             |     ^^^^^^^^^^^^^^^^^^
-           = help: assign numbers or arrays of one shape and dtype in both branches
+           = help: return a number in place of None, such as -1
         """,  # noqa: E501
     )
     check_error(
@@ -172,4 +172,27 @@ def test_arrays_exchanged_in_a_loop_of_a_loop() -> None:
              |               ^^^^^^^^^^
            = help: exchange them once in each round of one loop without `break`, or copy: `a[:] = b`
         """,
+    )
+
+
+def test_none_in_one_branch() -> None:
+    def best(x: Any) -> Any:
+        most = None
+        for i in range(len(x)):
+            if x[i] > 3:
+                break
+            if most is None or x[i] > most:
+                most = x[i]
+        return most
+
+    check_error(
+        lambda: ml.compile(best)(V),
+        """
+        mlirml.UnsupportedSyntaxError: `most` is None in one branch and f64[] in the other, and which one is known only when the program runs
+          --> test_loops_variables.py:182:16 (best)
+             |
+         182 |             if x[i] > 3:
+             |                ^^^^^^^^
+           = help: start with a number in place of None, such as -1 or `np.inf`, and compare with that
+        """,  # noqa: E501
     )

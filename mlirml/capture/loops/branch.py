@@ -177,7 +177,7 @@ class Branch(Construct):
         return UnsupportedSyntaxError(
             f"{_subject(path)} {words[0]} in one branch and {words[1]} in the other, and which one is known only when "
             "the program runs",
-            help="assign numbers or arrays of one shape and dtype in both branches",
+            help=_advice(path, values),
         )
 
     def _values(self, found: dict[str, Any], plan: dict[str, Merged]) -> list[Value]:
@@ -221,6 +221,14 @@ class Branch(Construct):
 def common(one: Kind, other: Kind) -> Kind:
     """The kind of a number that is either: where Python's type depends on the data, it is the wider one here."""
     return Kind((), np.result_type(one.dtype, other.dtype))
+
+
+def _advice(path: str, values: Sequence[Any]) -> str:
+    if all(value is not None for value in values):
+        return "assign numbers or arrays of one shape and dtype in both branches"
+    if path.startswith("."):
+        return "return a number in place of None, such as -1"
+    return "start with a number in place of None, such as -1 or `np.inf`, and compare with that"
 
 
 def _subject(path: str) -> str:
