@@ -422,8 +422,8 @@ func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32,
 
 // -----
 
-// With few rows, but enough tiles of them in a block, the next panel of b is copied while they multiply; only the first
-// is packed alone.
+// With enough tiles of rows in a block, but not too many, the next panel of b is copied while they multiply, a row at a
+// time; only the first is packed alone.
 // CHECK-LABEL: func.func @main
 // CHECK: func.func private @contract_packed_f32_256x96x64(
 // CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1
@@ -432,12 +432,13 @@ func.func @slices_share_a_kernel(%x: memref<128x128xf32>, %p: memref<128x64xf32,
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %[[START]]
 // CHECK: scf.if %[[FIRST]]
 // CHECK: call @contract_pack_rows_f32_48_48_16_whole(
-// CHECK: call @contract_tile_f32_8x48_16_48_copy_f32_exact(
-// CHECK: func.func private @contract_tile_f32_8x48_16_48_copy_f32_exact(
+// CHECK: call @contract_tile_f32_8x48_16_48_copy_f32_exact_whole(
+// CHECK: func.func private @contract_tile_f32_8x48_16_48_copy_f32_exact_whole(
 // CHECK: scf.for
-// CHECK: memref.prefetch
-// CHECK: vector.maskedload
-// CHECK-COUNT-96: vector.fma
+// CHECK-COUNT-4: memref.prefetch
+// CHECK-COUNT-3: vector.store
+// CHECK: scf.for
+// CHECK-COUNT-48: vector.fma
 // CHECK-NOT: vector.fma
 func.func @main(%a: memref<256x64xf32>, %b: memref<64x96xf32>, %c: memref<256x96xf32>) {
   linalg.matmul {mlirml.schedule = {kernel = "packed", lanes = 16, mr = 8, nr = 48, kc = 64, mc = 128, nc = 96, pack = "ab", parallel = "columns", chunks = 2, grain = 1}}

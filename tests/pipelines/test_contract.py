@@ -163,6 +163,32 @@ def test_long_sums_are_cut_into_blocks() -> None:
         contract("mk,kn->mn", "30 1700 50", schedule=schedule, kernel="packed")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "name"),
+    [
+        ("100 48 400", "_copy_f32_exact("),  # columns end inside of a panel
+        ("100 48 384", "_copy_f32_exact_whole"),
+        ("97 55 384", "_copy_f32_whole"),  # rounds of k are left behind the last turn
+        ("130 1 500", ""),  # too few rounds for a turn
+        ("770 50 390", ""),  # so many rows that packing apart costs little
+        ("520 801 384", "_copy_f32"),  # three blocks in a sum, and many tiles
+        ("200 3000 400", "_copy_f32"),  # out is visited for two blocks of k
+    ],
+)
+@pytest.mark.parametrize("parallel", [False, True])
+def test_panels_are_copied_while_tiles_multiply(sizes: str, name: str, parallel: bool) -> None:
+    m, k, n = map(int, sizes.split())
+    a, b = random((m, k), np.dtype(np.float32), 1), random((k, n), np.dtype(np.float32), 2)
+    out = np.empty((m, n), np.float32)
+    text = module_text("mk,kn->mn", a, b, out)
+    passes = f"{options(parallel=parallel)} kernel=packed"
+    module = parse(text)
+    pipeline(passes).run(module, stop_after="schedule")
+    assert ("_copy_" in str(module)) == bool(name)
+    assert name in str(module)
+    check("mk,kn->mn", a, b, run(text, [a, b], out, passes), None)
+
+
 def test_negative_zeros_add_up_as_in_numpy() -> None:
     a, b = np.full((40, 40), -0.0, np.float32), np.ones((40, 40), np.float32)
     for kernel in ("packed", "direct"):

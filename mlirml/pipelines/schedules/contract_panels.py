@@ -9,7 +9,7 @@ for outer: for pc:          blocks of k
             tile = a[k][mr] * b[k][nr], while a part of panel t + 1 of b is copied into a second room
             write the tile
 
-A panel that must be transposed, or that too few tiles use, is packed just before it is used.
+A panel that must be transposed, or that too few or too many tiles use, is packed just before it is used.
 
 That is the order where a is not too big; else that of `contract_tile.py`, by blocks of rows. The product of two panels,
 packing and writing are functions, which other kernels share (`contract_shared.py`) and which need no code of their own
@@ -29,7 +29,6 @@ from mlirml.pipelines.schedules.contract_shared import (
     GROUP,
     Computed,
     Copy,
-    groups,
     pack_function,
     product_function,
 )
@@ -40,8 +39,12 @@ PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Comp
 """The arguments of `pack_function`."""
 
 
-AHEAD = 8
-"""How many rows of b ahead of those that are copied memory is asked for."""
+_TURNS = (384, 192, 128, 96, 64, 48, 32, 16, 12, 8)
+"""After how many rounds of k a row of b may be copied: all are groups of rounds, and parts of a block of them.
+
+Rows are copied as rarely as the tiles of a panel allow: what is asked of memory takes the place of what tiles read from
+the second cache, and the loads that can be under way are few.
+"""
 
 
 class PanelKernel(TileKernel):
@@ -59,8 +62,7 @@ class PanelKernel(TileKernel):
         if self.by_columns:
             self.size_b = self.panel_width * self.panel_k
             slots = self.schedule.chunks if self.schedule.parallel == "columns" else 1
-            # Two rooms, and what copies of nothing are written to.
-            self.slot_b = 2 * self.size_b + self.schedule.lanes if self.copies else self.size_b
+            self.slot_b = 2 * self.size_b if self.copies else self.size_b
             self.frame.buffers.pop()
             self.room_b = self.frame.buffer(slots * self.slot_b)
 
@@ -75,7 +77,10 @@ class PanelKernel(TileKernel):
         schedule = self.schedule
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
         tile = self.problem.compute, schedule.mr, schedule.nr, schedule.lanes, stride
-        copy = Copy(self.frame.named["b"].element, self.problem.b.casts, self.exact) if self.copies else None
+        copy = None
+        if self.copies:
+            whole = self._is_exact(self.turn), self.columns.rest == 0
+            copy = Copy(self.frame.named["b"].element, self.problem.b.casts, *whole)
         return product_function(*tile, schedule.pairs, copy)
 
     def _can_copy(self) -> bool:
@@ -83,11 +88,8 @@ class PanelKernel(TileKernel):
         schedule, problem = self.schedule, self.problem
         if schedule.pairs != 1 or schedule.nr % schedule.lanes or problem.n.b != 1:
             return False
-        fewest = self.rows.count - (self.blocks - 1) * self.block_rows
-        vectors = schedule.nr // schedule.lanes
-        enough = fewest >= self.turns and min(self.k_sizes) >= GROUP * vectors
-        enough &= problem.m.size <= COPIED_ROWS
-        return enough and self.columns.count > 1 and self.frame.job.prologue("b") is None
+        enough = self.turn > 0 and problem.m.size <= COPIED_ROWS and self.columns.count > 1
+        return enough and self.frame.job.prologue("b") is None
 
     @property
     def k_sizes(self) -> list[int]:
@@ -96,14 +98,15 @@ class PanelKernel(TileKernel):
         return [block] + ([size % block] if size % block else [])
 
     @property
-    def exact(self) -> bool:
-        """Whether all blocks of k are whole groups of rounds."""
-        return all(size % GROUP == 0 for size in self.k_sizes)
+    def turn(self) -> int:
+        """After how many rounds of k a row of b is copied, or zero where there are too few tiles for that."""
+        fewest = self.rows.count - (self.blocks - 1) * self.block_rows
+        fit = [turn for turn in _TURNS if all(fewest * (size // turn) >= size for size in self.k_sizes)]
+        exact = [turn for turn in fit if self._is_exact(turn)]
+        return max(exact or fit, default=0)
 
-    @property
-    def turns(self) -> int:
-        """How many tiles it takes to copy a panel, a vector in `GROUP` rounds."""
-        return GROUP * (self.schedule.nr // self.schedule.lanes) + (0 if self.exact else GROUP - 1)
+    def _is_exact(self, turn: int) -> bool:
+        return all(size % turn == 0 for size in self.k_sizes)
 
     @property
     def _write_lanes(self) -> int:
@@ -268,7 +271,7 @@ class PanelKernel(TileKernel):
         block = K_BLOCK // self.schedule.pairs
         with e.loop(0, steps, block, "pk") as k:
             again = e.let(f"arith.cmpi ne, {e.at(k)}, {e.at(0)} : index", "again")
-            more, kinds = copies.passed(groups(e, k)) if copies else ([], [])
+            more, kinds = copies.passed(self._turns(k)) if copies else ([], [])
             places = (a[0], a[1] + k * self.rows.width), (b[0], b[1] + k * self.panel_width)
             self._call_product(*places, e.minimum(block, steps - k), [again, *more], ["i1", *kinds])
 
@@ -282,65 +285,51 @@ class PanelKernel(TileKernel):
         names = [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name, *more]
         self.frame.call(self.multiply, names, types)
 
-    def _copies(self, work: Work, t: Index, u: Index, end: Index) -> Copies:
-        """What tile `u` of panel `t` copies: some vectors of the panel behind it, whose rows are `vectors` wide.
+    def _turns(self, k: Value) -> Index:
+        """How many rows are copied in `k` rounds."""
+        if isinstance(k, int):
+            return Index.of(k // self.turn)
+        return Index(((self.e.let(f"arith.divui {self.e.at(k)}, {self.e.at(self.turn)} : index"), 1),))
 
-        Each tile copies as many as it has rounds in groups; after `turns` tiles, all are copied, some of them twice.
+    def _copies(self, work: Work, t: Index, u: Index, end: Index) -> Copies:
+        """What tile `u` of panel `t` copies: as many rows of the panel behind it as the tile has turns.
+
+        Tiles behind those that have copied all copy the last rows again, and those of the last panel it itself.
         """
-        e, lanes = self.e, self.schedule.lanes
-        assert self.room_b is not None
-        vectors, each = self.schedule.nr // lanes, groups(e, work.k_size)
-        most = Index.of(work.k_size) * vectors - each
-        panel = work.first + t + 1
-        more = e.let(f"arith.cmpi slt, {e.at(panel)}, {e.at(end)} : index")
-        new = e.let(f"arith.cmpi slt, {e.at(u)}, {e.at(self.turns)} : index")
-        slot = work.slot_b * self.slot_b
+        e = self.e
+        each, slot = self._turns(work.k_size), work.slot_b * self.slot_b
+        panel = e.minimum(work.first + t + 1, end - 1)
         return Copies(
             kernel=self,
             work=work,
             column=panel * self.columns.width,
-            first=e.minimum(e.product(u, each), most),
-            is_new=e.let(f"arith.andi {more}, {new} : i1"),
+            first=e.minimum(e.product(u, each), Index.of(work.k_size) - each),
             room_at=slot + self.size_b - (self._b_at(work, t) - slot),
-            nowhere=slot + 2 * self.size_b,
         )
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What a tile copies: vectors from number `first` on, if `is_new`.
-
-    The panel starts at `column` of b. It goes to `room_at`; what is not copied is written to `nowhere`.
-    """
+    """What a tile copies: rows from number `first` on, of the panel that starts at `column` of b, to `room_at`."""
 
     kernel: PanelKernel
     work: Work
     column: Index
     first: Index
-    is_new: str
     room_at: Index
-    nowhere: Index
 
     def passed(self, number: Index) -> tuple[list[str], list[str]]:
-        """The arguments of a product function behind `number` groups, and their types; see there."""
+        """The arguments of a product function behind `number` turns, and their types; see there."""
         kernel, work = self.kernel, self.work
-        e, lanes, width, step = kernel.e, kernel.schedule.lanes, kernel.schedule.nr, kernel.problem.k[0].b
+        e, step = kernel.e, kernel.problem.k[0].b
         room = kernel.room_b
         assert room is not None
         memory, start = kernel.frame.base("b")
         element = kernel.frame.named["b"].element
-        start += work.place.b
-
-        row, part = e.digits(self.first + number, [1, width // lanes])
-        at, column = start + self.column + row * step + part * lanes, part * lanes
-        # Farther ahead, what is asked for would leave the cache again where rows fall on few of its sets.
-        later = Index.of(AHEAD * step)
-        places = [self._if_new(at, start), later, self._if_new(lanes, 0), self._if_new(step - width + lanes, 0)]
-        places += [column, self._if_new(kernel.columns.size - self.column, 0)]
-        to = self._if_new(self.room_at + (self.first + number) * lanes, self.nowhere)
-        names = [memory, *map(e.at, places), bare(e, room.name, room.type, room.element), e.at(to)]
-        return names, [f"memref<{element}>", *["index"] * len(places), f"memref<{room.element}>", "index"]
-
-    def _if_new(self, value: Value, other: Value) -> Index:
-        e = self.kernel.e
-        return Index(((e.let(f"arith.select {self.is_new}, {e.at(value)}, {e.at(other)} : index"), 1),))
+        # The function adds up places itself: here LLVM would keep each in a register of its own through all loops.
+        numbers: list[Value] = [kernel.turn // GROUP, self.first + number]
+        places: list[Value] = [start + work.place.b + self.column, step, kernel.columns.size - self.column]
+        names = [*map(e.at, numbers), memory, *map(e.at, places)]
+        names += [bare(e, room.name, room.type, room.element), e.at(self.room_at)]
+        kinds = ["index", "index", f"memref<{element}>", *["index"] * len(places), f"memref<{room.element}>", "index"]
+        return names, kinds

@@ -335,7 +335,7 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
         if problem.n.b == 1 and schedule.pairs == 1:
-            few = problem.m.size <= COPIED_ROWS
+            few = problem.m.size <= CACHED_ROWS
             mc = _cached_rows(problem, machine, schedule) if few else round_up(problem.m.size, mr)
             schedule = replace(schedule, mc=mc)
         return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
@@ -345,12 +345,14 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 
-COPIED_ROWS = 256
+COPIED_ROWS = 768
 """Up to how many rows the next panel of b is copied while the tiles of one multiply.
 
-Packing b apart takes half of the time of products with 128 rows, but a tenth of those with 512, for which it is no
-slower and leaves LLVM less to do; two threads that copy at once then wait for memory.
+Packing b apart takes half of the time of products with 128 rows and a tenth of those with 512. With 1024 it is a
+twentieth, which is not worth what LLVM has to do for it.
 """
+CACHED_ROWS = 256
+"""With more rows than this, rows of a are no blocks that leave room in the second cache: b would be copied again."""
 _LEAST_TILES = 16
 """Tiles of rows that are enough to copy the next panel of b while they multiply."""
 

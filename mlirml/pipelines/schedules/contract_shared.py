@@ -33,8 +33,13 @@ def finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 
-GROUP = 4
-"""Rounds of the product of two panels that are written out behind each other."""
+GROUP = 2
+"""Rounds of the product of two panels that are written out behind each other where it copies something."""
+AHEAD = 8
+"""How many rows ahead of those that are copied memory is asked for.
+
+Farther ahead, what is asked for would leave the cache again where rows fall on few of its sets.
+"""
 
 
 @lru_cache(maxsize=64)  # several contractions of a program ask for the same
@@ -46,10 +51,9 @@ def product_function(
     It takes a, where its panel starts, the same of b, how many k, the tile, and whether the tile has sums already.
     Where `pairs` is 2, elements of a and b are i32 that hold two bf16, neighbours along k.
 
-    `copy`: what it copies besides, rows of `nr` elements by a vector in `GROUP` rounds, so that memory and arithmetic
-    are busy at once. For that it takes the source, where that starts, how far ahead to ask for what is copied later,
-    the steps from vector to vector of a row (zero where nothing is copied) and to that of the next row, the column of
-    the first one, how many columns count, the room, and where that starts.
+    `copy`: what it copies besides, a row of `nr` elements in a turn of so many groups of `GROUP` rounds, so that memory
+    and arithmetic are busy at once. For that it takes the groups of a turn, the number of the first row, the source,
+    where row 0 starts there, the step from row to row, how many columns count, the room, and where row 0 starts there.
     """
     e = Emitter()
     parts = pieces(nr, lanes)
@@ -71,16 +75,23 @@ def product_function(
     copied = _Copied(e, copy, nr, lanes, compute) if copy else None
     whole = Index()
     if copied is not None:
+        rounds = e.product(symbol("%turn"), GROUP)
+        turns = Index(((e.let(f"arith.divui {e.at(size)}, {e.at(rounds)} : index"), 1),))
+        whole = size if copied.exact else e.product(turns, rounds)
 
-        def group(k: Index, carried: list[str]) -> list[str]:
-            totals, rest = carried[: len(kinds)], copied.copy(carried[len(kinds) :])
-            for number in range(GROUP):
-                totals = step(k + number, totals)
-            return totals + rest
+        def turn(number: Index, carried: list[str]) -> list[str]:
+            start = e.product(number, rounds)
 
-        whole = size if copied.exact else groups(e, size) * GROUP
+            def group(k: Index, totals: list[str]) -> list[str]:
+                for ahead in range(GROUP):
+                    totals = step(start + k + ahead, totals)
+                return totals
+
+            rest = copied.copy(carried[len(kinds) :])
+            return e.carry((0, rounds, GROUP), carried[: len(kinds)], kinds, group) + rest
+
         carried = [*totals, *copied.start], [*kinds, *["index"] * len(copied.start)]
-        totals = e.carry((0, whole, GROUP), *carried, group)[: len(kinds)]
+        totals = e.carry((0, turns, 1), *carried, turn)[: len(kinds)]
     if copied is None or not copied.exact:
         totals = e.carry((whole, size, 1), totals, kinds, step)
     masks = {count: e.let(f"vector.broadcast %again : i1 to vector<{count}xi1>") for count in dict.fromkeys(lanes_of)}
@@ -92,50 +103,46 @@ def product_function(
     return finish(e, name + (copied.name if copied else ""), parameters + (copied.parameters if copied else []))
 
 
-def groups(e: Emitter, k: Value) -> Index:
-    """k / GROUP, rounded down."""
-    if isinstance(k, int):
-        return Index.of(k // GROUP)
-    return Index(((e.let(f"arith.divui {e.at(k)}, {e.at(GROUP)} : index"), 1),))
-
-
 @dataclass(frozen=True)
 class Copy:
-    """Vectors that are copied: the element type where they come from, and the conversions on the way.
+    """Rows that are copied: the element type where they come from, and the conversions on the way.
 
-    `exact`: no rounds are left behind the last group, which saves LLVM a fifth of its work.
+    `exact`: no rounds are left behind the last turn. `whole`: all columns of a row count. Both save LLVM work.
     """
 
     source: str
     casts: tuple[Cast, ...]
     exact: bool
+    whole: bool
 
 
 class _Copied:
-    """Copies rows of `width` elements a vector at a time, in a function that takes `parameters`."""
-
-    start = ("%source_at", "%room_at", "%column")
+    """Copies a row of `width` elements at a time, in a function that takes `parameters`."""
 
     def __init__(self, e: Emitter, copy: Copy, width: int, lanes: int, compute: str) -> None:
-        self.e, self.casts, self.exact, self.width, self.lanes = e, copy.casts, copy.exact, width, lanes
+        self.e, self.casts, self.exact, self.whole = e, copy.casts, copy.exact, copy.whole
+        self.width, self.lanes = width, lanes
         self.source, self.room = any_view(e, "%source", copy.source), any_view(e, "%room", compute)
         self.name = f"_copy_{copy.source}" + named(copy.casts) + ("_exact" if copy.exact else "")
-        self.parameters = [f"%source: memref<{copy.source}>", "%source_at: index", "%later: index", "%step: index"]
-        self.parameters += ["%row_step: index", "%column: index", "%columns: index"]
-        self.parameters += [f"%room: memref<{compute}>", "%room_at: index"]
+        self.name += "_whole" if copy.whole else ""
+        self.parameters = ["%turn: index", "%row: index", f"%source: memref<{copy.source}>", "%source_at: index"]
+        self.parameters += ["%step: index", "%columns: index", f"%room: memref<{compute}>", "%room_at: index"]
+        row, step = symbol("%row"), symbol("%step")
+        places = symbol("%source_at") + e.product(row, step), symbol("%room_at") + row * width
+        self.start = tuple(e.at(place) for place in places)
 
     def copy(self, carried: list[str]) -> list[str]:
-        """Copy a vector, and ask for a later one; `carried`: where it is, where it goes, and its first column."""
+        """Copy a row, and ask for a later one; `carried`: where it is, and where it goes."""
         e = self.e
-        at, room_at, column = (symbol(name) for name in carried)
-        for number in (0, self.lanes - 1):  # vectors may lie across two lines
-            e.prefetch(self.source, at + symbol("%later") + number, locality=2)
-        value = e.load(self.source, at, self.lanes, symbol("%columns") - column)
-        e.store(convert(e, value, self.casts, self.lanes), self.room, room_at, self.lanes)
-        is_last = e.let(f"arith.cmpi eq, {e.at(column)}, {e.at(self.width - self.lanes)} : index")
-        step = e.let(f"arith.select {is_last}, %row_step, %step : index")
-        following = e.let(f"arith.select {is_last}, {e.at(0)}, {e.at(column + self.lanes)} : index")
-        return [e.at(at + symbol(step)), e.at(room_at + symbol("%step")), following]
+        at, room_at = (symbol(name) for name in carried)
+        parts = range(0, self.width, self.lanes)
+        later = at + symbol("%step") * AHEAD
+        for number in (*parts, self.width - 1):  # vectors may lie across two lines
+            e.prefetch(self.source, later + number, locality=2)
+        for part in parts:
+            value = e.load(self.source, at + part, self.lanes, None if self.whole else symbol("%columns") - part)
+            e.store(convert(e, value, self.casts, self.lanes), self.room, room_at + part, self.lanes)
+        return [e.at(at + symbol("%step")), e.at(room_at + self.width)]
 
 
 def _outer_product(
