@@ -302,3 +302,31 @@ def test_rows_that_are_added_together_know_their_numbers(shape: tuple[int, ...])
     x = np.arange(float(np.prod(shape))).reshape(shape)
     for result, expected in zip(ml.compile(f)(x), f(x)):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "size, length, together, expected",
+    [(1003, 65, 1, 59), (1000, 65, 1, 50), (1000, 64, 8, 64), (1024, 64, 8, 64), (997, 64, 1, 64), (2, 1, 8, 1)],
+)
+def test_chunks_of_rows_leave_no_rest_where_the_number_of_rows_allows(
+    size: int, length: int, together: int, expected: int
+) -> None:
+    assert reduction.even_length(size, length, together) == expected
+
+
+def test_a_sum_over_many_rows_has_no_code_for_a_rest() -> None:
+    def additions(rows: int) -> int:
+        text = f"""
+        func.func @main(%a: tensor<{rows}x1000xf64>) -> tensor<1000xf64> {{
+          %zero = arith.constant 0.0 : f64
+          %empty = tensor.empty() : tensor<1000xf64>
+          %init = linalg.fill ins(%zero : f64) outs(%empty : tensor<1000xf64>) -> tensor<1000xf64>
+          %sum = linalg.reduce {{ arith.addf }} ins(%a : tensor<{rows}x1000xf64>) outs(%init : tensor<1000xf64>)
+            dimensions = [0]
+          return %sum : tensor<1000xf64>
+        }}
+        """
+        return sum(op.name == "arith.addf" for op in operations(lowered(text, LOOPS)))
+
+    assert additions(1000) <= 1 + 8 + 4, "one row of a chunk, and the sums of twenty chunks, eight at a time"
+    assert additions(997) > additions(1000), "a prime number"

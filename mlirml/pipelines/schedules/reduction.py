@@ -98,7 +98,7 @@ def split_reduction(task: Reduction) -> None:
     inside = math.prod(nest.sizes[d + 1 :])
     length = max(1, CHUNK // inside)
     if not nest.reduction[-1]:
-        length = max(length, min(CHUNK_ROWS, size // FEW))
+        length = even_length(size, max(length, min(CHUNK_ROWS, size // FEW)), reduce_columns.rows_together(task))
     count, rest = divmod(size, length)
     parallel = [p for p in range(nest.rank) if not nest.reduction[p]]
     shape = [nest.sizes[p] for p in parallel]
@@ -114,6 +114,16 @@ def split_reduction(task: Reduction) -> None:
     if rest:
         emit_single(chunked(stage, partials, d, 1, rest, count))
     combine_partials(task, partials, d, total)
+
+
+def even_length(size: int, length: int, together: int) -> int:
+    """A length about as long of which `size` is a multiple, if there is one: another nest for the rest is as much code.
+
+    It is a multiple of the rows that are added together, so that none of them are left over in each chunk.
+    """
+    about = range(max(1, length * 3 // 4), length * 3 // 2)
+    lengths = [each for each in about if size % each == 0 and each % together == 0]
+    return min(lengths, key=lambda each: abs(each - length), default=length)
 
 
 def emit_single(task: Reduction) -> None:
