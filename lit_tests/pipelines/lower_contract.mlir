@@ -264,7 +264,7 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
 // TILES: call @contract_pack_rows_bf16_pairs_for_tiles_
 // TILES: call @contract_configure_tiles()
 // TILES: call @contract_tile_f32_32x32_bf16_tiles(
-// TILES: call @contract_packed_f32_64x128x64_1_write(
+// TILES: call @contract_write_f32_32x32_16_add(
 // TILES: llvm.call_intrinsic "llvm.x86.tilerelease"()
 // TILES: func.func private @contract_tile_f32_32x32_bf16_tiles(
 // TILES-COUNT-4: "llvm.x86.tilezero"

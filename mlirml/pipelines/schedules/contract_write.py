@@ -2,7 +2,8 @@
 
 The tile lies in memory row by row. The function adds what out holds where that counts, rounds to out's type, stores,
 and does what the elementwise consumer of the product does, a vector along n at a time. One copy of the code serves
-whole tiles and those at the edges, whose rows and columns are given.
+whole tiles and those at the edges, whose rows and columns are given; where nothing is done but to store, it serves all
+contractions of a module that have such tiles: the step from row to row of out is given, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mlirml.pipelines.schedules.contract_kernel import (
     widen,
 )
 from mlirml.pipelines.schedules.contract_plan import power_of_two, round_up
+from mlirml.pipelines.schedules.contract_shared import any_view, finish, named, symbol
 from mlirml.pipelines.schedules.emitter import Emitter, Index, Value, View, vector
 
 
@@ -31,44 +33,76 @@ class TileWriter:
     def __init__(self, frame: Frame, kernel: str, again: bool) -> None:
         self.frame, self.job, self.again = frame, frame.job, again
         schedule = self.job.schedule
-        self.name = f"{kernel}_write"
         self.lanes = min(schedule.lanes, power_of_two(schedule.nr))
         self.stride = round_up(schedule.nr, self.lanes)
         self.size = schedule.mr * self.stride
         self.tile = f"memref<{self.size}x{self.job.problem.compute}>"
+        self.element = self.job.problem.c.element
+        self.shared = self.job.epilogue is None and self.job.problem.n.c == 1
+        self.name = self._shared_name() if self.shared else f"{kernel}_write"
         count = 3 + (len(self.job.epilogue.inputs + self.job.epilogue.outs) if self.job.epilogue else 0)
         self.named = {name: frame.named[name] for name in self.job.names[2:count] if name in frame.named}
-        frame.functions[self.name] = self._function()
+        frame.functions[self.name] = self._shared_function() if self.shared else self._function()
+
+    def _shared_name(self) -> str:
+        """What there is to tell two such functions apart."""
+        schedule, problem = self.job.schedule, self.job.problem
+        kind = self.element if problem.c.casts else ""
+        name = f"contract_write_{problem.compute}_{schedule.mr}x{self.stride}_{self.lanes}"
+        name += f"_{kind}{named(problem.c.casts)}" if kind else ""
+        marks = {"add": self.job.accumulate, "again": self.again, "masked": problem.n.size % self.lanes != 0}
+        return "_".join([name, *(mark for mark, there in marks.items() if there)])
 
     def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
         """Write the frame's tile to `place`; `number` is zero for the first block of k."""
         e, tile = self.frame.e, self.frame.tile
         assert tile is not None
+        flag = [e.let(f"arith.cmpi ne, {e.at(number)}, {e.at(0)} : index", "again")] if self.again else []
+        if self.shared:
+            out, start = self.frame.base("c")
+            step = e.at(self.job.problem.m.c)
+            arguments = [tile.name, e.at(rows), e.at(columns), out, e.at(start + place.c), step, *flag]
+            kinds = [self.tile, "index", "index", f"memref<{self.element}>", "index", "index"]
+            self.frame.call(self.name, arguments, kinds + ["i1"] * len(flag))
+            return
         names, types = passed(self.named)
         offsets = dict(zip(self.job.names[2:], (place.c, *place.more), strict=True))
         places = [e.at(offsets[name]) for name in self.named]
-        flag = [e.let(f"arith.cmpi ne, {e.at(number)}, {e.at(0)} : index", "again")] if self.again else []
         arguments = [tile.name, e.at(rows), e.at(columns), *places, *names, *flag]
         kinds = [self.tile, "index", "index", *["index"] * len(places), *types, *["i1"] * len(flag)]
         self.frame.call(self.name, arguments, kinds)
 
+    def _shared_function(self) -> str:
+        e = Emitter()
+        views = {"c": any_view(e, "%c", self.element)}
+        self._rounds(e, views)
+        parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index", f"%c: memref<{self.element}>"]
+        parameters += ["%c_at: index", "%c_step: index", *(["%again: i1"] if self.again else [])]
+        return finish(e, self.name, parameters)[1]
+
     def _function(self) -> str:
         e = Emitter()
         views = {name: flat_view(e, name, argument) for name, argument in self.named.items()}
-        rows, columns = Index((("%rows", 1),)), Index((("%columns", 1),))
-        with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
-            valid = None if self.job.problem.n.size % self.lanes == 0 else columns - j
-            product = self._product(e, views, i, j, columns - j, valid)
-            if self.job.epilogue is not None:
-                self._epilogue(e, views, product, i, j, valid)
+        self._rounds(e, views)
         parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index"]
         parameters += [f"%{name}_at: index" for name in self.named] + declared(self.named)
         parameters += ["%again: i1"] if self.again else []
         head = f"func.func private @{self.name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
         return "\n".join([head, *e.body(), "return", "}"])
 
-    def _at(self, name: str, i: Index, j: Index) -> Index:
+    def _rounds(self, e: Emitter, views: dict[str, View]) -> None:
+        """All rows of a tile, a vector at a time."""
+        rows, columns = symbol("%rows"), symbol("%columns")
+        with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
+            valid = None if self.job.problem.n.size % self.lanes == 0 else columns - j
+            product = self._product(e, views, i, j, columns - j, valid)
+            if self.job.epilogue is not None:
+                self._epilogue(e, views, product, i, j, valid)
+
+    def _at(self, e: Emitter, name: str, i: Index, j: Index) -> Index:
         """The place of row i, column j of the tile in an operand."""
+        if self.shared:
+            return symbol("%c_at") + e.product(i, symbol("%c_step")) + j
         m, n = (self._stride(name, axis) for axis in ("m", "n"))
         return Index(((f"%{name}_at", 1),)) + i * m + j * n
 
@@ -83,11 +117,11 @@ class TileWriter:
         total = e.load(View("%tile", problem.compute, self.tile), i * self.stride + j, lanes)
         if self.job.accumulate or self.again:
             held = self._held(e, left, valid)
-            old = e.load(views["c"], self._at("c", i, j), lanes, held)
+            old = e.load(views["c"], self._at(e, "c", i, j), lanes, held)
             total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, kind)
         total = narrow(e, total, problem.c, problem.compute, lanes)
         if "c" in views:
-            e.store(total, views["c"], self._at("c", i, j), lanes, valid)
+            e.store(total, views["c"], self._at(e, "c", i, j), lanes, valid)
         return total
 
     def _held(self, e: Emitter, left: Index, valid: Index | None) -> Index | None:
@@ -107,13 +141,13 @@ class TileWriter:
         ]
         for number, value in enumerate(evaluate(e, epilogue, product, inputs, self.lanes)):
             out = f"x{len(epilogue.inputs) + number}"
-            e.store(value, views[out], self._at(out, i, j), self.lanes, valid)
+            e.store(value, views[out], self._at(e, out, i, j), self.lanes, valid)
 
     def _load(self, e: Emitter, name: str, view: View, element: str, i: Index, j: Index, valid: Index | None) -> str:
         """A vector of an input, or one element of it in all lanes."""
         if self.job.problem.n.size == 1 or self._stride(name, "n") == 1:
-            return e.load(view, self._at(name, i, j), self.lanes, valid)
-        scalar = e.load_scalar(view, self._at(name, i, j))
+            return e.load(view, self._at(e, name, i, j), self.lanes, valid)
+        scalar = e.load_scalar(view, self._at(e, name, i, j))
         return e.let(f"vector.broadcast {scalar} : {element} to {vector(self.lanes, element)}")
 
 
