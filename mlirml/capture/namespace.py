@@ -17,6 +17,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line, code_location
+from mlirml.capture.kinds import isinstance as isinstance_of_traced
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
@@ -66,6 +67,10 @@ class Namespace:
         with at_user_line():
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
+
+    def isscalar(self, element: Any) -> bool:
+        """`np.isscalar`."""
+        return element._scalar if isinstance(element, Traced) else np.isscalar(element)
 
     def zeros(
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
@@ -172,7 +177,9 @@ class Overlay(dict[str, Any]):
 
     def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
         known = real.get("__builtins__", builtins)
-        known = dict(known if isinstance(known, dict) else vars(known), __import__=self._import)
+        known = dict(
+            known if isinstance(known, dict) else vars(known), __import__=self._import, isinstance=isinstance_of_traced
+        )
         if LOOPS in memo:
             known[HOOKS] = trace.hooks
         super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
