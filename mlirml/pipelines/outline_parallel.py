@@ -31,6 +31,7 @@ from mlirml.errors import InternalError
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.captures import Captures, replace_operands
+from mlirml.pipelines.streams.build import STREAMS, fence
 
 _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 
@@ -116,6 +117,8 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
             first, stride = environment.get(lower, lower), environment.get(step, step)
             unit = constant_of(step) == 1
             loop = build_for(lo, hi, stride if unit else emit.index(1))
+            if STREAMS in op.attributes:
+                fence()
             emit.create("func.return")
         variable = loop.regions[0].blocks[0].arguments[0]
         move_body(op, loop)

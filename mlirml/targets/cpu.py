@@ -33,7 +33,7 @@ SCHEDULE = (
     "mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
-    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,"
+    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function"
 )
@@ -49,13 +49,17 @@ PASSES = (
     "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
     "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
     "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
-    "lower_loops", "parallelize_loops", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
+    "split_function", "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
     "flush_denormals",
 )  # fmt: skip
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Of Linux: the number of the system call, ARCH_REQ_XCOMP_PERM, and the state that it is for (asm/prctl.h, 5.16)."""
+
+_FAR = 8 << 20
+"""Results of so many bytes are stored past the cache, at least: smaller ones are read from it faster by who comes next
+than the reading of lines costs, which are written as a whole."""
 
 _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
@@ -115,7 +119,7 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
             ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
             ("optimize", OPTIMIZE_HOST.format(bits=vector_bits(), l2=l2_bytes())),
             ("offload", ""),
-            ("schedule", SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2_bytes())),
+            ("schedule", schedule()),
             ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
         ),
         load_passes=load_passes,
@@ -123,6 +127,13 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         depends_on=tuple(host_facts().items()),
         needs=_NEEDS,
     )
+
+
+def schedule() -> str:
+    """The passes that make loops for this machine."""
+    l2 = l2_bytes()
+    stream = f"mlirml-stream-stores{{least-bytes={max(4 * l2, _FAR)}}}," if os.uname().machine == "x86_64" else ""
+    return SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2, stream=stream)
 
 
 def load_passes(without: Collection[str] = ()) -> None:

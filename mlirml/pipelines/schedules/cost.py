@@ -23,13 +23,29 @@ _FREE = ("arith.constant", "linalg.index", "linalg.yield")
 _GHZ = 3.0
 
 
+def vector_ns(op: mlir.Operation) -> float:
+    """Nanoseconds that an operation on numbers takes for one element, vectorised; loads and stores are not counted."""
+    if op.name in _FREE or op.name.startswith(("memref.", "scf.")) or not op.results:
+        return 0.0
+    kind = op.results[0].type
+    if isinstance(kind, mlir.IndexType):  # places, which vectors have in common
+        return 0.0
+    size: int = max(1, kind.width // 8)
+    return op_cycles(op) * size / 64 / _GHZ
+
+
+def op_cycles(op: mlir.Operation) -> float:
+    """Cycles for one vector of 64 bytes."""
+    return _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
+
+
 def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
     """Nanoseconds for one point of the iteration space, vectorised."""
     widest = max([access.bytes for access in nest.memory], default=4)
     cycles = 0.0
     for op in ops:
         if op.name not in _FREE:
-            cycles += _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
+            cycles += op_cycles(op)
     return max(cycles * widest / 64 / _GHZ, traffic_ns(nest))
 
 
