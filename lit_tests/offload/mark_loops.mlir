@@ -110,3 +110,22 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %p : tensor<8xf32>
 }
+
+// -----
+
+// A number that is not what is stored, the sum of those before, stays a loop of the host.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   mlirml.sca
+func.func @main(%x: tensor<8xf32>, %e: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%sum = %zero, %y = %e) -> (f32, tensor<8xf32>) {
+    %a = tensor.extract %x[%i] : tensor<8xf32>
+    %new = arith.addf %sum, %a : f32
+    %s = tensor.insert %sum into %y[%i] : tensor<8xf32>
+    scf.yield %new, %s : f32, tensor<8xf32>
+  }
+  return %r#1 : tensor<8xf32>
+}

@@ -19,7 +19,7 @@ thread elsewhere. A scan carries one number besides, which it stores.
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.dialects.ordered import SCAN, SCATTER, has_constant_bounds, is_ordered, store_of
+from mlirml.dialects.ordered import SCAN, SCATTER, has_constant_bounds, is_ordered
 from mlirml.ir import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -84,7 +84,7 @@ def is_row(loop: mlir.Operation) -> bool:
     if store is None or store not in ops or not all(is_scalar(op) for op in ops if op != store):
         return False
     carried = loop.regions[0].blocks[0].arguments[2]
-    alone = store.name == "tensor.insert" and store.operands[1] == carried and store_of(tensor, number) == store
+    alone = store.name == "tensor.insert" and store.operands[1] == carried and store.operands[0] == number
     unread = sum(1 for _ in carried.uses) == 1 and not any(True for _ in loop.results[0].uses)
     return alone and unread and has_constant_bounds(loop)
 
