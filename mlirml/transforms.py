@@ -150,7 +150,7 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     _check_function("linearize", fn)
     trace = current_trace()
     if trace is not None:
-        return fn(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
+        return _inside(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
     from mlirml.api import compile
 
     return compile(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
@@ -162,7 +162,8 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
     Parameters:
         fn: a function of one example; it may use arrays from outside, which are the same for all examples.
         in_axes: the dimension of each argument along which its examples lie, None for one that all examples share; one
-            number for all arguments, or a tuple of them, whose items may have the structure of the arguments.
+            number for all arguments, or a tuple of them, whose items may have the structure of the arguments. Those of
+            arguments given by name lie along dimension 0.
         out_axes: the dimension of each result along which the examples are put; None for one that does not depend on
             the example, which is given once.
         axis_size: the number of examples, where no argument tells it.
@@ -176,12 +177,19 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
     """
     _check_function("vmap", fn)
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
         from mlirml.capture.derivatives import trace_vmap
 
         trace = current_trace()
         assert trace is not None
-        return trace_vmap(trace, fn, args, in_axes, out_axes, axis_size)
+        if not kwargs:
+            return trace_vmap(trace, fn, args, in_axes, out_axes, axis_size)
+        axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+
+        def named(*called: Any) -> Any:
+            return _inside(fn)(*called[:-1], **called[-1])
+
+        return trace_vmap(trace, named, (*args, kwargs), (*axes, 0), out_axes, axis_size)
 
     return _callable(fn, mapped, "vmap")
 
@@ -220,7 +228,7 @@ def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function
             called = list(args)
             for place, value in zip(places, wanted):
                 called[place] = value
-            return fn(*called, **kwargs)
+            return _inside(fn)(*called, **kwargs)
 
         make = jacobian_reverse if name == "jacrev" else jacobian_forward
         return make(of_wanted, [args[place] for place in places], isinstance(argnums, int))
@@ -490,6 +498,15 @@ def _callable(fn: Function, inside: Function, name: str) -> Function:
 
     transformed.__name__ = f"{name}({getattr(fn, '__name__', type(fn).__name__)})"
     return transformed
+
+
+def _inside(fn: Function) -> Function:
+    """A function as traced code calls it, for calls from here, where it is not seen that one is traced."""
+    from mlirml.capture.namespace import retarget
+
+    trace = current_trace()
+    assert trace is not None
+    return retarget(fn, trace)
 
 
 def _cached(owner: Any, name: str, make: Function) -> Any:

@@ -285,3 +285,42 @@ def test_results_that_all_examples_share() -> None:
     np.testing.assert_array_equal(ml.vmap(lambda b: inner(x, b))(y), y * 2)
     gradient = ml.grad(lambda b: ml.vmap(lambda a, b: b * b, in_axes=(0, None), out_axes=None)(x[:, 0], b))
     np.testing.assert_array_equal(gradient(3.0), 6)
+
+
+def test_vmap_maps_arguments_given_by_name_along_their_first_dimension() -> None:
+    def shifted(x: Any, y: Any, *, scale: Any, other: Any) -> Any:
+        found = np.zeros(3)
+        found[:] = x * scale["s"] + y
+        return found + other
+
+    x, y, scale = np.arange(6.0).reshape(3, 2), 2.0, {"s": np.array([1.0, 2.0])}
+    expected = np.stack([shifted(x[:, i], y, scale={"s": scale["s"][i]}, other=i) for i in range(2)])
+    mapped = ml.vmap(shifted, in_axes=(1, None))
+    np.testing.assert_array_equal(mapped(x, y, scale=scale, other=np.arange(2)), expected)
+    np.testing.assert_array_equal(ml.compile(mapped)(x, y, scale=scale, other=np.arange(2)), expected)
+    by_name = ml.vmap(ml.grad(lambda x, k: np.sum(x**2) * k))(x, k=np.arange(3.0))
+    np.testing.assert_array_equal(by_name, 2 * x * np.arange(3.0)[:, None])
+
+
+def test_functions_that_store_into_arrays_they_make() -> None:
+    def squares(x: Any) -> Any:
+        y = np.zeros(3)
+        y[:] = x**2
+        y[0] = 1
+        return y
+
+    def total(x: Any) -> Any:
+        return np.sum(squares(x))
+
+    x, ones = np.array([1.0, 2.0, 3.0]), np.ones(3)
+    jacobian = np.diag([0.0, 4.0, 6.0])
+    for found in (ml.jacfwd(squares)(x), ml.jacrev(squares)(x), ml.compile(ml.jacfwd(squares))(x)):
+        np.testing.assert_array_equal(found, jacobian)
+    np.testing.assert_array_equal(ml.hessian(total)(x), np.diag([0.0, 2.0, 2.0]))
+    np.testing.assert_array_equal(ml.hvp(total, (x,), (ones,)), [0, 2, 2])
+    np.testing.assert_array_equal(ml.grad(total)(x), [0, 4, 6])
+    np.testing.assert_array_equal(ml.jvp(squares, (x,), (ones,))[1], [0, 4, 6])
+    value, pushed = ml.linearize(squares, x)
+    np.testing.assert_array_equal([value, pushed(ones)], [[1, 4, 9], [0, 4, 6]])
+    np.testing.assert_array_equal(ml.vmap(squares)(np.stack([x, ones])), [[1, 4, 9], [1, 1, 1]])
+    np.testing.assert_array_equal(ml.checkpoint(squares)(x), [1, 4, 9])
