@@ -101,3 +101,18 @@ func.func @diagonals(%x: tensor<9x6xf32>, %init: tensor<4x3xf32>) -> tensor<4x3x
   } -> tensor<4x3xf32>
   return %0 : tensor<4x3xf32>
 }
+
+// -----
+
+// A pooling of many images has kernels of its own.
+// CHECK-LABEL: func.func @pooling
+// CHECK: "parallel", "parallel", "reduction"
+func.func @pooling(%x: tensor<4x9xf32>, %init: tensor<4x7xf32>) -> tensor<4x7xf32> {
+  %window = tensor.empty() : tensor<3xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(c, i, k) -> (c, i + k)>, affine_map<(c, i, k) -> (k)>, affine_map<(c, i, k) -> (c, i)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %window : tensor<4x9xf32>, tensor<3xf32>) outs(%init : tensor<4x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %m = arith.maximumf %out, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<4x7xf32>
+  return %0 : tensor<4x7xf32>
+}

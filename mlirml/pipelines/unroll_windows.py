@@ -14,7 +14,8 @@ After:
     }
 
 That is what a stencil without a loop over its window is: it fuses with what stands around it, neighbours are computed
-in one vector, and sweeps of it over time share the cache. The order of the window is kept.
+in one vector, and sweeps of it over time share the cache. The order of the window is kept. Poolings of many rows or
+images stay: `mlirml-lower-conv` has kernels for them, which take half the time.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def match_window(op: mlir.Operation, most: int) -> Window:
         if any(len(added) > 1 and (added[0] in inside) == (added[1] in inside) for added in places[n]):
             raise NoMatch("two loops that stay, or that go, walk along one dimension")
         loops = {loop for added in places[n] for loop in added}
+        if n in windows and len(places[n][-1]) > 1 and any(len(added) == 1 for added in places[n]):
+            raise NoMatch("a pooling of many rows or images, which has kernels of its own")
         if n not in windows and loops & set(inside) and not loops <= set(inside):
             raise NoMatch("a convolution of several channels")
     return Window(tuple(sizes), inside, read, places)
