@@ -76,17 +76,23 @@ _CONTINUOUS = ("linear", "weibull", "hazen", "median_unbiased", "normal_unbiased
 _METHODS = (*_CONTINUOUS, "lower", "higher", "midpoint", "nearest")
 
 
+def _to_choose_from(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """The array, with the axes of a quantile as its last one, and the shape that is kept; raises where it is empty."""
+    a = xp.asarray(a)
+    _refuse_bfloat16(name, a)
+    lined, kept = _lined_up(xp, name, a, axis)
+    if lined.shape[-1] == 0:
+        raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
+    return a, lined, kept
+
+
 def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any) -> Any:
     if weights is not None:
         raise UnsupportedSyntaxError(f"{name}: weights are not compiled")
     if method not in _METHODS:
         raise UnsupportedSyntaxError(f"{name}: method {method!r} is not compiled", help=f"compiled are {_METHODS}")
-    a = xp.asarray(a)
-    _refuse_bfloat16(name, a)
-    lined, kept = _lined_up(xp, name, a, axis)
+    a, lined, kept = _to_choose_from(xp, name, a, axis)
     n = lined.shape[-1]
-    if n == 0:
-        raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
     dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
     places = np.quantile(np.arange(n, dtype=dtype), q, method=method)  # type: ignore[call-overload]
     low = np.floor(places).astype(np.int64)
@@ -119,12 +125,8 @@ def _traced_quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str,
             f"{name}: only method='linear' is compiled for a q known at run time",
             help="leave out `method` and `weights`, or make q static (`static_argnums`)",
         )
-    a = xp.asarray(a)
-    _refuse_bfloat16(name, a)
-    lined, kept = _lined_up(xp, name, a, axis)
+    a, lined, kept = _to_choose_from(xp, name, a, axis)
     n = lined.shape[-1]
-    if n == 0:
-        raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
     last = xp.asarray(np.asarray(n - 1, a.dtype if a.dtype.kind == "f" else np.float64))
     places = q * last
     within = xp.clip(places, 0, last).reshape(-1)
