@@ -266,3 +266,33 @@ func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> attributes {mlirml.writeba
   }
   return %r : tensor<10xf32>
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+
+// What is stored over and returned as well is copied where the stores go, and returned from memory of its own: the
+// first result would be written before the parts of the second one are read in it.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<4x2xf32>, %[[NEW:.*]]: memref<4x2xf32>, %[[OLD:.*]]: memref<2x4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<4x2xf32>) outs(%[[Y:.*]] : memref<4x2xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[Y]] : memref<4x2xf32>) outs(%[[NEW]] : memref<4x2xf32>)
+// CHECK: %[[ROW:.*]] = memref.subview %[[NEW]][0, 0] [1, 2] [1, 1]
+// CHECK: linalg.fill {{.*}} outs(%[[ROW]] : {{.*}})
+// CHECK: return
+func.func @main(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<2x4xf32>) {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<4x2xf32>
+  %y = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x2xf32>) outs(%e : tensor<4x2xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x2xf32>
+  %r = tensor.empty() : tensor<2xf32>
+  %ones = linalg.fill ins(%one : f32) outs(%r : tensor<2xf32>) -> tensor<2xf32>
+  %new = tensor.insert_slice %ones into %y[0, 0] [1, 2] [1, 1] : tensor<2xf32> into tensor<4x2xf32>
+  %flat = tensor.collapse_shape %y [[0, 1]] : tensor<4x2xf32> into tensor<8xf32>
+  %old = tensor.expand_shape %flat [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  return %new, %old : tensor<4x2xf32>, tensor<2x4xf32>
+}

@@ -107,7 +107,7 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
             for position in init_positions(op):
                 if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
                     continue
-                init = fresh_init(op, op.operands[position])
+                init = fresh_init(op, position)
                 if init is None:
                     continue
                 op.operands[position] = init
@@ -129,8 +129,12 @@ def emptied(value: mlir.Value) -> mlir.Value | None:
     return owner.clone().operation.results[0] if owner is not None and owner.name == "tensor.empty" else None
 
 
-def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
-    """A copy of the empty tensor or fill that defines `value`, built before `op`; None where nothing needs copying."""
+def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
+    """What operand `position` of `op`, which writes over it, should be, built before `op`; None where it may stay.
+
+    Empty tensors and fills are made again, and what is still read in `op` or behind it is copied.
+    """
+    value = op.operands[position]
     owner = defining_op(value)
     if owner is None:
         # An argument of @main cannot be written by a loop that starts from it.
@@ -156,23 +160,11 @@ def fresh_init(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
             if isinstance(attribute, mlir.DenseElementsAttr) and mlir.DenseElementsAttr(attribute).is_splat:
                 return splat_fill(value, mlir.DenseElementsAttr(attribute))
             return copied(value)
-        if shared and is_written_after(op, value):
+        # Upstream's elimination computes a value in the out-parameter of what is stored over it, and does not see that
+        # the value is read once more after that has been written.
+        if shared and not is_read_before(value, op, position):
             return copied(value)
     return None
-
-
-def is_written_after(op: mlir.Operation, value: mlir.Value) -> bool:
-    """Whether another operation writes over `value` after `op` does.
-
-    CSE merges the common beginning of two chains of stores. Only one chain may go on in the same memory: results are
-    placed in out-parameters, and upstream's analysis does not see that two of them would share one.
-    """
-    for use in value.uses:
-        other = use.owner.operation
-        writes = other.block == op.block and use.operand_number in init_positions(other)
-        if writes and other != op and op.is_before_in_block(other):
-            return True
-    return False
 
 
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:

@@ -141,40 +141,62 @@ def before_and_after(x: Array, y: Array) -> tuple[Array, Array, Array]:
     return after, before, middle.T
 
 
+def store_into_a_copy(x: Array) -> tuple[Array, Array]:
+    double = x * 2
+    new = double.copy()
+    new[0] = 1
+    return new, double.reshape(-1, 3)
+
+
+def add_and_multiply(x: Array) -> tuple[Array, Array, Array]:
+    x += x
+    power = ml.fori_loop(0, 3, lambda _, v: v * x, x)
+    return power, x.reshape(-1), x[::-1]
+
+
+def two_loops_from_one(x: Array) -> tuple[Array, Array, Array, Array]:
+    double = x * 2
+    sums = ml.fori_loop(0, 3, lambda _, v: v + 1, double)
+    products = ml.while_loop(lambda v: abs(v[0, 0]) < 100, lambda v: v * 1.5 + 20, double)
+    return sums, products, double.T, double.reshape(-1)
+
+
 WITHOUT_COPIES = [scale_rows, replace_all, store_row, from_another, gradient_step, store_a_stretch]
 WITH_COPIES = [
     store_a_row_elsewhere, step_and_sum, return_the_old, swap, rotate, store_between, store_between_the_other_way,
     neighbours, move_down, backwards, transposed, to_and_fro, in_turns, copies_go_apart, old_slice,
-    one_value_for_two, row_of_sums, before_and_after,
+    one_value_for_two, row_of_sums, before_and_after, store_into_a_copy, add_and_multiply, two_loops_from_one,
 ]  # fmt: skip
 
 
-def arguments(function: Callable[..., Any], strided: bool) -> list[Array]:
+def arguments(function: Callable[..., Any], strided: bool = False, dtype: str = "float64") -> list[Array]:
     rng = np.random.default_rng(0)
     count = len(inspect.signature(function).parameters)
-    if strided:
-        return [rng.standard_normal((12, 12))[::2, ::-2] for _ in range(count)]
-    return [rng.standard_normal((6, 6)) for _ in range(count)]
+    numbers = 2 if dtype == "complex128" else 1
+    whole = [rng.standard_normal((12, 12 * numbers)).view(dtype) for _ in range(count)]
+    return [x[::2, ::-2] if strided else x[:6, :6].copy() for x in whole]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
 @pytest.mark.parametrize("function", WITHOUT_COPIES + WITH_COPIES, ids=lambda f: f.__name__)
-def test_stores_are_those_of_numpy(function: Callable[..., Any], strided: bool) -> None:
+def test_stores_are_those_of_numpy(function: Callable[..., Any], strided: bool, dtype: str) -> None:
     compiled = ml.compile(function)
     for _ in range(2):  # the second call takes the fast path
-        given, kept = arguments(function, strided), arguments(function, strided)
+        given, kept = arguments(function, strided, dtype), arguments(function, strided, dtype)
         expected = function(*kept)
         result = compiled(*given)
         for new, old in zip(given, kept, strict=True):
             np.testing.assert_allclose(new, old, rtol=1e-13)
         if expected is not None:
-            for one, other in zip(np.atleast_2d(result), np.atleast_2d(expected), strict=True):
+            pairs = zip(result, expected, strict=True) if isinstance(expected, tuple) else [(result, expected)]
+            for one, other in pairs:
                 np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize("function", WITHOUT_COPIES, ids=lambda f: f.__name__)
 def test_a_store_needs_no_memory(function: Callable[..., Any]) -> None:
-    text = ml.compile(function).ir("schedule", *arguments(function, False))
+    text = ml.compile(function).ir("schedule", *arguments(function))
     assert "mlirml.in_place" in text
     assert "mlirml.workspace = 0 : i64" in text
 
