@@ -92,13 +92,13 @@ class Namespace:
         self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.full`."""
-        from mlirml.capture.trace import filled
+        from mlirml.capture.special import filled
 
         with at_user_line():
             return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
 
     def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
-        from mlirml.capture.trace import filled
+        from mlirml.capture.special import filled
 
         with at_user_line():
             sizes = _sizes(shape)
