@@ -141,8 +141,9 @@ def _einsum(a: Array, b: Array, draw: int) -> Array:
     formula = ("ij,jk->ik", "ij,ij->", "ij,kj->ki", "ij,jk->", "ij,j->ij", "ij,ji->i", "ij,kl->jl", "ij,jk,ik->j")[
         draw % 8
     ]
-    operands = [resized(f(x), 3, 3) for f, x in zip((np.sin, np.tanh, np.cos), (a, b, a))]
-    return np.einsum(formula, *operands[: formula.count(",") + 1]) * 0.5
+    terms = formula.partition("->")[0].split(",")
+    operands = [resized(f(x), *[3] * len(term)) for f, x, term in zip((np.sin, np.tanh, np.cos), (a, b, a), terms)]
+    return np.einsum(formula, *operands) * 0.5
 
 
 @step("convolution")
