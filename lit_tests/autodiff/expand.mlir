@@ -81,3 +81,29 @@ func.func @number_from_outside(%x: tensor<f64>, %one: tensor<3xf64>) -> tensor<f
   %g = "mlirml.vjp"(%0) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
   return %g : tensor<f64>
 }
+
+// -----
+
+// What a product starts from, and a condition, come in front of its derivative.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: "mlirml.
+// CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : f64
+// CHECK-NEXT: arith.mulf
+// CHECK-NOT: "mlirml.
+func.func @main(%x: tensor<4xf64>, %s: tensor<f64>, %ct: tensor<f64>) -> (tensor<4xf64>, tensor<f64>) {
+  %x0 = "mlirml.independent"(%x) {group = 0 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+  %s0 = "mlirml.independent"(%s) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%x0 : tensor<4xf64>) outs(%s0 : tensor<f64>) {
+  ^bb0(%a: f64, %o: f64):
+    %zero = arith.constant 0.0 : f64
+    %c = arith.cmpf ogt, %a, %zero : f64
+    %p = arith.mulf %o, %a : f64
+    %r = arith.select %c, %p, %o : f64
+    linalg.yield %r : f64
+  } -> tensor<f64>
+  "mlirml.cotangent"(%y, %ct) {group = 0 : i64} : (tensor<f64>, tensor<f64>) -> ()
+  %gx = "mlirml.vjp"(%x0) {group = 0 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+  %gs = "mlirml.vjp"(%s0) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
+  return %gx, %gs : tensor<4xf64>, tensor<f64>
+}

@@ -11,6 +11,7 @@ After:
 
 from __future__ import annotations
 
+from mlirml.autodiff.plain_reductions import plain_reductions
 from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, inside, requests
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
@@ -49,6 +50,7 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
                 break
             scalars_to_operands(inside(request))
             if request.kind != "mlirml.vmap":
+                plain_reductions(inside(request))
                 function.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
             if request.kind == "mlirml.vjp":
                 expand_vjp(request, checkpoint_bytes)

@@ -130,7 +130,7 @@ def check_sums(s: Structured, numbers: Iterable[int]) -> None:
     for k in numbers:
         others = [x for i, x in enumerate(accumulators) if i != k]
         terms_alone = not any(_reaches(s.yields[k], x) for x in others)
-        if not terms_alone or len(list(accumulators[k].uses)) != 1 or not _adds_to(accumulators[k], s.yields[k]):
+        if not terms_alone or not _adds_to(accumulators[k], s.yields[k]):
             raise refuse(s.op, "a reduction with several results, which are no sums", "compute each result by itself")
 
 
@@ -145,23 +145,25 @@ def combiner(s: Structured) -> tuple[str, mlir.Value]:
                 return "extremum", term
             if owner.name == "arith.mulf":
                 return "product", term
-        if _adds_to(accumulator, result):
-            return "sum", result
+    if _adds_to(accumulator, result):
+        return "sum", result
     raise refuse(s.op, "a reduction that is no sum, product, maximum or minimum", "write it with those")
 
 
 def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
-    """Whether the result is the accumulator and terms added to it or taken away."""
+    """Whether the result is the accumulator and terms added to it or taken away, some of them under a condition."""
     while result != accumulator:
         op = defining_op(result)
         if op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
             return False
+        *others, left, right = op.operands
         if op.name == "arith.select":
-            return False
-        left, right = op.operands
-        if _reaches(left, accumulator):
+            if _reaches(others[0], accumulator) or not _adds_to(accumulator, left):
+                return False
+            result = right
+        elif not _reaches(right, accumulator):
             result = left
-        elif op.name == "arith.addf":
+        elif op.name == "arith.addf" and not _reaches(left, accumulator):
             result = right
         else:
             return False
