@@ -502,11 +502,11 @@ def _callable(fn: Function, inside: Function, name: str) -> Function:
 
 def _inside(fn: Function) -> Function:
     """A function as traced code calls it, for calls from here, where it is not seen that one is traced."""
-    from mlirml.capture.namespace import retarget
+    from mlirml.capture.inside import inside
 
     trace = current_trace()
     assert trace is not None
-    return retarget(fn, trace)
+    return inside(fn, trace)
 
 
 def _cached(owner: Any, name: str, make: Function) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.capture.derivatives import conjugate, has_derivatives, mark, wrapped
 from mlirml.capture.frames import at_user_line
-from mlirml.capture.namespace import retarget
+from mlirml.capture.inside import inside
 from mlirml.capture.trace import Trace, at_function, value_of
 from mlirml.dialects.build import Value
 from mlirml.dialects.complex import parts_of
@@ -49,7 +49,7 @@ def call_with_vjp(
     nothing is differentiated, only `function` is called.
     """
     if not trace.derivatives:
-        return retarget(function, trace)(*args)
+        return inside(function, trace)(*args)
     with trace.differentiated(-1):
         return _call_with_vjp(trace, forward, backward, args, name)
 
@@ -61,14 +61,14 @@ def _call_with_vjp(
         leaves, tree = flatten(args)
         tags = f"group = {trace.new_request()} : i64"
         inner, opened = marked(trace, "custom_input", leaves, tree.paths("argument"), tags)
-    pair = retarget(forward, trace)(*tree.unflatten(inner))
+    pair = inside(forward, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(forward):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
         results, out_tree = flatten(pair[0])
         outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
         seeds = [None if v is None else _cotangent(trace, v, tags) for v in closed]
-    found = retarget(backward, trace)(pair[1], out_tree.unflatten(seeds))
+    found = inside(backward, trace)(pair[1], out_tree.unflatten(seeds))
     with at_user_line(), at_function(backward):
         _give(trace, name, found, tree, opened, tags)
     return out_tree.unflatten(outputs)
@@ -120,7 +120,7 @@ def call_with_jvp(
     `function` is called.
     """
     if not trace.derivatives:
-        return retarget(function, trace)(*args)
+        return inside(function, trace)(*args)
     with at_user_line():
         leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
         tags = f"group = {trace.new_request()} : i64, depth = {trace.derivatives} : i64"
@@ -133,7 +133,7 @@ def call_with_jvp(
         ]
         first = [args[place] for place in fixed]
     with trace.differentiated(-1):
-        pair = retarget(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
+        pair = inside(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
     with at_user_line(), at_function(rule):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise CaptureError(f"custom_jvp: the rule of `{name}` must return a pair (result, tangent of the result)")
@@ -166,12 +166,12 @@ def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: s
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
     """Call a function whose inner values are not kept for derivatives, but computed again."""
     if not trace.derivatives:
-        return retarget(function, trace)(*args)
+        return inside(function, trace)(*args)
     with at_user_line():
         leaves, tree = flatten(args)
         tags = f'group = {trace.new_request()} : i64, policy = "{policy}"'
         inner, _ = marked(trace, "again_input", leaves, tree.paths("argument"), tags)
-    result = retarget(function, trace)(*tree.unflatten(inner))
+    result = inside(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         results, out_tree = flatten(result)
         outputs, _ = marked(trace, "again_output", results, out_tree.paths("result"), tags)

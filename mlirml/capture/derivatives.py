@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
-from mlirml.capture.namespace import retarget
+from mlirml.capture.inside import inside
 from mlirml.capture.trace import Trace, at_function, value_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Value
@@ -88,7 +88,7 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
         for i, value in zip(argnums, tree.unflatten(inner)):
             called[i] = value
     with trace.differentiated():
-        result = retarget(function, trace)(*called, **kwargs)
+        result = inside(function, trace)(*called, **kwargs)
     with at_user_line(), at_function(function):
         _check_not_stored(name, inner)
         leaves, out_tree = flatten(result)
@@ -108,7 +108,7 @@ def trace_jvp(
         opened = [mark(trace, "dual", tags, v, t) for v, t in zip(values, moves)]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
     with trace.differentiated():
-        result = retarget(function, trace)(*tree.unflatten(inner))
+        result = inside(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         _check_not_stored("jvp", inner)
         results, out_tree = flatten(result)
@@ -232,7 +232,7 @@ def trace_vmap(
             value = value_of(trace, _front(leaf, axis), path)
             one = _batched(trace, "unbatch", f"group = {group} : i64", value, value.shape[1:])
             inner.append(wrapped(trace, one))
-    result = retarget(function, trace)(*tree.unflatten(inner))
+    result = inside(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         for x in inner:
             if isinstance(x, Traced) and x._cell.written and x not in leaves:

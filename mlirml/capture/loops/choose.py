@@ -14,6 +14,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from mlirml.capture.frames import function_location
@@ -23,6 +24,9 @@ from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
 from mlirml.capture.rows import MOST_ROWS
 from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
+
+TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
+"""Whether the user wants functions traced, also those that transforms are given."""
 
 _UNROLLED = 256  # rows, as rounds of loops
 FRONTENDS = ("auto", "trace", "loops")
@@ -71,25 +75,36 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBool
 
 @contextmanager
 def few_rows(function: Callable[..., Any], frontend: str) -> Iterator[None]:
-    """Trace a function with loops in it only as long as it iterates over short arrays; else raise `LongIteration`."""
+    """Trace a function with loops in it only as long as it iterates over short arrays; else raise `LongIteration`.
+
+    What a transform is given is captured by the same front end.
+    """
     plain = plain_function(function) if frontend == "auto" else None
     source = None if plain is None else source_of(plain)
     token = MOST_ROWS.set(None if source is None or not has_loops(source.node) else _UNROLLED)
+    traced = TRACED_ONLY.set(frontend == "trace")
     try:
         yield
     finally:
         MOST_ROWS.reset(token)
+        TRACED_ONLY.reset(traced)
 
 
 def plain_function(function: Any) -> types.FunctionType | None:
-    """The Python function behind partials, methods and callable objects."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    """The Python function behind transforms, partials, methods and callable objects."""
+    while (transformed := _transformed(function)) is not None or isinstance(function, functools.partial):
+        function = function.func if transformed is None else transformed
     function = getattr(function, MARK, function)
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         function = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     return function if isinstance(function, types.FunctionType) else None
+
+
+def _transformed(function: Any) -> Any:
+    """What a transform, such as `grad`, was given."""
+    module = getattr(function, "__globals__", {}).get("__name__")
+    return getattr(function, "__wrapped__", None) if module == "mlirml.transforms" else None
 
 
 def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:

@@ -79,9 +79,10 @@ class Hooks:
     ) -> bool:
         """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs.
 
-        `stop` is the flag that ends the loop, if there is one. A loop in which others are (`nests`) goes through all of
-        its rounds, and does nothing in those after the end.
+        `stop` is the flag that ends the loop, if there is one. A loop in which others are (`nests`), or that is
+        differentiated, goes through all of its rounds, and does nothing in those after the end.
         """
+        nests = nests or self._trace.derivatives > 0
         rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
         if isinstance(rounds, (range, TracedRange, Parallel)):
             if isinstance(rounds, range) and not len(rounds):
@@ -158,7 +159,14 @@ class Hooks:
                 body(item)
 
     def while_(self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words) -> None:
-        """A `while` statement."""
+        """A `while` statement. Its first rounds are known where it counts; only those have a derivative in reverse."""
+        for _ in range(UNROLLED if self._trace.derivatives else 0):
+            truth = self.truth(test())
+            if truth is False:
+                return
+            if truth is not True:
+                break
+            body()
         with at_user_line():
             WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, head=head, after=after).run()
 
