@@ -102,6 +102,7 @@ _SETTINGS = {
     "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
     "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
@@ -124,6 +125,9 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `deterministic`: sums of floats at arrays of positions, as of `np.add.at`, are made in the order of the positions
+      on GPUs too; otherwise in any order, which is faster, and their last bits may differ from call to call; read when
+      `compile` is called (`MLIRML_DETERMINISTIC`).
     * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
       read when a signature is compiled (`MLIRML_CHECKS`).
     * `checkpoint_bytes`: a loop that would keep more than this for its gradient keeps the square root of it, and runs
@@ -148,6 +152,7 @@ class Config:
     sync: bool
     math: str
     matmul_precision: str
+    deterministic: bool
     checks: bool
     checkpoint_bytes: int
     verify: bool

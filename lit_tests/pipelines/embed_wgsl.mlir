@@ -35,6 +35,12 @@
 // TEXT:   atomicOr(&buffer0_1[u32([[LEFT]]) / 4u], select(0u, 1u, {{v[0-9]+}}) << (u32([[LEFT]]) % 4u * 8u));
 // TEXT: } else {
 // TEXT:   atomicAnd
+
+// Memory that is combined atomically is atomic as a whole.
+// TEXT: @group(0) @binding(0) var<storage, read_write> buffer1_0: array<atomic<i32>, 8>;
+// TEXT: let [[BEFORE:v[0-9]+]] = atomicLoad(&buffer1_0{{\[}}0i]);
+// TEXT: atomicAdd(&buffer1_0{{\[}}3i], [[BEFORE]]);
+// TEXT: atomicExchange(&buffer1_0{{\[}}3i], [[BEFORE]]);
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @k(%x: memref<8xf32>, %y: memref<8xi1>, %n: index) kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
@@ -62,6 +68,14 @@ module attributes {gpu.container_module} {
       } else {
         memref.store %false, %y[%left] : memref<8xi1>
       }
+      gpu.return
+    }
+    gpu.func @atomics(%m: memref<8xi32>) kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c3 = arith.constant 3 : index
+      %a = memref.load %m[%c0] : memref<8xi32>
+      %b = memref.atomic_rmw addi %a, %m[%c3] : (i32, memref<8xi32>) -> i32
+      %c = memref.atomic_rmw assign %a, %m[%c3] : (i32, memref<8xi32>) -> i32
       gpu.return
     }
   }

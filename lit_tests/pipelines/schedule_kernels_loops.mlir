@@ -1,5 +1,6 @@
 // RUN: mlirml-opt %s --mlirml-schedule-kernels | filecheck %s
 // RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=false atomics={f32}" | filecheck %s --check-prefix=ATOMIC
+// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=true atomics={f32}" | filecheck %s --check-prefix=ORDER
 
 // A scatter goes through its positions in order; the elements of what it stores are spread over threads.
 // CHECK-LABEL: gpu.func @k0_scatter(
@@ -68,5 +69,43 @@ func.func private @k2_many(%v: tensor<800xf32>, %i: tensor<800xindex>, %out: ten
     %u = tensor.insert %sum into %t[%p] : tensor<16xf32>
     scf.yield %u : tensor<16xf32>
   } {mlirml.scatter = "add"}
+  return %r : tensor<16xf32>
+}
+
+// Extrema are atomic even where results have to be those of the loop; of a difference, what is added is negated.
+// ORDER-LABEL: gpu.func @k2_many_5_scatter(
+// ORDER-LABEL: gpu.func @k3_extrema_scatter(
+// ORDER: memref.atomic_rmw maximumf
+// ATOMIC-LABEL: gpu.func @k4_differences_scatter(
+// ATOMIC: %[[NEGATED:.*]] = arith.subf %{{.*}}, %{{.*}} : f32
+// ATOMIC: memref.atomic_rmw addf %[[NEGATED]]
+func.func private @k3_extrema(%v: tensor<800xf32>, %i: tensor<800xindex>, %out: tensor<16xf32>) -> tensor<16xf32>
+    attributes {mlirml.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 800 : index
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%t = %out) -> (tensor<16xf32>) {
+    %p = tensor.extract %i[%k] : tensor<800xindex>
+    %new = tensor.extract %v[%k] : tensor<800xf32>
+    %old = tensor.extract %t[%p] : tensor<16xf32>
+    %most = arith.maximumf %old, %new : f32
+    %u = tensor.insert %most into %t[%p] : tensor<16xf32>
+    scf.yield %u : tensor<16xf32>
+  } {mlirml.scatter = "maximum"}
+  return %r : tensor<16xf32>
+}
+func.func private @k4_differences(%v: tensor<800xf32>, %i: tensor<800xindex>, %out: tensor<16xf32>) -> tensor<16xf32>
+    attributes {mlirml.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 800 : index
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%t = %out) -> (tensor<16xf32>) {
+    %p = tensor.extract %i[%k] : tensor<800xindex>
+    %new = tensor.extract %v[%k] : tensor<800xf32>
+    %old = tensor.extract %t[%p] : tensor<16xf32>
+    %left = arith.subf %old, %new : f32
+    %u = tensor.insert %left into %t[%p] : tensor<16xf32>
+    scf.yield %u : tensor<16xf32>
+  } {mlirml.scatter = "subtract"}
   return %r : tensor<16xf32>
 }

@@ -45,8 +45,8 @@ class ScheduleKernelsPass(Pass):
     shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
     too, rounded to its 10 bits. With `async_copies` other products of f32 get their tiles by copies that
     the device makes by itself, rounds ahead. `naive` gives each element of a result a thread and shares nothing.
-    `atomics` are the element types that the device has atomic operations on, `u32` where not those that depend on the
-    sign; float sums use them only where results need not be `deterministic`. Products of fewer blocks than `fill` are
+    `atomics` are the element types that the device has atomic operations on; sums and products of floats use them only
+    where results need not be `deterministic`. Products of fewer blocks than `fill` are
     cut along their depth.
     """
 

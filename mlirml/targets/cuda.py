@@ -11,7 +11,8 @@ from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu, gpu
 from mlirml.targets.target import Target
 
-FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true async-copies=true atomics={f32,i32,i64} fill=132"
+FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true async-copies=true fill=132"
+ATOMICS = "atomics={bf16,f16,f32,f64,i16,i32,i64,i8}"
 PLACEMENT = "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
 LIMITS = "threads=1024 target=cuda"
 ARCHITECTURE = "sm_80"
@@ -20,13 +21,15 @@ ARCHITECTURE = "sm_80"
 
 def cuda_target() -> Target:
     """The target for NVIDIA's processors from compute capability 8.0 on."""
-    return target_for(config.checkpoint_bytes, config.matmul_precision)
+    return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic)
 
 
 @cache
-def target_for(checkpoint_bytes: int, matmul_precision: str) -> Target:
-    """The target, what loops may keep for gradients, and in what products of f32 may be computed."""
-    facts = f"{FACTS} tf32={str(matmul_precision == 'tf32').lower()}"
+def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool) -> Target:
+    """The target, what loops may keep for gradients, in what products of f32 may be computed, and sums of scatters."""
+    facts = (
+        f"{FACTS} {ATOMICS} deterministic={str(deterministic).lower()} tf32={str(matmul_precision == 'tf32').lower()}"
+    )
     return Target(
         name="cuda",
         stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS),

@@ -18,27 +18,30 @@ SCHEDULE = (
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-plan-buffers{{alignment=256}},mlirml-check-kernels{{{limits}}}"
 )
 TO_SPIRV = (
+    "mlirml-expand-atomics{native={addi,andi,maxu,minu,ori}},"
     "mlirml-expand-math{fma=false f16c=false f64=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
-    "gpu.module(gpu.func(convert-math-to-spirv)),convert-gpu-to-spirv{use-64bit-index=false},"
-    "mlirml-sign-spirv,"
+    "mlirml-lower-exchanges,gpu.module(gpu.func(convert-math-to-spirv)),convert-gpu-to-spirv{use-64bit-index=false},"
+    "mlirml-lower-exchanges,mlirml-sign-spirv,"
     "spirv.module(spirv-lower-abi-attrs,spirv-update-vce),mlirml-embed-spirv"
 )
 """From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
 TO_WGSL = (
+    "mlirml-expand-atomics{native={addi,andi,maxs,mins,ori,xori}},"
     "mlirml-expand-math{fma=false f16c=false f64=false},mlirml-inline-library,canonicalize,cse,mlirml-prepare-spirv,"
     "mlirml-embed-wgsl"
 )
 """The same to a gpu.binary that holds the text of a shader in WGSL."""
-WGSL_PASSES = ("inline_library", "prepare_spirv", "embed_wgsl")
-SPIRV_PASSES = ("inline_library", "prepare_spirv", "sign_spirv", "embed_spirv")
+WGSL_PASSES = ("expand_atomics", "inline_library", "prepare_spirv", "embed_wgsl")
+SPIRV_PASSES = ("expand_atomics", "inline_library", "prepare_spirv", "lower_exchanges", "sign_spirv", "embed_spirv")
 TO_NVVM = (
-    "mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,mlirml-lower-nvgpu,"
+    "mlirml-expand-atomics{native={addf,addi,andi,maximumf,maxnumf,maxs,maxu,minimumf,minnumf,mins,minu,ori,xori} "
+    "small=true},mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,mlirml-lower-nvgpu,"
     "gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=32},canonicalize,cse,"
     "reconcile-unrealized-casts)"
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
-NVVM_PASSES = ("inline_library", "prepare_nvvm", "lower_nvgpu")
+NVVM_PASSES = ("expand_atomics", "inline_library", "prepare_nvvm", "lower_nvgpu")
 
 _FILES = (
     ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),

@@ -16,6 +16,7 @@ from mlirml.targets.target import Target
 
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
+ATOMICS = "atomics={bf16,f16,f32,i16,i32,i8}"
 _HOST_OPS = ("math.ipowi",)
 """What shaders have no instruction for."""
 _FEATURES = ("i64",)
@@ -50,17 +51,17 @@ class Capabilities:
 def vulkan_target() -> Target:
     """The target for the first Vulkan device, or for the least that one may be where there is none."""
     try:
-        return target_for(Capabilities.of(device("vulkan").capabilities), config.checkpoint_bytes)
+        return target_for(Capabilities.of(device("vulkan").capabilities), config.checkpoint_bytes, config.deterministic)
     except TargetError:
-        return target_for(Capabilities(), config.checkpoint_bytes)
+        return target_for(Capabilities(), config.checkpoint_bytes, config.deterministic)
 
 
 @cache
-def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
+def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic: bool) -> Target:
     """The target for a device that can do this."""
     return Target(
         name="vulkan",
-        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes),
+        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes, deterministic),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(cpu.host_facts().items()),
@@ -69,12 +70,10 @@ def target_for(capabilities: Capabilities, checkpoint_bytes: int) -> Target:
 
 
 def stages(
-    name: str, capabilities: Capabilities, lower_kernels: str, checkpoint_bytes: int
+    name: str, capabilities: Capabilities, lower_kernels: str, checkpoint_bytes: int, deterministic: bool
 ) -> tuple[tuple[str, str], ...]:
     """The stages of a target whose kernels are shaders for a device that can do this."""
-    facts = f"shared-bytes={capabilities.workgroup_bytes}"
-    if name == "vulkan":  # memory that is text in WGSL would have to be atomic as a whole
-        facts += " atomics={u32}"
+    facts = f"shared-bytes={capabilities.workgroup_bytes} {ATOMICS} deterministic={str(deterministic).lower()}"
     placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target={name}"
     placement += f" array-bytes={capabilities.binding_bytes}"
     limits = f"buffers={capabilities.storage_buffers} shared-bytes={capabilities.workgroup_bytes}"

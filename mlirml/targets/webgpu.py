@@ -19,16 +19,18 @@ from mlirml.targets.target import Target
 
 def webgpu_target() -> Target:
     """The target for any implementation of WebGPU, run by the one for the devices of this system."""
-    return target_for("webgpu", "metal" if sys.platform == "darwin" else "vulkan", config.checkpoint_bytes)
+    return target_for(
+        "webgpu", "metal" if sys.platform == "darwin" else "vulkan", config.checkpoint_bytes, config.deterministic
+    )
 
 
 def metal_target() -> Target:
     """The same code for Metal's devices alone."""
-    return target_for("metal", "metal", config.checkpoint_bytes)
+    return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic)
 
 
 @cache
-def target_for(name: str, device: str, checkpoint_bytes: int) -> Target:
+def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: bool) -> Target:
     """The target that is run by a kind of devices."""
 
     def codegen(module: Any) -> Artifact:
@@ -37,7 +39,7 @@ def target_for(name: str, device: str, checkpoint_bytes: int) -> Target:
 
     return Target(
         name=name,
-        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes),
+        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes, deterministic),
         load_passes=load_passes,
         codegen=codegen,
         depends_on=tuple(cpu.host_facts().items()),

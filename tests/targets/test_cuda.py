@@ -41,6 +41,18 @@ def add_at(x: Any, i: Any, v: Any) -> Any:
     return x
 
 
+def maximum_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    np.maximum.at(x, i, v)
+    return x
+
+
+def multiply_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    np.multiply.at(x, i, v)
+    return x
+
+
 def set_at(x: Any, i: Any, v: Any) -> Any:
     x = x.copy()
     x[i] = v
@@ -98,6 +110,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cumsum_long": (np.cumsum, (draw(100_000),)),
     "scatter_add": (add_at, (X, np.zeros(100, np.int64), draw(100, 1024))),
     "scatter_add_many": (add_at, (draw(100), np.zeros(5000, np.int64), draw(5000))),
+    "scatter_add_halves": (add_at, (draw(100, dtype="f2"), np.zeros(5000, np.int64), draw(5000, dtype="f2"))),
+    "scatter_add_doubles": (add_at, (draw(100, dtype="f8"), np.zeros(5000, np.int64), draw(5000, dtype="f8"))),
+    "scatter_maximum": (maximum_at, (draw(100, 8), np.zeros(500, np.int64), draw(500, 8))),
+    "scatter_multiply": (multiply_at, (draw(100, 8), np.zeros(500, np.int64), draw(500, 8))),
     "scatter_integers": (add_at, (draw(100, dtype="i4"), np.zeros(5000, np.int64), draw(5000, dtype="i4"))),
     "scatter_set": (set_at, (draw(100, 4), np.zeros(5000, np.int64), draw(5000, 4))),
     "sort": (lambda x: np.sort(x, axis=1), (X,)),
@@ -181,6 +197,25 @@ def test_f32_uses_tensor_cores_only_where_it_may() -> None:
     assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in text
     for architecture in ARCHITECTURES:
         assert not any(ptx.assemble(text, architecture).spills.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("scatter_add_many", "atom.global.add.f32"), ("scatter_add_halves", "atom.global.add.noftz.f16"),
+        ("scatter_add_doubles", "atom.global.add.f64"), ("scatter_integers", "atom.global.add.u32"),
+        ("scatter_maximum", "atom.acq_rel.sys.global.cas.b32"), ("scatter_multiply", "atom.global.exch.b32"),
+    ],
+)  # fmt: skip
+def test_scatters_are_atomic(name: str, instruction: str) -> None:
+    assert instruction in code(name, "sm_80")
+
+
+def test_sums_of_scatters_are_in_order_where_they_have_to_be() -> None:
+    function, arguments = PROGRAMS["scatter_add_many"]
+    with ml.config.override(deterministic=True):
+        text = str(ml.lower(function, *arguments, target="cuda").emit("ptx"))
+    assert "atom." not in text and text.count(".entry") > code("scatter_add_many", "sm_80").count(".entry")
 
 
 def test_a_chain_is_one_kernel() -> None:

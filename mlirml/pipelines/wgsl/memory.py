@@ -31,7 +31,7 @@ class Memory:
             return "u32" if self.bits else self.element
         size = max(math.prod(self.shape), 1)
         if not self.bits:
-            return f"array<{self.element}, {size}>"
+            return f"array<{f'atomic<{self.element}>' if self.atomic else self.element}, {size}>"
         word = "atomic<u32>" if self.atomic else "u32"
         return f"array<{word}, {-(-size * self.bits // 32)}>"
 
@@ -46,11 +46,15 @@ class Memory:
         """The value of an element."""
         position = self.at(indices)
         if not self.bits:
-            return f"{self.name}[{position}]"
+            return f"atomicLoad(&{self.name}[{position}])" if self.atomic else f"{self.name}[{position}]"
         per_word = 32 // self.bits
         place = f"{self.name}[u32({position}) / {per_word}u]"
         word = f"atomicLoad(&{place})" if self.atomic else place
         return self._unpacked(word, f"u32({position}) % {per_word}u * {self.bits}u")
+
+    def update(self, function: str, value: str, indices: Sequence[str]) -> str:
+        """The value of an element of 32 bits before an atomic function combines it with another."""
+        return f"{function}(&{self.name}[{self.at(indices)}], {value})"
 
     def number(self) -> str:
         """The value of a number that is passed to the kernel."""
@@ -65,7 +69,8 @@ class Memory:
         """The statements that store a value."""
         position = self.at(indices)
         if not self.bits:
-            return [f"{self.name}[{position}] = {value};"]
+            place = f"{self.name}[{position}]"
+            return [f"atomicStore(&{place}, {value});" if self.atomic else f"{place} = {value};"]
         per_word, mask = 32 // self.bits, (1 << self.bits) - 1
         place = f"&{self.name}[u32({position}) / {per_word}u]"
         shift = f"(u32({position}) % {per_word}u * {self.bits}u)"
@@ -73,13 +78,14 @@ class Memory:
         return [f"atomicAnd({place}, ~({mask}u << {shift}));", f"atomicOr({place}, {bits} << {shift});"]
 
 
-def buffer(name: str, kind: mlir.Type, written: bool, location: mlir.Location) -> Memory:
-    """An argument of a kernel: memory, or a number that is passed by value."""
+def buffer(name: str, kind: mlir.Type, written: bool, combined: bool, location: mlir.Location) -> Memory:
+    """An argument of a kernel: memory, which may be written or combined atomically, or a number passed by value."""
     is_memory = isinstance(kind, mlir.MemRefType)
     scalar = mlir.MemRefType(kind).element_type if is_memory else kind
     element = type_name(scalar, location)
     bits = 0 if element == "f32" or width(scalar) == 32 else max(width(scalar), 8)
-    return Memory(name, element, tuple(mlir.MemRefType(kind).shape) if is_memory else None, bits, written)
+    shape = tuple(mlir.MemRefType(kind).shape) if is_memory else None
+    return Memory(name, element, shape, bits, combined or (written and bits > 0))
 
 
 def local(name: str, kind: mlir.Type, location: mlir.Location) -> Memory:

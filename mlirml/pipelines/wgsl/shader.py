@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mlirml.dialects.atomics import kind_of
 from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.location import source_location
@@ -20,6 +21,11 @@ _BUILTINS = {
     "gpu.block_id": "@builtin(workgroup_id) block: vec3<u32>",
     "gpu.grid_dim": "@builtin(num_workgroups) blocks: vec3<u32>",
 }
+_ATOMICS = {
+    "addi": "atomicAdd", "andi": "atomicAnd", "assign": "atomicExchange", "maxs": "atomicMax", "mins": "atomicMin",
+    "ori": "atomicOr", "xori": "atomicXor",
+}  # fmt: skip
+"""Functions on words, which are signed."""
 _FREE = frozenset(["arith.constant", "arith.index_cast"])
 """What is written where it is used, if it changes nothing."""
 
@@ -48,8 +54,9 @@ class _Kernel:
         """The declarations of its memory, and the function."""
         block = self.function.regions[0].blocks[0]
         stored = {op.operands[1] for op in operations(self.function) if op.name == "memref.store"}
+        combined = {op.operands[1] for op in operations(self.function) if op.name == "memref.atomic_rmw"}
         for position, argument in enumerate(block.arguments):
-            self.bind(position, argument, argument in stored)
+            self.bind(position, argument, argument in stored, argument in combined)
         self.body(block)
         name = mlir.StringAttr(self.function.attributes["sym_name"]).value
         size = ", ".join(map(str, self.function.attributes["known_block_size"]))
@@ -58,9 +65,9 @@ class _Kernel:
         head = [f"@compute @workgroup_size({size})", f"fn {name}({inputs}) {{"]
         return "\n".join([*self.globals, *head, *self.lines, "}", ""])
 
-    def bind(self, position: int, argument: mlir.Value, written: bool) -> None:
+    def bind(self, position: int, argument: mlir.Value, written: bool, combined: bool) -> None:
         """Declare the memory of an argument."""
-        memory = buffer(f"buffer{self.number}_{position}", argument.type, written, self.function.location)
+        memory = buffer(f"buffer{self.number}_{position}", argument.type, written, combined, self.function.location)
         place = f"@group(0) @binding({position})"
         self.globals.append(f"{place} var<storage, read_write> {memory.name}: {memory.declared};")
         if memory.shape is None:
@@ -171,6 +178,14 @@ class _Kernel:
         for text in self.memories[memory].write(self.values[value], [self.values[i] for i in indices]):
             self.line(text)
 
+    def combine(self, op: mlir.Operation) -> None:
+        """`memref.atomic_rmw`."""
+        value, memory, *indices = op.operands
+        text = self.memories[memory].update(
+            _ATOMICS[kind_of(op)], self.values[value], [self.values[i] for i in indices]
+        )  # fmt: skip
+        self.values[op.results[0]] = self.let(text)
+
     def shared(self, op: mlir.Operation) -> None:
         """An array of the block."""
         memory = local(f"shared{self.number}_{len(self.globals)}", op.results[0].type, op.location)
@@ -234,6 +249,7 @@ class _Kernel:
 _STATEMENTS: dict[str, Callable[[_Kernel, mlir.Operation], None]] = {
     "memref.load": _Kernel.load,
     "memref.store": _Kernel.store,
+    "memref.atomic_rmw": _Kernel.combine,
     "memref.alloc": _Kernel.shared,
     "memref.alloca": _Kernel.private,
     "gpu.barrier": _Kernel.barrier,

@@ -27,8 +27,8 @@ class Facts:
 
     With `async_copies` it copies to shared memory by itself. `tf32` allows products of f32 on tensor cores, and `naive`
     takes the plain schedule for everything: a thread for each element. `atomics` are the element types that have atomic
-    operations; float sums by them only where results need not be `deterministic`. `fill` is how many blocks of a
-    product fill the device, 0 where that is not known.
+    operations; sums and products of floats by them only where results need not be `deterministic`. `fill` is how many
+    blocks of a product fill the device, 0 where that is not known.
     """
 
     threads: int = 256

@@ -2,11 +2,14 @@
 
     for k in positions: out[i[k]] = combine(out[i[k]], v[k])
 
-- Sums, extrema and bits of integers, whose order does not matter, by an atomic operation a thread.
+- Combinations whose order does not matter, as those of integers and all extrema, by an atomic operation a thread.
+- Sums and products of floats too, whose last bits then depend on which thread comes first.
 - Stores: `last[i[k]] = max(last[i[k]], k + 1)` by atomic operations, then the last one stores.
-- Everything else, as sums of floats: the updates are sorted by where they go and by their number, and one thread takes
-  all that go to one place, in order. So the result has the bits that the loop gives, whatever runs first. With
-  `deterministic=false` sums of floats are atomic operations too, where the device has them.
+- Everything else, and sums of floats that have to be `deterministic`: the updates are sorted by where they go and by
+  their number, and one thread takes all that go to one place, in order. So the result has the bits that the loop gives,
+  whatever runs first.
+
+Few updates, and those of rows so long that a thread for each of their elements keeps the device busy, stay loops.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import TypeAlias
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.atomics import IN_ORDER, KIND_OF, KINDS
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.bitonic import load, power_above, sort_rows
@@ -30,13 +34,12 @@ ElementBody: TypeAlias = "Callable[[Kernel, Form, Sequence[Form]], None]"
 
 FEW = 256
 """Fewer updates go one after the other."""
-_ATOMICS = {
-    "arith.addi": "addi", "arith.maxsi": "maxs", "arith.minsi": "mins", "arith.maxui": "maxu", "arith.minui": "minu",
-    "arith.andi": "andi", "arith.ori": "ori",
-}  # fmt: skip
-_SIGNED = ("arith.maxsi", "arith.minsi")
-_KINDS = {"addf": 0, "addi": 1, "andi": 2, "maxs": 6, "maxu": 7, "mins": 10, "minu": 11, "ori": 14}
-"""The numbers of `arith.atomic_rmw_kind`."""
+FEW_ATOMIC = 32
+"""The same of those that one launch does, by atomic operations."""
+LONG_ROWS = 64
+"""Rows of so many elements for each update are as fast one after the other."""
+_SUMS_OF = {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
+"""Differences, as sums of what is negated."""
 _NOWHERE = (1 << 31) - 1
 
 
@@ -60,6 +63,18 @@ class Scatter:
         return math.prod(self.sizes)
 
     @property
+    def first_is_old(self) -> bool:
+        """Whether the first operand of `combine` is the old element."""
+        assert self.combine is not None
+        first = self.combine.operands[0]
+        if not self.slice:
+            return bool(first != self.update)
+        body = defining_op(self.store.operands[0])
+        assert body is not None
+        number = list(body.regions[0].blocks[0].arguments).index(first)
+        return bool(body.operands[number] != self.update)
+
+    @property
     def kind(self) -> mlir.Type:
         return self.store.results[0].type.element_type
 
@@ -69,8 +84,6 @@ def match_scatter(loops: Sequence[mlir.Operation], bounds: Sequence[Sequence[int
     if any(low != 0 or step != 1 for low, _, step in bounds):
         raise NoMatch("the loops do not count from 0")
     sizes = tuple(high for _, high, _ in bounds)
-    if math.prod(sizes) < FEW:
-        raise NoMatch("there are few updates")
     carried = loops[-1].regions[0].blocks[0].arguments[1]
     value = store.operands[0]
     part: tuple[int, ...] = ()
@@ -182,27 +195,32 @@ def reads(value: mlir.Value, carried: mlir.Value) -> bool:
 
 
 def lower_scatter_in_parallel(host: Host, plan: Scatter, out: mlir.Value) -> None:
-    """Build the kernels; `out` holds what the loop starts from."""
+    """Build the kernels; `out` holds what the loop starts from. Raises NoMatch where the loop is as good."""
+    kind = atomic_kind(host, plan)
+    row = math.prod(plan.slice)
+    if plan.count < (FEW_ATOMIC if kind else FEW) or row >= LONG_ROWS * plan.count:
+        raise NoMatch("there are few updates")
     if plan.combine is None:
-        if not {"i32", "u32"} & set(host.facts.atomics):
+        if "i32" not in host.facts.atomics:
             raise NoMatch("the device has no atomic operations")
         Updates(host, plan, out).store_last()
-    elif atomic := atomic_kind(host, plan):
-        Updates(host, plan, out).add_atomically(atomic)
+    elif kind:
+        Updates(host, plan, out).combine_atomically(kind)
+    elif row >= plan.count:
+        raise NoMatch("the rows are long")
     else:
-        Updates(host, plan, out).add_in_order()
+        Updates(host, plan, out).combine_in_order()
 
 
 def atomic_kind(host: Host, plan: Scatter) -> str:
-    """The atomic operation that combines; empty where the device has none, or where the order matters."""
-    assert plan.combine is not None
-    kind = str(plan.kind)
-    unsigned = kind.replace("i", "u") in host.facts.atomics and plan.combine.name not in _SIGNED
-    if kind not in host.facts.atomics and not unsigned:
+    """The atomic operation that combines; empty where there is none, or where the order matters."""
+    if plan.combine is None or str(plan.kind) not in host.facts.atomics:
         return ""
-    if plan.combine.name == "arith.addf" and not host.facts.deterministic:
-        return "addf"
-    return _ATOMICS.get(plan.combine.name, "")
+    name = plan.combine.name
+    if name in _SUMS_OF and plan.first_is_old:
+        name = _SUMS_OF[name]
+    kind = KIND_OF.get(name, "")
+    return "" if kind in IN_ORDER and host.facts.deterministic else kind
 
 
 class Updates:
@@ -247,16 +265,7 @@ class Updates:
         """The old element and an update, combined."""
         op = self.plan.combine
         assert op is not None
-        first_is_new = self.is_update(op.operands[0])
-        return emit.value(op.name, [new, old] if first_is_new else [old, new], old.type)
-
-    def is_update(self, operand: mlir.Value) -> bool:
-        if not self.plan.slice:
-            return bool(operand == self.plan.update)
-        body = defining_op(self.plan.store.operands[0])
-        assert body is not None
-        number = list(body.regions[0].blocks[0].arguments).index(operand)
-        return bool(body.operands[number] == self.plan.update)
+        return emit.value(op.name, [old, new] if self.plan.first_is_old else [new, old], old.type)
 
     def each(self, hint: str, count: int, body: EachBody) -> None:
         """A kernel with a thread for each number."""
@@ -276,13 +285,19 @@ class Updates:
 
         self.each(hint, self.plan.count * self.row, thread)
 
-    def add_atomically(self, kind: str) -> None:
+    def combine_atomically(self, kind: str) -> None:
         """Combine each element by an atomic operation."""
+        assert self.plan.combine is not None
+        negates = self.plan.combine.name in _SUMS_OF
 
         def body(kernel: Kernel, update: Form, place: Sequence[Form]) -> None:
             elements = self.enter(kernel, update)
             at = self.origin(elements) + self.shift(place)
-            atomic(kernel, kind, self.value(elements, place), kernel.memory(self.out), at)
+            value = self.value(elements, place)
+            if negates:
+                zero = kernel.constant(-0.0 if kind == "addf" else 0, value.type)
+                value = emit.same_type(f"arith.sub{kind[-1]}", zero, value)
+            atomic(kernel, kind, value, kernel.memory(self.out), at)
 
         self.each_element("scatter", body)
 
@@ -313,7 +328,7 @@ class Updates:
         self.each("claim", self.plan.count, claim)
         self.each_element("scatter", store)
 
-    def add_in_order(self) -> None:
+    def combine_in_order(self) -> None:
         """Sort the updates by where they go; a thread for each element of each place takes all of its updates."""
         integer = mlir.IntegerType.get_signless(32)
         count = self.plan.count
@@ -397,5 +412,5 @@ def by_all_parts(kernel: Kernel, a: Values, b: Values) -> mlir.Value:
 
 def atomic(kernel: Kernel, kind: str, value: mlir.Value, memory: mlir.Value, at: Form) -> None:
     """`memref.atomic_rmw`."""
-    attribute = emit.i64(_KINDS[kind])
+    attribute = emit.i64(KINDS.index(kind))
     emit.value("memref.atomic_rmw", [value, memory, kernel.at(at)], value.type, kind=attribute)
