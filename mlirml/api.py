@@ -29,7 +29,7 @@ from mlirml.calls import (
     store_items,
     without,
 )
-from mlirml.capture.loops.choose import check_frontend, few_rows, turns_on_data, wants_loops
+from mlirml.capture.loops.choose import check_frontend, few_rows, is_of_calls, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
@@ -554,13 +554,15 @@ class Compiled(Dispatcher):
             with suppress(CaptureError):
                 return captured(True)
             return captured(False)
-        except TracedBoolError as error:
+        except CaptureError as error:
             if loops or not turns_on_data(self.fn, self.frontend, error):
                 raise
             try:
                 return captured(True)
-            except TracedBoolError:
-                raise error from None
+            except CaptureError as other:
+                if isinstance(other, TracedBoolError) or is_of_calls(error):
+                    raise error from None
+                raise
 
     def _remember(self, call: Call, build: Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""

@@ -218,10 +218,9 @@ class _Module:
 
 
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
-    if value is np or _creation_name(value) is not None:
-        if "np" not in memo:
-            memo["np"] = Namespace(trace)
-        return memo["np"] if value is np else getattr(memo["np"], str(_creation_name(value)))
+    made = of_numpy(value, trace, memo)
+    if made is not None:
+        return made
     random = _random_name(value)
     if random is not None:
         return _Random(random)
@@ -231,6 +230,16 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         return retarget(value, trace, memo)
     _guard_contents(value, trace)
     return value
+
+
+def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
+    """What stands for the module `numpy` or one of its creation functions; None for anything else."""
+    name = _creation_name(value)
+    if value is not np and name is None:
+        return None
+    if "np" not in memo:
+        memo["np"] = Namespace(trace)
+    return memo["np"] if name is None else getattr(memo["np"], name)
 
 
 @functools.cache

@@ -36,7 +36,7 @@ def numpy_scalar(x: Any) -> Any:
 
 def test_float() -> None:
     check_error(
-        lambda: ml.compile(to_float)(2.0),
+        lambda: ml.compile(to_float, frontend="trace")(2.0),
         """
         mlirml.TracedBoolError: `float()` needs the value of f64[], known only when the program runs
           --> test_numbers.py:14:12 (to_float)
@@ -50,7 +50,7 @@ def test_float() -> None:
 
 def test_int() -> None:
     check_error(
-        lambda: ml.compile(to_int)(np.ones(3)),
+        lambda: ml.compile(to_int, frontend="trace")(np.ones(3)),
         """
         mlirml.TracedBoolError: `int()` needs the value of f64[], known only when the program runs
           --> test_numbers.py:18:12 (to_int)
@@ -64,7 +64,7 @@ def test_int() -> None:
 
 def test_round() -> None:
     check_error(
-        lambda: ml.compile(rounded)(2.5),
+        lambda: ml.compile(rounded, frontend="trace")(2.5),
         """
         mlirml.TracedBoolError: `round()` needs the value of f64[], known only when the program runs
           --> test_numbers.py:22:12 (rounded)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import dis
 import functools
+import math
+import re
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,11 +25,13 @@ from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
 from mlirml.capture.rows import MOST_ROWS
-from mlirml.errors import ArgumentError, TracedBoolError, UnsupportedSyntaxError
+from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, UnsupportedSyntaxError
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """Whether the user wants functions traced, also those that transforms are given."""
 
+_CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)` needs")
+_KINDS = re.compile(r"(float|u?int|complex)\d*")
 _UNROLLED = 256  # rows, as rounds of loops
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
@@ -58,11 +62,13 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
     return True
 
 
-def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBoolError) -> bool:
-    """Whether tracing a function failed since a loop of it goes on while the data say so, or as often as they say, or
-    since something else in a function with loops needs a number.
+def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
+    """Whether tracing a function failed over what the loop front end takes.
 
-    The loop front end takes it. Without loops it would take conditions on data too, but they are likelier mistakes.
+    That is a loop that goes on while the data say so, or as often as they say; something else in a function with loops
+    that needs a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an array that a method
+    made, whose calls are not seen when it is traced. The loop front end would take conditions on data in functions
+    without loops too, but they are likelier mistakes.
     """
     if frontend != "auto":
         return False
@@ -70,7 +76,18 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: TracedBool
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    return error.message.startswith(("a loop needs", "`range()` needs")) or has_loops(source.node)
+    if is_of_calls(error) or error.message.startswith(("a loop needs", "`range()` needs")):
+        return True
+    return isinstance(error, TracedBoolError) and has_loops(source.node)
+
+
+def is_of_calls(error: CaptureError) -> bool:
+    """Whether tracing a function failed over a call that the loop front end replaces, if it can."""
+    called = _CALL.match(error.message)
+    of_numbers = called is not None and bool(
+        _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
+    )
+    return of_numbers or "store into a real" in error.message or "store into is a real" in error.message
 
 
 @contextmanager

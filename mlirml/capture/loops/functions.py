@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import inspect
 import math
 import types
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
-from mlirml.capture.namespace import retarget
+from mlirml.capture.namespace import is_library, of_numpy, retarget
 from mlirml.capture.trace import Trace
 from mlirml.dialects.ops import special
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
@@ -30,6 +32,13 @@ def replaced(trace: Trace, callee: Any) -> Any:
     """What to call for a function: the function itself, or where it is of numbers one that takes traced ones too."""
     if isinstance(callee, (types.FunctionType, types.MethodType)):
         return retarget(callee, trace, trace._loops_memo)  # what was called by name is rewritten already
+    creation = of_numpy(callee, trace, trace._loops_memo)
+    if creation is not None:
+        return creation
+    if isinstance(callee, type) and not is_library(callee.__module__):
+        return partial(_constructed, trace, callee)
+    if callable(callee) and not is_library(type(callee).__module__):
+        return retarget(callee, trace, trace._loops_memo)
     if not isinstance(callee, (types.BuiltinFunctionType, type)):
         return callee
     own = _OWN.get(callee)
@@ -50,6 +59,17 @@ def replaced(trace: Trace, callee: Any) -> Any:
             return own(trace, *args, **kwargs)
 
     return call
+
+
+def _constructed(trace: Trace, kind: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """An object of a class of the user's, whose `__init__` is called as other methods are."""
+    start = inspect.getattr_static(kind, "__init__", None)
+    plain = type(kind) is type and inspect.getattr_static(kind, "__new__") is vars(object)["__new__"]
+    if not plain or not isinstance(start, types.FunctionType):
+        return kind(*args, **kwargs)
+    made = kind.__new__(kind)
+    retarget(start, trace, trace._loops_memo)(made, *args, **kwargs)
+    return made
 
 
 def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
