@@ -1,5 +1,6 @@
 // RUN: mlirml-opt %s --mlirml-lower-parallel | filecheck %s
 
+// CHECK: llvm.func @mlirml_parallel_for_long(!llvm.ptr, i64, i64, i64, !llvm.ptr)
 // CHECK: llvm.func @mlirml_parallel_for(!llvm.ptr, i64, i64, i64, !llvm.ptr)
 // CHECK: llvm.func internal @body.thunk(%[[LO:.*]]: i64, %[[HI:.*]]: i64, %[[C:.*]]: !llvm.ptr)
 // CHECK: %[[P:.*]] = llvm.getelementptr %[[C]][0, 0] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(ptr, f32)>
@@ -25,5 +26,16 @@ llvm.func @f(%x: !llvm.ptr, %s: f32) {
   %hi = llvm.mlir.constant(64 : i64) : i64
   llvm.call @body(%lo, %hi, %x, %s) {mlirml.parallel_for = 16 : i64} : (i64, i64, !llvm.ptr, f32) -> ()
   llvm.call @body(%lo, %hi, %x, %s) : (i64, i64, !llvm.ptr, f32) -> ()
+  llvm.return
+}
+
+llvm.func internal @more(%lo: i64, %hi: i64) {
+  llvm.return
+}
+
+// CHECK: llvm.func @few_chunks
+// CHECK: llvm.call @mlirml_parallel_for_long(
+llvm.func @few_chunks(%lo: i64, %hi: i64) {
+  llvm.call @more(%lo, %hi) {mlirml.long_chunks, mlirml.parallel_for = 1 : i64} : (i64, i64) -> ()
   llvm.return
 }

@@ -30,7 +30,7 @@ func.func @main(%x: memref<64x64xf32>, %s: f32) {
 // CHECK-NOT: scf.parallel
 // CHECK: func.func @f
 // CHECK: arith.ceildivsi
-// CHECK: call @f.parallel0({{.*}}) {mlirml.parallel_for = 1 : i64}
+// CHECK: call @f.parallel0({{.*}}) {mlirml.long_chunks, mlirml.parallel_for = 1 : i64}
 func.func @f(%x: memref<4096xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -45,7 +45,7 @@ func.func @f(%x: memref<4096xf32>) {
       scf.reduce
     }
     scf.reduce
-  }
+  } {mlirml.long_chunks}
   return
 }
 

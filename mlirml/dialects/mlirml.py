@@ -8,6 +8,8 @@ from mlirml.ir import mlir
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
 PARALLEL_FOR = "mlirml.parallel_for"
+LONG_CHUNKS = "mlirml.long_chunks"
+"""On a parallel loop or call: what a chunk does before its first round is worth few chunks a thread."""
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
@@ -75,7 +77,7 @@ It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlir
 
 
 def parallel_for(
-    callee: str, lower: mlir.Value, upper: mlir.Value, captures: Sequence[mlir.Value], *, grain: int
+    callee: str, lower: mlir.Value, upper: mlir.Value, captures: Sequence[mlir.Value], *, grain: int, long: bool = False
 ) -> mlir.Operation:
     """Build the call of `callee(lo, hi, captures...)` over chunks of [lower, upper) on the native pool.
 
@@ -83,14 +85,17 @@ def parallel_for(
             : (index, index, memref<8xf32>, f32) -> ()
 
     `callee` is a private `func.func` whose first two arguments are `index`. `grain` is the least number of iterations
-    worth a chunk. The attribute promises that calls over any partition of the range, in any order, do the same as this
-    one, so a pass that ignores it is still right. It is an attribute of a call, and no operation of our dialect,
-    because IRDL gives all values of a variadic operand one type, and captures have many.
+    worth a chunk; `long` asks for few chunks (LONG_CHUNKS). The attribute promises that calls over any partition of the
+    range, in any order, do the same as this one, so a pass that ignores it is still right. It is an attribute of a
+    call, and no operation of our dialect, because IRDL gives all values of a variadic operand one type, and captures
+    have many.
     """
     attributes = {
         "callee": mlir.FlatSymbolRefAttr.get(callee),
         PARALLEL_FOR: mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), grain),
     }
+    if long:
+        attributes[LONG_CHUNKS] = mlir.UnitAttr.get()
     return mlir.Operation.create("func.call", operands=[lower, upper, *captures], attributes=attributes)
 
 

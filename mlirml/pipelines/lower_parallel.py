@@ -25,11 +25,12 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import PARALLEL_FOR
+from mlirml.dialects.mlirml import LONG_CHUNKS, PARALLEL_FOR
 from mlirml.ir import mlir, named_function, operations
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_parallel_for"
+LONG = "mlirml_parallel_for_long"
 
 
 @register
@@ -45,10 +46,16 @@ class LowerParallelPass(Pass):
             return
         block = module.regions[0].blocks[0]
         with calls[0].location, mlir.InsertionPoint.at_block_begin(block):
-            emit.create("llvm.func", (), (), function_attributes(RUNTIME, "void (ptr, i64, i64, i64, ptr)"), regions=1)
+            for name in sorted({runtime_of(call) for call in calls}, reverse=True):
+                emit.create("llvm.func", (), (), function_attributes(name, "void (ptr, i64, i64, i64, ptr)"), regions=1)
         for call in calls:
             with call.location:
                 lower_call(module, call)
+
+
+def runtime_of(call: mlir.Operation) -> str:
+    """The function of the native pool that splits the range of a call."""
+    return LONG if LONG_CHUNKS in call.attributes else RUNTIME
 
 
 def function_attributes(name: str, kind: str, linkage: str = "external") -> dict[str, mlir.Attribute]:
@@ -79,7 +86,7 @@ def lower_call(module: mlir.Operation, call: mlir.Operation) -> None:
             emit.create("llvm.store", [value, field])
         address = emit.value("llvm.mlir.addressof", (), pointer, global_name=mlir.FlatSymbolRefAttr.get(thunk))
         grain = emit.value("llvm.mlir.constant", (), i64, value=call.attributes[PARALLEL_FOR])
-        build_call(RUNTIME, [address, lower, upper, grain, context])
+        build_call(runtime_of(call), [address, lower, upper, grain, context])
     call.erase()
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import parallel_for
+from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
@@ -136,7 +136,7 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
             if not unit:
                 span = emit.same_type("arith.subi", upper, lower)
                 lower, upper = emit.index(0), emit.same_type("arith.ceildivsi", span, step)
-            parallel_for(name, lower, upper, captured, grain=grain)
+            parallel_for(name, lower, upper, captured, grain=grain, long=LONG_CHUNKS in op.attributes)
     op.erase()
 
 

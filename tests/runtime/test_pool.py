@@ -23,6 +23,7 @@ from .conftest import emit_object
 # size of the chunk that iteration i was in. `nested` runs a whole inner loop for each outer iteration.
 LOOPS = """
 declare void @mlirml_parallel_for(ptr, i64, i64, i64, ptr)
+declare void @mlirml_parallel_for_long(ptr, i64, i64, i64, ptr)
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
 
@@ -57,6 +58,10 @@ done: ret void
 }
 define void @nested(i64 %n, ptr %context) {
   call void @mlirml_parallel_for(ptr @outer, i64 0, i64 %n, i64 1, ptr %context)
+  ret void
+}
+define void @in_long_chunks(i64 %n, i64 %grain, ptr %context) {
+  call void @mlirml_parallel_for_long(ptr @mark, i64 0, i64 %n, i64 %grain, ptr %context)
   ret void
 }
 define void @float_control(i64 %lo, i64 %hi, ptr %context) {
@@ -118,6 +123,16 @@ def test_each_iteration_runs_once_in_chunks_of_the_grain(loops: Code, grain: int
     assert marks.sizes.min() >= min(max(grain, 1), 1000)
     chunks = (1 / marks.sizes).sum()
     assert chunks <= 8 * all_threads + 0.001
+
+
+@pytest.mark.parametrize("grain", [1, 7, 100])
+def test_long_chunks_are_two_a_thread(loops: Code, grain: int, all_threads: int) -> None:
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+    marks = Marks(loops, 1000)
+    kind(loops.address("in_long_chunks"))(1000, grain, ctypes.addressof(marks.context))
+    assert (marks.hits == 1).all()
+    assert marks.sizes.min() >= grain
+    assert (1 / marks.sizes).sum() <= 2 * all_threads + 0.001
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 12, 13])

@@ -132,7 +132,9 @@ class PanelKernel(TileKernel):
         self._pack_rows(work, first, tiles)
         if self.schedule.parallel == "columns":
             each = -(-count // min(self.schedule.chunks, count))
-            with self.frame.inside(self.e.parallel(count, max(each, self.schedule.grain * each))) as panel:
+            grain = max(each, self.schedule.grain * each)
+            # Nothing multiplies while a part packs its first panel.
+            with self.frame.inside(self.e.parallel(count, grain, long=self.copies)) as panel:
                 start, end = self.e.span(panel, count)
                 # A part has at least `each` panels: no two start in the same slot.
                 slot = Index(((self.e.let(f"arith.divui {self.e.at(start)}, {self.e.at(each)} : index"), 1),))

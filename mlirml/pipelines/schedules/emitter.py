@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mlirml.dataclass import dataclass
+from mlirml.dialects.mlirml import LONG_CHUNKS
 
 
 @dataclass(frozen=True)
@@ -179,11 +180,14 @@ class Emitter:
         return [f"{result}#{position}" for position in range(len(initial))]
 
     @contextmanager
-    def parallel(self, count: Value, grain: int) -> Iterator[Index]:
-        """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk of their own."""
+    def parallel(self, count: Value, grain: int, *, long: bool = False) -> Iterator[Index]:
+        """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk of their own.
+
+        `long`: chunks should be as long as the number of threads allows.
+        """
         low, high, one = self.at(0), self.at(count), self.at(1)
         name = self.fresh("p")
-        tail = f"scf.reduce\n}} {{mlirml.grain = {grain} : i64}}"
+        tail = f"scf.reduce\n}} {{mlirml.grain = {grain} : i64{f', {LONG_CHUNKS}' if long else ''}}}"
         with self.region(f"scf.parallel ({name}) = ({low}) to ({high}) step ({one}) {{", tail):
             yield Index(((name, 1),))
 

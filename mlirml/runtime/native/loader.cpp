@@ -442,6 +442,7 @@ uintptr_t Code::address(const std::string &symbol) const {
 
 uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for);
+  if (std::strcmp(name, "mlirml_parallel_for_long") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for_long);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);

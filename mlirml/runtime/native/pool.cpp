@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 constexpr int kChunksPerThread = 6;
+constexpr int kLongChunksPerThread = 2;
 constexpr int kSpins = 3000;
 constexpr uint32_t kCallerSleeps = 1u << 31;
 
@@ -282,11 +283,7 @@ void pool_stop() {
   unlock_launch();
 }
 
-}  // namespace mlirml
-
-extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
-                                    void *context) {
-  using namespace mlirml;
+static void parallel_for(Body body, int64_t lo, int64_t hi, int64_t grain, void *context, int chunks_per_thread) {
   if (hi <= lo) return;
   const uint64_t extent = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo);
   const uint64_t pieces = extent / static_cast<uint64_t>(std::max<int64_t>(grain, 1));
@@ -301,7 +298,7 @@ extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int6
     return;
   }
   const int64_t threads = pool.workers + 1;
-  const int64_t chunks = std::min<int64_t>(static_cast<int64_t>(pieces), threads * kChunksPerThread);
+  const int64_t chunks = std::min<int64_t>(static_cast<int64_t>(pieces), threads * chunks_per_thread);
   const auto size = static_cast<int64_t>(extent);
   Loop loop = {body, context, lo, size / chunks, size % chunks, float_control(),
                static_cast<int>(std::min<int64_t>(threads, chunks))};
@@ -309,4 +306,16 @@ extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int6
   launch_locked(loop, chunks);
   inside_loop = false;
   unlock_launch();
+}
+
+}  // namespace mlirml
+
+extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
+                                    void *context) {
+  mlirml::parallel_for(body, lo, hi, grain, context, mlirml::kChunksPerThread);
+}
+
+extern "C" void mlirml_parallel_for_long(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
+                                         void *context) {
+  mlirml::parallel_for(body, lo, hi, grain, context, mlirml::kLongChunksPerThread);
 }

@@ -8,6 +8,10 @@ extern "C" {
 // all are done. Calls from inside a body, and calls while another Python thread uses the pool, run in the caller alone.
 void mlirml_parallel_for(void (*body)(int64_t lo, int64_t hi, void *context), int64_t lo, int64_t hi, int64_t grain,
                          void *context);
+
+// The same in few, long pieces, for bodies that do something before their first iteration that others are spared.
+void mlirml_parallel_for_long(void (*body)(int64_t lo, int64_t hi, void *context), int64_t lo, int64_t hi,
+                              int64_t grain, void *context);
 }
 
 namespace mlirml {
