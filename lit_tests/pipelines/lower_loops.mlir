@@ -317,6 +317,36 @@ func.func @rows_of_rows(%x: memref<12x512x256xf32>, %m: memref<512x256xf32>, %s:
 
 // -----
 
+#all = affine_map<(b, i, j) -> (b, i, j)>
+#mask = affine_map<(b, i, j) -> (i, j)>
+#row = affine_map<(b, i, j) -> (b, i)>
+
+// Where the rows of a batch are too little work to share, threads share the batches.
+// CHECK-LABEL: func.func @short_rows_of_rows
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c12) step (%c1)
+// CHECK: scf.for {{.*}} to %c128 step %c1 iter_args({{.*}}) -> (f32)
+// CHECK: memref.store
+// CHECK: scf.for {{.*}} to %c128 step %c1 {
+// CHECK: arith.divf
+func.func @short_rows_of_rows(%x: memref<12x128x128xf32>, %m: memref<128x128xf32>, %s: memref<12x128xf32>, %y: memref<12x128x128xf32>) {
+  linalg.generic {indexing_maps = [#all, #mask, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %m : memref<12x128x128xf32>, memref<128x128xf32>) outs(%s : memref<12x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %o, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %s : memref<12x128x128xf32>, memref<12x128xf32>) outs(%y : memref<12x128x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
 #ij = affine_map<(i, j) -> (i, j)>
 #i = affine_map<(i, j) -> (i)>
 

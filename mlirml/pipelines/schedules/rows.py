@@ -177,7 +177,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
     last = members[-1].op
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
-    grain = cost.grain(rows, total_ns(members) / rows) if rows >= FEWEST_ROWS and not frame.inside else 0
+    grain = 0 if frame.inside else rows_grain(rows, total_ns(members) / rows)
     far = around is None and cost.footprint(members[0].nest) > cost.CACHE_BYTES
 
     def body(i: mlir.Value) -> None:
@@ -199,6 +199,11 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
                     lower(group[0], inner, vector_bits)
 
     loop(frame, rows, body, grain=grain)
+
+
+def rows_grain(rows: int, each_ns: float) -> int:
+    """The grain of a loop over rows that take so long each; 0 where threads had better share each of a few long ones."""
+    return 0 if rows < FEWEST_ROWS and each_ns >= cost.PARALLEL_NS else cost.grain(rows, each_ns)
 
 
 def enter_row(
