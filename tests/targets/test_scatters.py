@@ -83,6 +83,16 @@ def test_sums_have_the_bits_of_the_loop_where_they_have_to() -> None:
     assert "sort" in function.explain()
 
 
+def test_ordered_gradients_sort_rows() -> None:
+    rng = np.random.default_rng(0)
+    table, tokens = np.zeros((20, 2, 3), np.float32), rng.integers(0, 20, 300)
+    weights = rng.standard_normal((300, 2, 3)).astype(np.float32)
+    with ml.config.override(deterministic=True):
+        gradient = ml.compile(ml.grad(lambda t, i, w: np.sum(np.take(t, i, axis=0) * w)), target="vulkan")
+    np.testing.assert_array_equal(gradient(table, tokens, weights), update(np.add)(table, tokens, weights))
+    assert "sort" in gradient.explain() and "merge" not in gradient.explain()  # one block sorts 512 positions
+
+
 def test_few_updates_and_long_rows_stay_in_order() -> None:
     rng = np.random.default_rng(0)
     for shape, count in (((9,), 20), ((4, 3000), 40)):

@@ -209,7 +209,20 @@ def lower_scatter_in_parallel(host: Host, plan: Scatter, out: mlir.Value) -> Non
     elif row >= plan.count:
         raise NoMatch("the rows are long")
     else:
-        Updates(host, plan, out).combine_in_order()
+        Updates(host, plan, out, loops_along_rows(plan)).combine_in_order()
+
+
+def loops_along_rows(plan: Scatter) -> int:
+    """How many of the innermost loops go along a dimension of the result each: their rounds never meet."""
+    count = 0
+    places = places_of(plan.store) if not plan.slice else []
+    for loop in reversed(plan.loops[1:]):
+        variable = loop.regions[0].blocks[0].arguments[0]
+        others = [place for place in places if place != variable]
+        if len(others) != len(places) - 1 or any(reads(place, variable) for place in others):
+            break
+        count += 1
+    return count
 
 
 def atomic_kind(host: Host, plan: Scatter) -> str:
@@ -224,17 +237,26 @@ def atomic_kind(host: Host, plan: Scatter) -> str:
 
 
 class Updates:
-    """The kernels of one scatter."""
+    """The kernels of one scatter.
 
-    def __init__(self, host: Host, plan: Scatter, out: mlir.Value) -> None:
+    An update is a round of all loops but the last `inner` ones, which go along its elements.
+    """
+
+    def __init__(self, host: Host, plan: Scatter, out: mlir.Value, inner: int = 0) -> None:
         self.host = host
         self.plan = plan
         self.out = out
-        self.row = math.prod(plan.slice)
+        outer = len(plan.loops) - inner
+        self.inner = plan.loops[outer:]
+        self.sizes = plan.sizes[:outer]
+        self.count = math.prod(self.sizes)
+        self.shape = plan.slice or plan.sizes[outer:]
+        self.row = math.prod(self.shape)
 
-    def enter(self, kernel: Kernel, number: Form) -> Elements:
-        """Let the loops stand at an update."""
-        indices = cut_up(number, self.plan.sizes)
+    def enter(self, kernel: Kernel, number: Form, place: Sequence[Form] = ()) -> Elements:
+        """Let the loops stand at an element of an update, the first if no place is given."""
+        along = place or [form(0)] * len(self.inner)
+        indices = [*cut_up(number, self.sizes), *(along if self.inner else ())]
         for loop, index in zip(self.plan.loops, indices, strict=True):
             kernel.known["scalar", loop.regions[0].blocks[0].arguments[0]] = kernel.at(index)
         return Elements(kernel)
@@ -249,6 +271,10 @@ class Updates:
 
     def shift(self, place: Sequence[Form]) -> Form:
         """How far behind the first element of an update another one lies."""
+        if self.inner:
+            variables = [loop.regions[0].blocks[0].arguments[0] for loop in self.inner]
+            at = dict(zip(variables, place, strict=True))
+            return flat([at.get(i, form(0)) for i in places_of(self.plan.store)], self.out.type.shape)
         if not self.plan.slice:
             return form(0)
         strides = list(self.plan.store.attributes["static_strides"])
@@ -278,12 +304,10 @@ class Updates:
         """A kernel with a thread for each element of each update."""
 
         def thread(kernel: Kernel, number: Form) -> None:
-            update, *place = cut_up(
-                form(Digit(Base(number, self.plan.count * self.row))), [self.plan.count, *self.plan.slice]
-            )
+            update, *place = cut_up(form(Digit(Base(number, self.count * self.row))), [self.count, *self.shape])
             body(kernel, update, place)
 
-        self.each(hint, self.plan.count * self.row, thread)
+        self.each(hint, self.count * self.row, thread)
 
     def combine_atomically(self, kind: str) -> None:
         """Combine each element by an atomic operation."""
@@ -325,13 +349,13 @@ class Updates:
             )
 
         self.each("clear", total, clear)
-        self.each("claim", self.plan.count, claim)
+        self.each("claim", self.count, claim)
         self.each_element("scatter", store)
 
     def combine_in_order(self) -> None:
         """Sort the updates by where they go; a thread for each element of each place takes all of its updates."""
         integer = mlir.IntegerType.get_signless(32)
-        count = self.plan.count
+        count = self.count
         length = power_above(count + 1)  # at least one that goes nowhere ends the last run
         where, which = (self.host.array([length], integer) for _ in range(2))
 
@@ -392,7 +416,7 @@ class Updates:
         with mlir.InsertionPoint(emit.block(op, kinds, 1)), kernel.scope():
             j, value = op.regions[1].blocks[0].arguments
             number = emit.value("arith.index_cast", [load(kernel, which, as_form(j, kernel))], kernel.index)
-            elements = self.enter(kernel, form(Digit(Base(number, self.plan.count))))
+            elements = self.enter(kernel, form(Digit(Base(number, self.count))), place)
             new = self.combined(value, self.value(elements, place))
             emit.create("scf.yield", [emit.same_type("arith.addi", j, kernel.constant(1, integer)), new])
         return op.results[1]
