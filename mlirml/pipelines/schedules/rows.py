@@ -202,7 +202,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
 
 
 def rows_grain(rows: int, each_ns: float) -> int:
-    """The grain of a loop over rows that take so long each; 0 where threads had better share each of a few long ones."""
+    """The grain of a loop over rows that take so long each; 0 where threads had better share each of few long ones."""
     return 0 if rows < FEWEST_ROWS and each_ns >= cost.PARALLEL_NS else cost.grain(rows, each_ns)
 
 
