@@ -179,6 +179,9 @@ class Traced:
         """The imaginary parts, a view; of a real array zeros, which cannot be stored into."""
         if self.dtype.kind == "c":
             return self._part("imag")
+        if self._is_weak():
+            zero: Traced = self._trace.call_operator(np.multiply, (self.real, 0))
+            return zero
         zeros = self._trace.known(np.broadcast_to(np.zeros((), self.dtype), self._shape), scalar=self._scalar)
         zeros._cell.frozen = "the imaginary part of a real array is read-only"
         return zeros
@@ -192,12 +195,12 @@ class Traced:
 
     def _part(self, name: str) -> Traced:
         if self.dtype.kind != "c":
-            return self
+            return self if not self._is_weak() else self._trace._as_integer(self)  # that of Python's True is 1
         part = Part(self._shape, name)
         if self._scalar:
-            return Traced(
-                self._trace, Cell(Traced(self._trace, self._cell, (*self._views, part))._contents()), scalar=True
-            )
+            read = Traced(self._trace, self._cell, (*self._views, part))._contents()
+            value = replace(read, weak=self._is_weak()) if isinstance(read, Value) else read
+            return Traced(self._trace, Cell(value), scalar=True)
         return Traced(self._trace, self._cell, (*self._views, part), ambiguous=self._ambiguous)
 
     @property
@@ -483,6 +486,7 @@ class Traced:
         """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
         if type(value) is int:
             elementwise.check_literal("assignment", Scalar(value), self.dtype)
+        self._check_part(value)
         new = self._trace.array(value, copy=False).astype(self.dtype, copy=False)
         self._assign(self._trace.call_function(np.where, (mask, new, self), {}))
 
@@ -514,7 +518,8 @@ class Traced:
         """Storing complex numbers into a real array: NumPy refuses Python's, and warns of others."""
         if self.dtype.kind in "cb" or not is_complex_object(value):
             return
-        if isinstance(value, complex) and not isinstance(value, np.generic):
+        weak = isinstance(value, Traced) and value._is_weak()
+        if weak or (isinstance(value, complex) and not isinstance(value, np.generic)):
             raise DTypeError(f"assignment: a complex number cannot be stored into {self._describe()}", help=_REAL_PART)
         if isinstance(self._cell.value, np.ndarray):
             self._trace.builder.warn_of_discarded_parts()

@@ -97,6 +97,12 @@ class Namespace:
         with at_user_line():
             return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
 
+    def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
+        """`np.full_like`, where NumPy asks only `a` whether it is an array of another kind."""
+        like = a if isinstance(a, Traced) else np.asarray(a)
+        result: Traced = self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
+        return result
+
     def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
         from mlirml.capture.special import filled
 

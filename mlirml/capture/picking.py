@@ -26,6 +26,7 @@ def put(trace: Trace, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
     if not isinstance(a, Traced):
         raise trace.real_array_error()
+    a._check_part(v)
     places, values = (trace.array(x, copy=False).reshape(-1) for x in (ind, v))
     if places.dtype.kind not in "iub" or not np.can_cast(places.dtype, np.int64, "safe"):
         raise DTypeError(f"put: indices of {places.dtype}", help="convert them with `.astype(np.int64)`")
@@ -83,6 +84,7 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
     if a.ndim == 2:  # every row's length and one further on, in the array in one dimension
         columns = a.shape[1]
         index = np.divmod(np.arange(0, a.size if wrap else min(a.size, columns * columns), columns + 1), columns)
+    a._check_part(val)
     values = trace.array(val, copy=False).reshape(-1)
     count = len(index[0])
     if values.size > 1:
@@ -97,9 +99,11 @@ def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
     if not isinstance(a, Traced):
         raise trace.real_array_error()
     chosen, new = trace.array(mask, copy=False), trace.array(values, copy=False)
+    a._check_part(values)
     if chosen.shape != a.shape:
         raise ShapeError(f"putmask: a mask of shape {list(chosen.shape)} for an array of shape {list(a.shape)}")
-    if not np.can_cast(new.dtype, a.dtype, "same_kind") and not isinstance(values, (bool, int, float)):
+    is_array = isinstance(values, np.ndarray) or (isinstance(values, Traced) and not values._scalar)
+    if is_array and not np.can_cast(new.dtype, a.dtype, "safe"):
         raise DTypeError(f"putmask: cannot store {new.dtype} into an array of {a.dtype}")
     if not new.size or not a.size:
         return
@@ -130,8 +134,8 @@ def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "rai
     which = trace.array(a, copy=False)
     if which.dtype.kind not in "iub" or not np.can_cast(which.dtype, np.int64, "safe"):
         raise DTypeError(f"choose: choices are numbered by integers, not {which.dtype}")
+    dtype = elementwise.result_type(*map(trace.lift, choices))  # Python numbers give way here
     parts = [trace.array(c, copy=False) for c in choices]
-    dtype = np.result_type(*(p.dtype for p in parts))
     shape = np.broadcast_shapes(which.shape, *(p.shape for p in parts))
     spread = [trace.call_function(np.broadcast_to, (p.astype(dtype, copy=False), shape), {}) for p in parts]
     stacked = trace.call_function(np.stack, (spread,), {})
@@ -183,7 +187,11 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     inside = trace.call_function(np.all, (below,), {})
     message = f"bincount: a number is negative, or not below minlength={size}"
     b.check(b.element(inside._read()), Check("ShapeError", message, "give a greater `minlength`"))
-    added: Any = 1 if weights is None else trace.array(weights, copy=False).astype(kind)
+    added: Any = 1 if weights is None else trace.array(weights, copy=False)
+    if weights is not None:
+        if not np.can_cast(added.dtype, kind, "safe"):
+            raise DTypeError(f"bincount: weights of {added.dtype}", help="convert them with `.astype(np.float64)`")
+        added = added.astype(kind)
     if np.ndim(added) and added.shape != numbers.shape:
         raise ShapeError(f"bincount: weights of shape {list(added.shape)} for {numbers.size} numbers")
     from mlirml.capture.scattering import apply_at

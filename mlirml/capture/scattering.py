@@ -24,6 +24,7 @@ def store(part: Traced, index: Index, value: Any) -> None:
     trace = part._trace
     if type(value) is int:
         check_integer("assignment", value, part.dtype)
+    part._check_part(value)
     write(part, index, trace.lift(value), "set")
 
 

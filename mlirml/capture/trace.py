@@ -29,7 +29,7 @@ from mlirml.capture.unsupported import refuse
 from mlirml.config import config
 from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
-from mlirml.dialects.dtypes import is_supported
+from mlirml.dialects.dtypes import as_dtype, is_supported
 from mlirml.dialects.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
 from mlirml.dialects.ops.rearrange import diagonal_view
 from mlirml.dialects.ops.registry import COMPLEX, refuse_complex
@@ -221,7 +221,7 @@ class Trace:
                 kwargs.setdefault("axis", 0)
                 function = ufunc.accumulate
             elif method == "outer":
-                x, y = (v if isinstance(v, Traced) else np.asarray(v) for v in inputs)
+                x, y = (v if isinstance(v, Traced) and not _is_weak(v) else self.array(v) for v in inputs)
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
             elif method == "__call__" and kwargs.get("where", True) is not True:
                 return picking.where_true(self, ufunc, inputs, kwargs, out)
@@ -287,6 +287,8 @@ class Trace:
                 result = record.build(Namespace(self), *args, **kwargs)
             except np.exceptions.DTypePromotionError as error:
                 raise DTypeError(f"{record.name}: {error}") from None
+            if record.kind in _REDUCING:
+                result = self._as_scalars(result, record.scalars)
             if record.name == "sliding_window_view" and isinstance(args[0], Traced):
                 args[0]._cell.frozen = "a store into an array of which `sliding_window_view` made a view"
         else:
@@ -335,9 +337,18 @@ class Trace:
         return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
 
     def _lift_option(self, record: OpDef, name: str, x: Any) -> Any:
-        if name in record.array_options and not isinstance(x, (bool, int, float, type(None))):
+        if name in record.array_options and type(x) not in (bool, int, float, type(None)):
             return self.lift(x)
         return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
+
+    def _as_scalars(self, result: Any, scalar: bool) -> Any:
+        """What is composed of other functions, 0-d results as the NumPy scalars or arrays that they are in NumPy."""
+        if isinstance(result, tuple):
+            parts = [self._as_scalars(part, scalar) for part in result]
+            return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+        if isinstance(result, Traced) and result._scalar != scalar and not result.shape:
+            return Traced(self, Cell(result._contents()), scalar=scalar)
+        return result
 
     def _by_formula(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         from mlirml.capture.complex_derivatives import with_formula
@@ -434,6 +445,8 @@ class Trace:
     def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
         """`np.array`: nested lists of numbers and traced arrays."""
         if isinstance(data, Traced):
+            if data._is_weak() and data.dtype.kind == "c" and dtype is not None and as_dtype(dtype).kind in "iuf":
+                raise DTypeError(f"a complex number cannot become {as_dtype(dtype).name}", help="take its real part")
             result = data._copy(c_order=data._keeps_c_order()) if copy or data._scalar else data
             return result if dtype is None else result.astype(dtype, copy=False)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
@@ -501,6 +514,9 @@ def _replace_known(tree: Any) -> Any:
 def _a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
+
+# Kinds of composed operations whose 0-d results are NumPy scalars; views and joins of arrays are arrays.
+_REDUCING = ("elementwise", "reduction", "statistics", "numeric", "contraction")
 
 # NumPy functions that store into an argument, which must not happen to a copy of it.
 _MUTATORS = (np.place,)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Builder, Operand, Scalar, Value
-from mlirml.dialects.complex import NOT_COMPILED, ComplexBuilder, ComplexValue
+from mlirml.dialects.complex import NOT_COMPILED, ComplexBuilder, ComplexValue, has_complex
 from mlirml.dialects.complex_math import Complex, Real, Truth
 from mlirml.dialects.dtypes import as_dtype, is_complex, part_dtype, short_name
 from mlirml.dialects.ops import complex_functions as cf
@@ -197,8 +197,11 @@ def _by_parts(record: OpDef, *, numbers: Sequence[str] = ()) -> None:
         wanted = as_dtype(given["dtype"]) if given.get("dtype") is not None else given[first].dtype
         given[first] = b.cast(red.as_value(b, given[first]), wanted)
         if not is_complex(wanted):
+            values: Any = given.get("values")
+            if has_complex([values]) and values.weak:  # NumPy casts complex arrays here, with a warning
+                raise DTypeError(f"{record.name}: a complex number cannot be stored as {wanted.name}")
             bound = record.signature.bind_partial()
-            bound.arguments.update(given)
+            bound.arguments.update({k: _part(v, "real") if k in numbers else v for k, v in given.items()})
             return record.build(b, *bound.args, **bound.kwargs)  # type: ignore[no-any-return]
         if "dtype" in given:
             given["dtype"] = None
@@ -244,12 +247,12 @@ def _variance(record: OpDef) -> None:
         axis: Any = None,
         dtype: Any = None,
         out: None = None,
-        ddof: float = 0,
+        ddof: Any = 0,
         keepdims: bool = False,
         *,
         where: Any = True,
-        mean: Operand | None = None,
-        correction: float | None = None,
+        mean: Any = None,
+        correction: Any = None,
     ) -> Value:
         value = _pair(b, record.name, a, dtype)
         free = ddof if correction is None else correction
@@ -445,7 +448,8 @@ def _clip(
     min: Any = None,
     max: Any = None,
 ) -> Value:
-    low, high = (a_min if min is None else ew._operand(min)), (a_max if max is None else ew._operand(max))
+    low, high = (a_min if min is None else ew.as_operand(min)), (a_max if max is None else ew.as_operand(max))
+    a = ew.strong(a)
     # All three promote together: an integer array and a float limit have no say beside a complex64 one.
     dtype = ew.result_type(*(x for x in (a, low, high) if x is not None))
     value = b.cast(red.as_value(b, a), dtype)

@@ -253,6 +253,7 @@ def einsum(
     """Einstein summation, ellipsis and repeated letters included, in the order that opt_einsum finds."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
+    operands = tuple(ew.strong(ew.as_operand(x)) for x in operands)
     terms, final = _parse(subscripts, operands)
     if dtype is not None:
         for operand in operands:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.dialects.ops.numeric import promoted
 from mlirml.dialects.ops.rearrange import known
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, NO_COMPLEX_ORDER, composed
@@ -34,7 +35,7 @@ def linspace(
 ) -> Any:
     """`num` numbers from start to stop, evenly spaced along a new axis."""
     count = _count("linspace", num)
-    between = np.result_type(*(x if isinstance(x, (int, float)) else xp.asarray(x).dtype for x in (start, stop)), 1.0)
+    between = np.result_type(*(promoted(xp, x) for x in (start, stop)), 1.0)
     start, stop = (xp.asarray(x).astype(between) for x in (start, stop))
     parts = count - 1 if endpoint else count
     delta = xp.subtract(stop, start)

@@ -29,6 +29,11 @@ def promoted(operand: Operand) -> Any:
     return {"b": bool, "i": int, "c": complex}.get(operand.dtype.kind, float)
 
 
+def as_operand(x: Any) -> Operand:
+    """An option that may be an array: Python numbers come as they are."""
+    return Scalar(x) if type(x) in (bool, int, float, complex) else x
+
+
 def strong(operand: Operand) -> Operand:
     """The operand as `np.asarray` makes it: a Python number gets NumPy's default dtype and keeps it."""
     return replace(operand, weak=False) if operand.weak else operand
@@ -704,7 +709,7 @@ def where(b: Builder, condition: Operand, x: Operand | None = None, y: Operand |
     )
 
 
-@operation("elementwise", np.clip, dtypes=ALL, arrays=3, methods=("clip",))
+@operation("elementwise", np.clip, dtypes=ALL, arrays=3, methods=("clip",), array_options=("min", "max"))
 def clip(
     b: Builder,
     a: Operand,
@@ -716,7 +721,8 @@ def clip(
     max: Any = None,
 ) -> Value:
     """Limit the elements to [a_min, a_max]; either may be None. NaN stays NaN."""
-    low, high = (a_min if min is None else _operand(min)), (a_max if max is None else _operand(max))
+    low, high = (a_min if min is None else as_operand(min)), (a_max if max is None else as_operand(max))
+    a = strong(a)  # limits give way to it, but a Python number does not give way to them
     if a.dtype.kind in "iu":  # a Python integer that no element can exceed is no limit, even one that does not fit
         limits = np.iinfo(a.dtype)
         smallest, largest = _literal(low), _literal(high)
@@ -745,10 +751,6 @@ def _literal(x: Any) -> int | None:
     return x.value if isinstance(x, Scalar) and type(x.value) is int else None
 
 
-def _operand(x: Any) -> Operand:
-    return Scalar(x) if type(x) in (bool, int, float) else x
-
-
 @operation("elementwise", np.round, dtypes=ALL, methods=("round",), aliases=(np.around,))
 def round_(b: Builder, a: Operand, decimals: int = 0, out: None = None) -> Value:
     """Round to so many decimals, ties to even; for a negative number to tens, hundreds and so on."""
@@ -768,15 +770,15 @@ def round_(b: Builder, a: Operand, decimals: int = 0, out: None = None) -> Value
     return b.cast(result, a.dtype)
 
 
-@operation("elementwise", np.isclose, dtypes=ALL, arrays=2)
+@operation("elementwise", np.isclose, dtypes=ALL, arrays=2, array_options=("rtol", "atol"))
 def isclose(
-    builder: Builder, a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    builder: Builder, a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
 ) -> Value:
     """True where |a - b| <= atol + rtol * |b|, or both are the same infinity."""
     y = builder.broadcast(b, b.shape, result_type(b, Scalar(1.0)))  # so that differences of integers do not wrap
     difference = absolute.build(builder, subtract.build(builder, a, y))
-    allowed = multiply.build(builder, Scalar(rtol), absolute.build(builder, y))
-    bound = add.build(builder, Scalar(atol), allowed)
+    allowed = multiply.build(builder, as_operand(rtol), absolute.build(builder, y))
+    bound = add.build(builder, as_operand(atol), allowed)
     close = logical_and.build(builder, less_equal.build(builder, difference, bound), isfinite.build(builder, y))
     result: Value = logical_or.build(builder, close, equal.build(builder, a, y))
     if equal_nan:

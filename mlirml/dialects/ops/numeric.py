@@ -14,6 +14,15 @@ NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
 NUMBERS_BUT_BF16 = tuple(d for d in NUMBERS if d != "bf16")
 
 
+def promoted(xp: Any, x: Any) -> Any:
+    """What NumPy's promotion sees: Python numbers give way, also those that are known at run time only."""
+    if type(x) in (bool, int, float, complex):
+        return x
+    weak = getattr(x, "_is_weak", bool)()
+    dtype = xp.asarray(x).dtype
+    return {"b": False, "i": 0, "f": 0.0, "c": 0j}[dtype.kind] if weak else dtype
+
+
 def _refuse_bfloat16(name: str, x: Any) -> None:
     if x.dtype.name == "bfloat16":
         raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
@@ -29,7 +38,7 @@ def trapezoid(xp: Any, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> 
     """Integral along an axis by the trapezoidal rule, over points x or steps dx."""
     y = xp.asarray(y)
     (place,) = normalized_axes("trapezoid", y.shape, axis)
-    step = dx if isinstance(dx, (int, float)) else xp.asarray(dx)
+    step = dx if not np.ndim(dx) else xp.asarray(dx)  # a Python number gives way
     if x is not None:
         x = xp.asarray(x)
         step = xp.diff(x, axis=0 if x.ndim == 1 else axis)
@@ -107,7 +116,11 @@ def ediff1d(xp: Any, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours of the flattened array, with more numbers in front and behind."""
     ary = xp.asarray(ary).reshape(-1)
     middle = xp.subtract(ary[1:], ary[:-1])
-    ends = [None if x is None else xp.asarray(x).reshape(-1).astype(ary.dtype) for x in (to_begin, to_end)]
+    ends = [None if x is None else xp.asarray(x).reshape(-1) for x in (to_begin, to_end)]
+    for name, end in zip(("to_begin", "to_end"), ends):
+        if end is not None and not np.can_cast(end.dtype, ary.dtype, "same_kind"):
+            raise DTypeError(f"ediff1d: {name} is {end.dtype.name}, which cannot be cast to {ary.dtype.name}")
+    ends = [None if x is None else x.astype(ary.dtype) for x in ends]
     return xp.concatenate([x for x in (ends[0], middle, ends[1]) if x is not None]) if any(
         x is not None for x in ends) else middle  # fmt: skip
 
@@ -218,21 +231,25 @@ def convolve(xp: Any, a: Any, v: Any, mode: Any = "full") -> Any:
 
 
 @composed("numeric", np.unwrap, dtypes=NUMBERS_BUT_BF16, gaps=(*NO_COMPLEX_ORDER, NO_BF16), tolerance=16)
-def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
+def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
     """Jumps of more than half a period along an axis taken out by adding whole periods."""
     p = xp.asarray(p)
     _refuse_bfloat16("unwrap", p)
     (place,) = normalized_axes("unwrap", p.shape, axis)
     steps = xp.diff(p, axis=place)
-    half = period / 2
+    dtype = np.result_type(steps.dtype, promoted(xp, period))
+    whole = np.issubdtype(dtype, np.integer)
+    half = period // 2 if whole else period / 2
     wrapped = (steps + half) % period - half
-    wrapped = xp.where((wrapped == -half) & (steps > 0), half, wrapped)
-    change = xp.where(xp.abs(steps) < (half if discont is None else discont), 0, wrapped - steps)
+    turned = (wrapped == -half) & (steps > 0)
+    turned = turned & (period % 2 == 0) if whole else turned
+    wrapped = xp.where(turned, half, wrapped)
+    change = xp.where(xp.abs(steps) < (period / 2 if discont is None else discont), 0, wrapped - steps)
     rest = p[_at(place, slice(1, None))] + xp.cumsum(change, axis=place)
-    return xp.concatenate([p[_at(place, slice(None, 1))].astype(rest.dtype), rest], axis=place)
+    return xp.concatenate([p[_at(place, slice(None, 1))].astype(dtype), rest.astype(dtype)], axis=place)
 
 
-@composed("numeric", np.isin, dtypes=ALL)
+@composed("numeric", np.isin, dtypes=ALL, scalars=False)
 def isin(
     xp: Any, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:

@@ -282,13 +282,22 @@ def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
 
 def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: Any, compute: np.dtype) -> Operand:
     """How many elements are averaged, less `ddof`; with a mask that is an array."""
+    less = ew.as_operand(ddof)
+    if less.dtype.kind == "c":
+        raise DTypeError("degrees of freedom are counted by a real number, not a complex one")
+    known = float(less.value) if isinstance(less, Scalar) else None  # type: ignore[arg-type]
     if where is True:
-        return Scalar(float(max(_count(value.shape, axes) - ddof, 0)))
-    ones = b.filled(value.shape, _BOOL, True)
-    count = b.cast(count_nonzero.build(b, _chosen(b, "mean", ones, where, False), axes), compute)
-    if not ddof:
-        return count
-    rest: Value = ew.maximum.build(b, ew.subtract.build(b, count, Scalar(float(ddof))), Scalar(0.0))
+        total = float(_count(value.shape, axes))
+        if known is not None:
+            return Scalar(max(total - known, 0.0))
+        count = b.filled((), compute, total)
+    else:
+        ones = b.filled(value.shape, _BOOL, True)
+        count = b.cast(count_nonzero.build(b, _chosen(b, "mean", ones, where, False), axes), compute)
+        if known == 0:
+            return count
+    left = Scalar(known) if known is not None else b.cast(as_value(b, less), compute)
+    rest: Value = ew.maximum.build(b, ew.subtract.build(b, count, left), Scalar(0.0))
     return rest
 
 
@@ -323,10 +332,10 @@ def _variance(
     a: Operand,
     axis: Any,
     dtype: Any,
-    ddof: float,
+    ddof: Any,
     keepdims: bool,
     where: Any,
-    centre: Operand | None,
+    centre: Any,
     name: str,
 ) -> Value:
     value = as_value(b, a)
@@ -335,8 +344,11 @@ def _variance(
     if centre is None:
         divisor = _divisor(b, value, axes, where, 0, compute)
         centre = _restored(b, _mean(b, value, axes, compute, divisor, where), value.shape, axes, True)
-    elif isinstance(centre, Value):
-        centre = b.cast(centre, compute)
+    else:
+        centre = ew.as_operand(centre)
+        if dtype is None and is_float(value.dtype):
+            compute, result = _mean_dtypes(name, value, ew.result_type(value, centre))
+        centre = b.cast(as_value(b, centre), compute)
     square = ew.square.build(b, ew.subtract.build(b, b.cast(value, compute), centre))
     spread = _mean(b, square, axes, compute, _divisor(b, value, axes, where, ddof, compute), where)
     if name == "std":
@@ -344,38 +356,41 @@ def _variance(
     return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.var, dtypes=ALL, methods=("var",), array_options=("where", "mean"), tolerance=8)
+_SPREAD_OPTIONS = ("where", "mean", "ddof", "correction")
+
+
+@operation("reduction", np.var, dtypes=ALL, methods=("var",), array_options=_SPREAD_OPTIONS, tolerance=8)
 def var(
     b: Builder,
     a: Operand,
     axis: Any = None,
     dtype: Any = None,
     out: None = None,
-    ddof: float = 0,
+    ddof: Any = 0,
     keepdims: bool = False,
     *,
     where: Any = True,
-    mean: Operand | None = None,
-    correction: float | None = None,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Value:
     """Variance over axes in two passes, the sum of squares divided by n - ddof."""
     ddof = ddof if correction is None else correction
     return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "var")
 
 
-@operation("reduction", np.std, dtypes=ALL, methods=("std",), array_options=("where", "mean"), tolerance=8)
+@operation("reduction", np.std, dtypes=ALL, methods=("std",), array_options=_SPREAD_OPTIONS, tolerance=8)
 def std(
     b: Builder,
     a: Operand,
     axis: Any = None,
     dtype: Any = None,
     out: None = None,
-    ddof: float = 0,
+    ddof: Any = 0,
     keepdims: bool = False,
     *,
     where: Any = True,
-    mean: Operand | None = None,
-    correction: float | None = None,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Value:
     """Standard deviation over axes, the root of `var`."""
     ddof = ddof if correction is None else correction

@@ -93,11 +93,12 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
         raise UnsupportedSyntaxError(f"{name}: method {method!r} is not compiled", help=f"compiled are {_METHODS}")
     a, lined, kept = _to_choose_from(xp, name, a, axis)
     n = lined.shape[-1]
-    dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
-    places = np.quantile(np.arange(n, dtype=dtype), q, method=method)  # type: ignore[call-overload]
+    of = np.quantile if name == "quantile" else np.percentile
+    places = of(np.arange(n, dtype=np.float64), q, method=method)  # type: ignore[call-overload]
     low = np.floor(places).astype(np.int64)
     high = np.minimum(low + 1, n - 1)
-    result_dtype = np.quantile(np.zeros(1, dtype), q, method=method).dtype  # type: ignore[call-overload]
+    one = np.zeros(1, np.float64 if a.dtype == np.bool_ else a.dtype)
+    result_dtype = of(one, q, method=method).dtype  # type: ignore[call-overload]
     part = (places - low).astype(result_dtype)
     ordered = xp.sort(lined, axis=-1)
     below, above = (
@@ -118,8 +119,10 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     return result.reshape((*np.shape(q), *shape))
 
 
-def _traced_quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any) -> Any:
-    """`_quantile` for shares that are known only when the program runs."""
+def _traced_quantile(
+    xp: Any, name: str, a: Any, q: Any, weak: bool, axis: Any, method: str, keepdims: bool, weights: Any
+) -> Any:
+    """`_quantile` for shares that are known only when the program runs; a `weak` one gives way to the elements."""
     if weights is not None or method != "linear":
         raise UnsupportedSyntaxError(
             f"{name}: only method='linear' is compiled for a q known at run time",
@@ -127,20 +130,28 @@ def _traced_quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str,
         )
     a, lined, kept = _to_choose_from(xp, name, a, axis)
     n = lined.shape[-1]
-    last = xp.asarray(np.asarray(n - 1, a.dtype if a.dtype.kind == "f" else np.float64))
-    places = q * last
-    within = xp.clip(places, 0, last).reshape(-1)
+    places = q * (n - 1)
+    within = xp.clip(places, 0, n - 1).reshape(-1)
     low = xp.floor(within).astype(np.int64)
     ordered = xp.sort(lined, axis=-1)
     below, above = xp.take(ordered, low, axis=-1), xp.take(ordered, xp.minimum(low + 1, n - 1), axis=-1)
     share = within - low.astype(within.dtype)
     step = xp.subtract(above, below)
+    if weak:
+        share = share.astype(np.result_type(step.dtype, 1.0))
     result = xp.where(share >= 0.5, above - step * (1 - share), below + step * share)
     result = xp.where(within == places.reshape(-1), result, np.nan)
     if np.issubdtype(a.dtype, np.inexact):
         result = xp.where(xp.isnan(ordered[..., -1:]), ordered[..., -1:], result)
     shape = kept if keepdims else tuple(lined.shape[:-1])
     return xp.moveaxis(result, -1, 0).reshape((*places.shape, *shape))
+
+
+def _shares(xp: Any, q: Any) -> tuple[Any, bool]:
+    """Shares as an array of floats, and whether they are one number of Python's, which gives way in promotion."""
+    weak = not isinstance(q, (list, tuple)) and q._is_weak() and q.dtype.kind in "if"
+    shares = xp.asarray(q)
+    return shares if shares.dtype.kind == "f" else shares.astype(np.float64), weak
 
 
 def _is_known(q: Any) -> bool:
@@ -169,8 +180,8 @@ def quantile(
     of 0 to 1 when the program runs.
     """
     if not _is_known(q):
-        q = xp.asarray(q) if isinstance(q, (list, tuple)) else q
-        return _traced_quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
+        q, weak = _shares(xp, q)
+        return _traced_quantile(xp, "quantile", a, q, weak, axis, method, keepdims, weights)
     shares = known("quantile", "q", q)
     if not ((shares >= 0) & (shares <= 1)).all():
         raise ShapeError("quantile: quantiles lie between 0 and 1")
@@ -192,15 +203,12 @@ def percentile(
 ) -> Any:
     """`quantile` with shares from 0 to 100."""
     if not _is_known(q):
-        q = xp.asarray(q) if isinstance(q, (list, tuple)) else q
-        return _traced_quantile(xp, "percentile", a, q / 100, axis, method, keepdims, weights)
+        q, weak = _shares(xp, q)
+        return _traced_quantile(xp, "percentile", a, q / 100, weak, axis, method, keepdims, weights)
     shares = known("percentile", "q", q)
     if not ((shares >= 0) & (shares <= 100)).all():
         raise ShapeError("percentile: percentiles lie between 0 and 100")
-    dtype = xp.asarray(a).dtype
-    weak = isinstance(q, (int, float)) and dtype.kind == "f"
-    scaled = np.true_divide(q, dtype.type(100) if weak else 100, out=...)
-    return _quantile(xp, "percentile", a, scaled[()] if not scaled.ndim else scaled, axis, method, keepdims, weights)
+    return _quantile(xp, "percentile", a, q, axis, method, keepdims, weights)
 
 
 def _filled(xp: Any, a: Any, value: float) -> tuple[Any, Any]:
