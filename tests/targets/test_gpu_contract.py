@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("wgpu")
-from tests.targets.gpu_harness import device, run_traced
+from tests.targets.gpu_harness import device, run_traced, traced
 
 try:
     device()
@@ -32,6 +33,24 @@ def check(function: Callable[..., Any], *arguments: np.ndarray, tolerance: float
 @pytest.mark.parametrize(("m", "n", "k"), [(100, 50, 37), (520, 516, 24)])
 def test_matmul(m: int, n: int, k: int) -> None:
     check(lambda a, b: a @ b, draw(m, k), draw(k, n, seed=1))
+
+
+def test_tiles_are_5_times_as_fast_as_a_thread_for_each_element() -> None:
+    a, b, out = draw(512, 512), draw(512, 512, seed=1), np.zeros((512, 512), np.float32)
+    programs = [traced(lambda a, b: a @ b, a, b, options=options) for options in ("naive=true", "")]
+    best = 0.0
+    for _ in range(4):  # by the time of all threads of this process, which other work does not change
+        times = []
+        for program in programs:
+            program.load(a, b, out)
+            start = time.process_time()
+            program.run()
+            np.testing.assert_allclose(program.read(2, out), a @ b, rtol=1e-3, atol=1e-3)
+            times.append(time.process_time() - start)
+        best = max(best, times[0] / times[1])
+        if best >= 5:
+            break
+    assert best >= 5
 
 
 @pytest.mark.parametrize("name", ["tt", "out"])

@@ -107,6 +107,24 @@ def test_a_product_accumulated_into_its_own_operand() -> None:
     np.testing.assert_allclose(ml.compile(function, target="vulkan")(a, b), function(a, b), rtol=1e-4, atol=1e-4)
 
 
+def test_slices_of_changing_length() -> None:
+    def triangle(x: Any, n: Any) -> Any:
+        y = x.copy()
+        for i in range(1, n):
+            y[i, :i] = y[i - 1, :i] * 2 + x[i, :i]
+        return y
+
+    def centred(x: Any) -> Any:
+        for i in range(x.shape[0]):
+            x[i] = x[i] - np.mean(x[: i + 1], axis=0)
+        return x
+
+    x = draw(20, 30)
+    for n in (0, 1, 20):
+        np.testing.assert_array_equal(ml.compile(triangle, target="vulkan")(x, np.int32(n)), triangle(x, np.int32(n)))
+    np.testing.assert_allclose(ml.compile(centred, target="vulkan")(x.copy()), centred(x.copy()), atol=1e-6)
+
+
 def test_many_launches_with_numbers() -> None:
     def lu(a):  # type: ignore[no-untyped-def]
         for k in range(a.shape[0]):
