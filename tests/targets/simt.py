@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mlirml.targets.reference  # noqa: F401  (registers the rules of scalar operations)
+from mlirml.dialects.atomics import kind_of
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.targets.reference_program import ELEMENTWISE, EVALUATES
 from mlirml.targets.reference_values import constant, dtype_of
@@ -116,6 +117,7 @@ class Block:
 
 Rule = Callable[[Block, mlir.Operation, Array], None]
 _RULES: dict[str, Rule] = {}
+_COMBINE = {"addf": np.add, "addi": np.add, "maximumf": np.maximum, "maxu": np.maximum}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -170,6 +172,13 @@ def alloc(b: Block, op: mlir.Operation, active: Array) -> None:
 def load(b: Block, op: mlir.Operation, active: Array) -> None:
     memory, *indices = (b.values[v] for v in op.operands)
     b.values[op.results[0]] = b.load(memory, b.place(memory, indices, active), active)
+
+
+@rule("memref.atomic_rmw")
+def combine(b: Block, op: mlir.Operation, active: Array) -> None:
+    value, memory, *indices = (b.values[v] for v in op.operands)
+    places = b.place(memory, indices, active)
+    _COMBINE[kind_of(op)].at(memory.reshape(-1), places, b.each(value)[active])
 
 
 @rule("memref.store")

@@ -11,7 +11,7 @@ import pytest
 from mlirml.nn import functional as nn
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.stages import load_passes
-from mlirml.targets.cuda import FACTS
+from mlirml.targets.cuda import ATOMICS, FACTS
 from tests.targets.gpu_harness import as_kernel
 from tests.targets.simt import simulate
 
@@ -33,6 +33,12 @@ def layer_norm(x: Any) -> Any:
 def add_at(x: Any, i: Any, v: Any) -> Any:
     x = x.copy()
     np.add.at(x, i, v)
+    return x
+
+
+def set_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    x[i] = v
     return x
 
 
@@ -59,6 +65,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "long_sum": (lambda x: np.sum(x, axis=1), (draw(1, 40000),)),
     "gather": (lambda x, i: x[i] * 2, (draw(20, 8), np.array([3, 1, 19, 0]))),
     "scatter": (add_at, (draw(20, 8), np.array([3, 1, 3, 0]), draw(4, 8))),
+    "scatter_many": (add_at, (draw(20, 8), np.arange(300) % 7, draw(300, 8))),
+    "scatter_last": (set_at, (draw(20, 8), np.arange(300) % 7, draw(300, 8))),
     "conv": (lambda x, w: nn.conv2d(x, w, padding=1), (draw(1, 3, 9, 8), draw(4, 3, 3, 3))),
 }
 
@@ -69,6 +77,6 @@ def test_kernels(name: str) -> None:
     expected = np.asarray(function(*arguments))
     module = as_kernel(function, *arguments)
     load_passes("mlirml-schedule-kernels")
-    parse_pipeline(f"mlirml-schedule-kernels{{{FACTS}}}").run(module.operation)
+    parse_pipeline(f"mlirml-schedule-kernels{{{FACTS} {ATOMICS} deterministic=false}}").run(module.operation)
     (found,) = simulate(module, "k", *arguments, np.zeros_like(expected))
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
