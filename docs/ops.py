@@ -114,7 +114,8 @@ def page() -> str:
     shown = ", ".join(f"`{name}`" for name in others if not isinstance(getattr(mlirml.numpy, name), type))
     parts.append(
         "## Also\n\nCreation, shapes and dtypes, and the array-API names that `mlirml.numpy` adds to NumPy's: "
-        f"{shown}. Creation functions of `numpy` itself work inside a compiled function too.\n"
+        f"{shown}. Creation functions of `numpy` itself work inside a compiled function too, and so do `np.c_`, "
+        "`np.r_`, `np.piecewise` and `np.apply_along_axis`.\n"
     )
     return "\n".join(parts)
 

@@ -278,8 +278,8 @@ def _consumed(item: Any) -> int:
 
 
 def _array(trace: Trace, item: Any) -> Any:
-    """A list as the array that NumPy takes it for; anything else as it is."""
-    if not isinstance(item, (list, tuple)):
+    """A list or `range` as the array that NumPy takes it for; anything else as it is."""
+    if not isinstance(item, (list, tuple, range)):
         return item
     array = trace.array(list(item))
     return array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array

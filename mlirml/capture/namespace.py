@@ -59,6 +59,10 @@ class Namespace:
         value = getattr(np, name)
         if name == "random":
             return _Random("np.random")
+        if name in ("c_", "r_"):
+            from mlirml.capture.joins import Join
+
+            return Join(self._trace, name)
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture import linear_algebra, picking
+from mlirml.capture import joins, linear_algebra, picking
 from mlirml.capture.array import Traced, is_complex_object
 from mlirml.dialects.dtypes import as_dtype, check_integer
 from mlirml.errors import CaptureError, DTypeError, IndexOutOfBoundsError, IntegerRangeError, ShapeError
@@ -114,6 +114,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.copyto: _copyto,
     **picking.FUNCTIONS,
     **linear_algebra.FUNCTIONS,
+    **joins.FUNCTIONS,
     np.real: lambda trace, val: val.real,
     np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
