@@ -51,12 +51,14 @@ def _loop(op: mlir.Operation, live: set[mlir.Value]) -> None:
     *body, end = block_ops(block)
     slots = list(zip(op.results, list(block.arguments)[1:], inits, end.operands))
     before = -1
-    while before != len(live):
-        before = len(live)
+    while True:
         for result, argument, init, passed in slots:
             if result in live or argument in live:
                 live.update((result, argument, init, passed))
+        if before == len(live):  # what goes round has made nothing live that was not
+            break
         _block(body, live)
+        before = len(live)
     if _acts(op, live):
         live.update((lower, upper, step))
 
