@@ -61,12 +61,20 @@ class BlockExamplesPass(Pass):
         results = _results(block)
         if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.l2_bytes:
             return  # as `_length` would say of each cluster
+        refused: list[Cluster] = []
         for seed in _seeds(results, self.l2_bytes // 4):
-            for dim in sorted(range(len(seed.type.shape)), key=lambda d: -seed.type.shape[d]):
+            sizes = seed.type.shape
+            for dim in sorted(range(len(sizes)), key=lambda d: -sizes[d]):
+                if sizes[dim] < self.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
+                    continue  # too short for two blocks of two vectors, or one of a cluster seen already
                 try:
                     cluster = grow(seed, dim)
+                except NoMatch:
+                    continue
+                try:
                     length = self._length(cluster)
                 except NoMatch:
+                    refused.append(cluster)
                     continue
                 self._build(block, cluster, length)
                 return
