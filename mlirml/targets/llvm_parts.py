@@ -25,6 +25,10 @@ _FIELD_STORE = re.compile(r"(%[\w.]+) = getelementptr \{.*\n *store .*, ptr \1\b
 """A number stored among the arguments of a parallel loop, which is nothing to vectorise."""
 _CALL = re.compile(r" call (?!void)[^@\n]*@([\w.$-]+)\(")
 _GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
+_LABEL = re.compile(r"(\d+):")
+_JUMP = re.compile(r" label %(\d+)")
+_COMPUTES = re.compile(r"<\d+ x | switch | (?:load|store) (?:float|double|half|bfloat)\b")
+_KERNEL = re.compile(r" call [^@\n]*@(?!llvm\.)")
 _PIECE_LINES = 250
 _MOST_PIECES = 2  # each one costs 5 % more work
 _LEAST_SHARE = 0.2
@@ -68,6 +72,31 @@ def split(text: str) -> Parts:
     if not vectors or not others:
         return Parts(text if vectors else "", text if others else "")
     return Parts(_module(vectors, others, rest), _module(others, vectors, rest))
+
+
+def drivers(text: str) -> frozenset[str]:
+    """The names of the functions that only compute places and sizes, and call others in each round of each loop.
+
+    What they call takes hundreds of times as long as they do, however they are made.
+    """
+    found = _functions(text.splitlines())
+    return frozenset(f.name for f in found[0] if _only_calls(f)) if found is not None else frozenset()
+
+
+def _only_calls(function: _Function) -> bool:
+    if not function.is_vector_code or _COMPUTES.search(function.text):
+        return False
+    begins: dict[str, int] = {}
+    calls = 0
+    for line in function.text.splitlines():
+        label = _LABEL.match(line)
+        if label is not None:
+            begins[label[1]] = calls
+        elif " call " in line:
+            calls += _KERNEL.search(line) is not None
+        elif line.startswith("  br ") and any(begins.get(target) == calls for target in _JUMP.findall(line)):
+            return False  # a round without a call
+    return calls > 0
 
 
 def pieces(text: str, *, optimised: bool = False) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from mlirml.config import config
 from mlirml.runtime import Program, load_object
 from mlirml.targets.llvm import CodegenOptions, compile_to_object, optimised_ir
-from mlirml.targets.llvm_parts import pieces, split
+from mlirml.targets.llvm_parts import drivers, pieces, split
 
 PROGRAM = """
 @weight = private constant float 3.000000e+00
@@ -87,6 +87,56 @@ def test_arguments_that_are_stored_for_a_parallel_loop_are_nothing_to_vectorise(
     assert "vectors" in defined(split(elsewhere).others)
     other = PROGRAM.replace(call, f"%field = getelementptr i64, ptr %y, i64 1\n  store i64 %i, ptr %field\n  {call}")
     assert "vectors" in defined(split(other).others)
+
+
+DRIVER = """
+define void @drive(ptr %0, i64 %1) {
+  br label %3
+
+3:                                                ; preds = %6, %2
+  %4 = phi i64 [ %8, %6 ], [ 0, %2 ]
+  %5 = icmp slt i64 %4, %1
+  br i1 %5, label %6, label %9
+
+6:                                                ; preds = %3
+  %7 = mul nsw i64 %4, 48
+  call void @kernel(ptr %0, i64 %7)
+  %8 = add i64 %4, 1
+  br label %3
+
+9:                                                ; preds = %3
+  ret void
+}
+define internal void @kernel(ptr %0, i64 %1) {
+  %3 = getelementptr float, ptr %0, i64 %1
+  store <8 x float> splat (float 1.0), ptr %3
+  ret void
+}
+"""
+
+
+def test_functions_that_do_nothing_but_call_kernels_are_drivers() -> None:
+    assert drivers(DRIVER) == {"drive"}
+    assert drivers(PROGRAM) == {"entry"}
+    for kernel in ("store float 1.0, ptr %0", "%x = load double, ptr %0", "store <2 x i64> zeroinitializer, ptr %0"):
+        assert not drivers(DRIVER.replace("%7 = mul", f"{kernel}\n  %7 = mul"))
+
+
+def test_a_function_with_a_loop_that_calls_nothing_is_no_driver() -> None:
+    steps = DRIVER.replace("  call void @kernel(ptr %0, i64 %7)\n", "")
+    assert not drivers(
+        steps.replace("  ret void\n}\ndefine", "  call void @kernel(ptr %0, i64 0)\n  ret void\n}\ndefine")
+    )
+    assert not drivers(
+        DRIVER.replace("call void @kernel(ptr %0, i64 %7)", "%x = call i64 @llvm.smin.i64(i64 %7, i64 3)")
+    )
+
+
+def test_drivers_are_made_plainly_and_kernels_are_not() -> None:
+    text = optimised_ir(DRIVER)
+    attributes = dict(re.findall(r"^attributes (#\d+) = \{(.*)\}", text, re.MULTILINE))
+    made = {m[1]: attributes[m[2]] for m in re.finditer(r"^define .*@(\w+)\(.*(#\d+) \{", text, re.MULTILINE)}
+    assert "optnone" in made["drive"] and "optnone" not in made["kernel"]
 
 
 def test_only_what_the_other_part_names_is_visible() -> None:
