@@ -218,14 +218,30 @@ def _conversion(node: ast.AST) -> _Finding | None:
         return _STORE, node, REAL_ARRAY
     if isinstance(node, ast.JoinedStr):
         return "formatting", node, PRINT
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in _JOINS:
+        return f"`{ast.unparse(node.value)}`", node, _JOINS[ast.unparse(node.value)]
     if isinstance(node, ast.Subscript):
         return "an index", node, f"{_TRACED_INDEX}; or {STATIC}"
     return None
 
 
+_JOINS = {
+    "np.r_": "join arrays with `np.concatenate([x, np.array([1.0])])`, or `np.append(x, 1.0)`",
+    "np.c_": "join columns with `np.column_stack([x, y])`",
+}
+
+
 def _call(node: ast.Call) -> _Finding:
     callee = ast.unparse(node.func)
     name = callee.rpartition(".")[2]
+    listed = node.args[0] if node.args and isinstance(node.args[0], (ast.List, ast.ListComp)) else None
+    if listed is not None and callee.startswith(("np.", "numpy.")):
+        text = ast.unparse(listed)
+        return (
+            f"`{callee}()`",
+            node,
+            f"make an array of the list: `{callee}(np.array({text if len(text) < 60 else '[...]'}))`",
+        )
     if callee in _CALLS and hasattr(builtins, callee):
         return f"`{callee}()`", node, _CALLS[callee]
     if callee in (f"math.{name}", name) and hasattr(math, name) and hasattr(np, name):

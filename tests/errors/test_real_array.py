@@ -47,3 +47,39 @@ def test_a_function_of_a_library() -> None:
            = help: write it with `np.` functions, or call it outside and pass its result as an argument
         """,
     )
+
+
+def of_list(x: Any) -> Any:
+    return np.max([x[0], x[1] * 2])
+
+
+def rows(x: Any) -> Any:
+    return np.r_[x, 1.0]
+
+
+def test_a_list_of_traced_values() -> None:
+    check_error(
+        lambda: ml.compile(of_list)(np.ones(3)),
+        """
+        mlirml.TracedBoolError: `np.max()` needs the value of f64[], known only when the program runs
+          --> test_real_array.py:53:12 (of_list)
+            |
+         53 |     return np.max([x[0], x[1] * 2])
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: make an array of the list: `np.max(np.array([x[0], x[1] * 2]))`
+        """,
+    )
+
+
+def test_joining_by_index() -> None:
+    check_error(
+        lambda: ml.compile(rows)(np.ones(3)),
+        """
+        mlirml.TracedBoolError: `np.r_` needs the value of f64[3], known only when the program runs
+          --> test_real_array.py:57:12 (rows)
+            |
+         57 |     return np.r_[x, 1.0]
+            |            ^^^^^^^^^^^^^
+           = help: join arrays with `np.concatenate([x, np.array([1.0])])`, or `np.append(x, 1.0)`
+        """,
+    )
