@@ -38,6 +38,8 @@ FEW_ATOMIC = 32
 """The same of those that one launch does, by atomic operations."""
 LONG_ROWS = 64
 """Rows of so many elements for each update are as fast one after the other."""
+FULL = 1 << 14
+"""Rows of so many elements too: the threads of one fill a device."""
 _SUMS_OF = {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
 """Differences, as sums of what is negated."""
 _NOWHERE = (1 << 31) - 1
@@ -198,7 +200,7 @@ def lower_scatter_in_parallel(host: Host, plan: Scatter, out: mlir.Value) -> Non
     """Build the kernels; `out` holds what the loop starts from. Raises NoMatch where the loop is as good."""
     kind = atomic_kind(host, plan)
     row = math.prod(plan.slice)
-    if plan.count < (FEW_ATOMIC if kind else FEW) or row >= LONG_ROWS * plan.count:
+    if plan.count < (FEW_ATOMIC if kind else FEW) or row >= min(LONG_ROWS * plan.count, FULL):
         raise NoMatch("there are few updates")
     if plan.combine is None:
         if "i32" not in host.facts.atomics:
