@@ -218,17 +218,9 @@ def _conversion(node: ast.AST) -> _Finding | None:
         return _STORE, node, REAL_ARRAY
     if isinstance(node, ast.JoinedStr):
         return "formatting", node, PRINT
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in _JOINS:
-        return f"`{ast.unparse(node.value)}`", node, _JOINS[ast.unparse(node.value)]
     if isinstance(node, ast.Subscript):
         return "an index", node, f"{_TRACED_INDEX}; or {STATIC}"
     return None
-
-
-_JOINS = {
-    "np.r_": "join arrays with `np.concatenate([x, np.array([1.0])])`, or `np.append(x, 1.0)`",
-    "np.c_": "join columns with `np.column_stack([x, y])`",
-}
 
 
 def _call(node: ast.Call) -> _Finding:

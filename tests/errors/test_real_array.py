@@ -53,10 +53,6 @@ def of_list(x: Any) -> Any:
     return np.max([x[0], x[1] * 2])
 
 
-def rows(x: Any) -> Any:
-    return np.r_[x, 1.0]
-
-
 def test_a_list_of_traced_values() -> None:
     check_error(
         lambda: ml.compile(of_list)(np.ones(3)),
@@ -67,19 +63,5 @@ def test_a_list_of_traced_values() -> None:
          53 |     return np.max([x[0], x[1] * 2])
             |            ^^^^^^^^^^^^^^^^^^^^^^^^
            = help: make an array of the list: `np.max(np.array([x[0], x[1] * 2]))`
-        """,
-    )
-
-
-def test_joining_by_index() -> None:
-    check_error(
-        lambda: ml.compile(rows)(np.ones(3)),
-        """
-        mlirml.TracedBoolError: `np.r_` needs the value of f64[3], known only when the program runs
-          --> test_real_array.py:57:12 (rows)
-            |
-         57 |     return np.r_[x, 1.0]
-            |            ^^^^^^^^^^^^^
-           = help: join arrays with `np.concatenate([x, np.array([1.0])])`, or `np.append(x, 1.0)`
         """,
     )
