@@ -44,6 +44,7 @@ from mlirml.errors import (
     MlirmlError,
     TargetError,
     TracedBoolError,
+    UnsupportedSyntaxError,
 )
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
@@ -560,6 +561,8 @@ class Compiled(Dispatcher):
             try:
                 return captured(True)
             except CaptureError as other:
+                if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
+                    error.notes += (f"nor can its calls be replaced: {other.message}",)
                 if isinstance(other, TracedBoolError) or is_of_calls(error):
                     raise error from None
                 raise

@@ -180,6 +180,29 @@ class Regression:
             self.offset -= self.rate * np.sum(errors)
 
 
+class Stump:
+    def __init__(self) -> None:
+        self.place, self.error = 0, np.inf
+
+    def fit(self, x: Any, y: Any) -> None:
+        for i in range(len(x)):
+            below = x <= x[i]
+            if below.sum() == len(x):
+                continue
+            error = np.var(y[below]) + np.var(y[~below])
+            if error < self.error:
+                self.place, self.error = i, error
+
+
+def test_loops_in_methods_that_turn_on_data() -> None:
+    def train(x: Any, y: Any) -> Any:
+        stump = Stump()
+        stump.fit(x, y)
+        return stump.place, stump.error
+
+    check(train, X[::-1].copy(), np.array([1.0, 5.0, 6.0, 4.0]), rtol=1e-14)
+
+
 def test_an_object_made_and_changed_inside() -> None:
     def train(x: Any, y: Any) -> Any:
         model = Regression(0.1)

@@ -130,3 +130,36 @@ def test_copyto() -> None:
 def test_nothing_was_stored() -> None:
     np.testing.assert_array_equal(BUFFER, np.zeros(3))
     np.testing.assert_array_equal(COUNTS, np.zeros(3))
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.counts = np.zeros(3)
+
+    def add(self, x: Any) -> None:
+        self.counts += x
+
+
+def class_inside(x: Any) -> Any:
+    class Inner(Counter):
+        pass
+
+    counter = Inner()
+    for _ in range(2):
+        counter.add(x)
+    return counter.counts
+
+
+def test_why_calls_are_not_replaced() -> None:
+    check_error(
+        lambda: ml.compile(class_inside)(np.ones(3)),
+        """
+        mlirml.CaptureError: the array to store into is a real NumPy array, which compiled code cannot fill
+          --> test_store_into_real_array.py:140:9 (Counter.add)
+             |
+         140 |         self.counts += x
+             |         ^^^^^^^^^^^^^^^^
+           = note: nor can its calls be replaced: `class` in a function whose loops are compiled
+           = help: make the array inside the function with `np.zeros` or its like, or pass it as an argument
+        """,
+    )

@@ -78,7 +78,30 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
         return False
     if is_of_calls(error) or error.message.startswith(("a loop needs", "`range()` needs")):
         return True
-    return isinstance(error, TracedBoolError) and has_loops(source.node)
+    assert plain is not None
+    return isinstance(error, TracedBoolError) and _any_loops(plain)
+
+
+def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
+    """Whether a function has loops, or one that it calls by name, or a method of a class that it names."""
+    from mlirml.capture.namespace import is_library
+
+    if function.__code__ in seen or is_library(function.__globals__.get("__name__")):
+        return False
+    source = source_of(function)
+    seen |= {function.__code__}
+    if source is not None and has_loops(source.node):
+        return True
+    return any(_any_loops(helper, seen) for helper in (*_helpers(function), *_methods(function)))
+
+
+def _methods(function: types.FunctionType) -> Iterator[types.FunctionType]:
+    from mlirml.capture.namespace import is_library
+
+    for name in sorted({n for c in _codes(function.__code__) for n in c.co_names}):
+        named = function.__globals__.get(name)
+        if isinstance(named, type) and not is_library(named.__module__):
+            yield from (m for m in vars(named).values() if isinstance(m, types.FunctionType))
 
 
 def is_of_calls(error: CaptureError) -> bool:
