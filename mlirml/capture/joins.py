@@ -33,7 +33,8 @@ class Join:
                 )
             trace = self._trace
             parts = [np.r_[part] if isinstance(part, slice) else part for part in parts]
-            parts = [part if np.isscalar(part) else trace.array(part, copy=False) for part in parts]
+            weak = [np.isscalar(part) or (isinstance(part, Traced) and part._is_weak()) for part in parts]
+            parts = [part if is_weak else trace.array(part, copy=False) for part, is_weak in zip(parts, weak)]
             dtype = elementwise.result_type(*map(trace.lift, parts))
             arrays = [trace.array(part, copy=False).astype(dtype, copy=False) for part in parts]
             if self._name == "c_":

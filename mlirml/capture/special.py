@@ -75,7 +75,9 @@ def _copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where:
     if not isinstance(dst, Traced):
         raise trace.real_array_error()
     given = src.dtype if isinstance(src, (Traced, np.ndarray, np.generic)) else np.asarray(src).dtype
-    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
+    number = type(src) is int or (isinstance(src, Traced) and src._is_weak() and given.kind == "i")
+    fits = number and dst.dtype.kind == "u" and casting == "same_kind"  # as a store, which checks the value
+    if not fits and not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(f"copyto: cannot cast {given} to {dst.dtype} with casting={casting!r}")
     if where is True:
         dst._assign(src)

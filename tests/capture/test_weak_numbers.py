@@ -43,7 +43,8 @@ np.gradient(v, n); np.unwrap(v, period=n); np.nan_to_num(x, nan=n); np.std(v, dd
 np.var(v, correction=n); np.nanmax(n); np.nanmedian(n); np.nan_to_num(n); np.sinc(n); np.sum(n); np.mean(n)
 np.real(n) * x; np.imag(n) + x; np.abs(n) + x; n * 2 + x; (n + n) * x; -n * x; x + n; n - x; x // n; n ** x; x < n
 np.max(n) + x; np.sqrt(n) * x; np.cumsum(n) + x; np.array(n) + x; np.array([n, v[0]]); np.array(n, x.dtype)
-np.add(x, n, dtype='f8'); np.bincount(k, minlength=3, weights=np.stack([n, n, n])); np.ldexp(x, k) + n
+np.add(x, n, dtype='f8'); np.r_[v, n]; np.cov(n); np.bincount(k, minlength=3, weights=np.stack([n, n, n]))
+np.ldexp(x, k) + n
 """)
 STORES = _calls("""
 x += n; x *= n; x[...] = n; v[0] = n; v[1:] = n; v[m] = n; v[k] = n; x.fill(n); np.copyto(x, n); np.putmask(v, m, n)
@@ -141,3 +142,12 @@ def test_values_of_what_takes_numbers_at_run_time() -> None:
 def test_percentiles_of_halves_are_found_in_doubles() -> None:
     x = np.arange(5000).astype(np.float16)
     check(lambda x, q: (np.percentile(x, q), np.quantile(x, q / 100), np.percentile(x, 33.3)), x, 33.3)
+
+
+def test_integers_are_copied_into_unsigned_ones() -> None:
+    def f(x: Any, n: Any) -> Any:
+        np.copyto(x, 3)
+        np.copyto(x[1:], n)
+        return x
+
+    check(f, np.zeros(3, np.uint8), 7)

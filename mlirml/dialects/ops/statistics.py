@@ -400,7 +400,7 @@ def nanmedian(
     return result.reshape(kept) if keepdims else result
 
 
-@composed("statistics", np.cov, dtypes=ALL, tolerance=16)
+@composed("statistics", np.cov, dtypes=ALL, tolerance=16, scalars=False)
 def cov(
     xp: Any,
     m: Any,
