@@ -263,6 +263,7 @@ def test_functions_of_numbers() -> None:
 
     check(price, 100.0, 95.0, 0.3, rtol=1e-15)
     check(lambda x: float(np.sum(x)) + int(x[1] + 1.5) + round(x[2]), X)
+    check(lambda x: np.float32(x) * np.float32(x[1]), X)
     difference = (price(100.01, 95.0, 0.3) - price(99.99, 95.0, 0.3)) / 0.02
     np.testing.assert_allclose(ml.grad(price)(100.0, 95.0, 0.3), difference, rtol=1e-6)
 
