@@ -16,7 +16,7 @@ import numpy as np
 
 from mlirml.capture import advice, scattering
 from mlirml.capture.frames import at_user_line, user_location
-from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, parse_index
+from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
 from mlirml.capture.rows import MOST_ROWS, LongIteration
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
@@ -421,6 +421,9 @@ class Traced:
     def __getitem__(self, index: Any) -> Any:
         with at_user_line():
             self._check_alive()
+            truth = known_truth(index)
+            if truth is not None:
+                return self._viewed(Reshape((1, *self._shape)))[: int(truth)]._copy()
             try:
                 parsed = parse_index(self._trace, self._shape, index)
             except UnknownLengthError:

@@ -98,6 +98,14 @@ def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
     return _parsed(trace, shape, [_array(trace, item) for item in items])
 
 
+def known_truth(index: Any) -> bool | None:
+    """The truth value that is all of an index, where it is known: with it, an axis of one element or none is read."""
+    if getattr(index, "dtype", None) == np.bool_ and hasattr(index, "_known") and index.shape == ():
+        found = index._known()
+        return None if found is None else bool(found)
+    return bool(index) if isinstance(index, (bool, np.bool_)) else None
+
+
 def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:
     """The index of Python integers, slices, `...` and `None`: the quick way."""
     used = rests = 0

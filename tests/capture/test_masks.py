@@ -212,3 +212,13 @@ def test_counts_of_numbers_below_a_limit() -> None:
         ml.compile(lambda x: np.bincount(x, minlength=3))(np.array([1, 3]))
     with pytest.raises(ml.errors.ShapeError, match="the shape of the result would depend on the data"):
         ml.compile(lambda x: np.bincount(x))(np.array([1, 3]))
+
+
+def test_one_known_truth_value_adds_an_axis() -> None:
+    def f(x: Any) -> Any:
+        two = np.full_like(x, 2)
+        return two[two > 0], np.max(two[two < 0], initial=1), x[True], x[np.bool_(False)]
+
+    check(lambda x: [x[True], x[np.bool_(False)]], np.arange(3.0))
+    for x in (np.array(3.0), np.float32(3.0), np.complex64(1 + 2j)):
+        check(f, x)
