@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import compiling, launches, scaling, startup, tables, threads
+from benchmarks import compiling, launches, scaling, startup, tables, threads, tiles
 from benchmarks.devices.workloads import WORKLOADS as DEVICE_WORKLOADS
 from benchmarks.peers import PEERS
 from benchmarks.rounds import Table, measure, start_peers
 from benchmarks.workloads import WORKLOADS
 
-ONCE = ("import", "first-call", "compile", "compile-scaling", "launch", "threads")
+ONCE = ("import", "first-call", "compile", "compile-scaling", "launch", "threads", "tiles")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +80,8 @@ def _once(options: argparse.Namespace, pythons: dict[str, str], chosen: list[str
     if "threads" in chosen:
         with out.status("") as status:
             times += threads.thread_times(pythons["mlirml"], repeats, options.quick, lambda text: status.update(text))
+    if "tiles" in chosen:
+        times += tiles.tile_times(repeats)
     if times:
         out.print(tables.once(times))
     return times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import compiling, launches
+from benchmarks import compiling, launches, tiles
 from benchmarks.gradients.problems import PROBLEMS
 from benchmarks.rounds import Table
 from benchmarks.startup import Times
@@ -156,6 +156,7 @@ TARGETS = (
         Target(launches.label(chain, "mlirml"), 4, "us", False, _once(launches.label(chain, "mlirml"), 1e6))
         for chain in launches.CHAINS
     ),
+    Target(tiles.TILES, 5, "times a thread for each element", True, _ratio(tiles.ELEMENTS, tiles.TILES)),
     *(
         Target(f"cold compile of {name}{how}", limit, "times jax.jit's", False, _ratio(ours, theirs))
         for name, limit in (("linear_gelu", 1.2), ("mlp512", 1.2), ("block128x768", 1.2), ("gradients_block", 1))
