@@ -82,16 +82,16 @@ SORTS = [
 INDEXED = [
     "{}[[1, 0, -1]]", "{}[..., [1, 0]]", "{}[[0, 1], [1, 0]]", "{}[:, [[0, 1], [1, 1]]]", "{}[[0, 1], :, [1, 0]]",
     "{}[np.array([0, -1]), None]", "np.take({}, [1, 0], axis=0)", "np.take({}, [[0, 1], [2, 0]], axis=-1)",
-    "{}[np.abs({}).astype(np.int64) % 2]", "{}[np.argmax({})]", "{}[..., np.argmin({}, 0)]",
+    "{}[np.abs(np.real({})).astype(np.int64) % 2]", "{}[np.argmax({})]", "{}[..., np.argmin({}, 0)]",
     "{}[np.array([True, False, True])]",
     "np.take({}, {}.astype(np.int64), mode='wrap')", "np.take({}, {}.astype(np.int64), 0, mode='clip')",
 ]  # fmt: skip
 SCATTERS = [
     "{}[[0, 1]] = 2", "{}[[1, 0]] += {}", "{}[..., [0]] = {}[..., [1]]", "np.add.at({}, ([0, 0, 1],), 1)",
-    "{}[[0, 1, 0], 0] = {}", "{}[np.abs({}).astype(np.int64) % 2] = 3", "{}[np.argmax({})] = 2",
+    "{}[[0, 1, 0], 0] = {}", "{}[np.abs(np.real({})).astype(np.int64) % 2] = 3", "{}[np.argmax({})] = 2",
     "np.put_along_axis({}, np.argmax({}, -1, keepdims=True), 2, -1)", "np.fill_diagonal({}, 3)", "{}.sort(-1)",
     "np.maximum.at({}, ([1, 0],), {})", "{}[{} > 1] = {}[0, 0]",
-    "np.add.at({}, np.abs({}).astype(np.int64) % 2, 1)", "{}[::-1, [1, 0]] -= 1",
+    "np.add.at({}, np.abs(np.real({})).astype(np.int64) % 2, 1)", "{}[::-1, [1, 0]] -= 1",
 ]  # fmt: skip
 # A Python number has one dtype in both branches of compiled code, whichever runs: these take arrays.
 CONTROL = [

@@ -102,7 +102,9 @@ class Traced:
         self._cell = cell
         self._views = views
         self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
-        self._ambiguous = ambiguous  # the cell's version up to which a view and a copy are alike, if it may be either
+        # The cell's version up to which a view and a copy are alike, if it may be either; of a scalar that may be an
+        # array, its own.
+        self._ambiguous = ambiguous
         self._cached: tuple[int, Value, Region] | None = None
         if cell.region is None:
             cell.region = trace.builder.region
@@ -323,12 +325,12 @@ class Traced:
     def _write(self, new: Traced | Value | np.ndarray) -> None:
         """Store a value of exactly this shape and dtype."""
         self._check_alive()
-        self._check_ambiguous("write")
         if self._scalar:
             raise DTypeError(
                 "a NumPy scalar cannot be stored into: only arrays change in place",
                 help="make a new value, `x = x + 1`, or a 0-d array first, `np.array(x)`",
             )
+        self._check_ambiguous("write")
         if self._cell.frozen is not None:
             raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
         region = self._trace.builder.region
@@ -369,7 +371,12 @@ class Traced:
         self._check_alive()
         if self._scalar:
             stays = all(isinstance(view, (Reshape, Transpose)) and not view.shape for view in views)
-            return self if stays else self._copy()._viewed(*views)
+            if stays:
+                return self
+            copy = self._copy()._viewed(*views)
+            if self._ambiguous is None:
+                return copy
+            return Traced(copy._trace, copy._cell, copy._views, ambiguous=copy._cell.version)
         result = self
         for view in views:
             if view.shape == result._shape and isinstance(view, Reshape):

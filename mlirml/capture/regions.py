@@ -63,12 +63,22 @@ def _is_scalar(leaf: Any) -> bool:
     return leaf._scalar if isinstance(leaf, Traced) else not isinstance(leaf, np.ndarray)
 
 
-def wrapped(trace: Trace, values: Sequence[Value], kinds: Sequence[Kind], scalars: Sequence[bool]) -> list[Traced]:
-    """Traced arrays of new values."""
-    return [
-        Traced(trace, Cell(replace(v, weak=kind.weak), owned=True), scalar=scalar and not v.shape)
-        for v, kind, scalar in zip(values, kinds, scalars)
-    ]
+def wrapped(
+    trace: Trace, values: Sequence[Value], kinds: Sequence[Kind], scalars: Sequence[bool | None]
+) -> list[Traced]:
+    """Traced arrays of new values. `scalars` says which NumPy has as scalars; None where that depends on the data."""
+    made = []
+    for value, kind, scalar in zip(values, kinds, scalars):
+        cell = Cell(replace(value, weak=kind.weak), owned=True)
+        is_scalar = scalar is not False and not value.shape
+        ambiguous = cell.version if is_scalar and scalar is None else None
+        made.append(Traced(trace, cell, scalar=is_scalar, ambiguous=ambiguous))
+    return made
+
+
+def _agreed(scalars: Sequence[bool | None]) -> bool | None:
+    """Whether values that may stand for each other are all NumPy scalars; None where they differ."""
+    return scalars[0] if len(set(scalars)) == 1 else None
 
 
 def _returned(trace: Trace, leaves: Sequence[Any], paths: Sequence[str], kinds: Sequence[Kind]) -> list[Value]:
@@ -161,7 +171,7 @@ def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., An
 
 def _carried_on(
     trace: Trace, name: str, body: Callable[..., Any], carry: _Tree, kinds: list[Kind], result: Any
-) -> tuple[list[Kind], list[bool], list[Value]]:
+) -> tuple[list[Kind], list[bool | None], list[Value]]:
     """What a body gives back as its carry: the kinds, which are NumPy scalars, and, if the kinds stay, the values."""
     with at_function(body):
         leaves, tree = flatten(result)
@@ -169,7 +179,7 @@ def _carried_on(
         found = [kind_of(leaf, path) for leaf, path in zip(leaves, carry.paths)]
         after = check_carry(name, list(zip(carry.paths, kinds, found)))
         values = _returned(trace, leaves, carry.paths, kinds) if after == kinds else []
-        return after, [one or _is_scalar(leaf) for one, leaf in zip(carry.scalars, leaves)], values
+        return after, [_agreed((one, _is_scalar(leaf))) for one, leaf in zip(carry.scalars, leaves)], values
 
 
 def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
@@ -180,7 +190,7 @@ def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable
         carry = _Tree(init, "carry", trace)
 
         def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
-            after, scalars = kinds, carry.scalars
+            after, scalars = kinds, list[bool | None](carry.scalars)
             starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
 
             def proceeds(arguments: list[Value]) -> Value:
@@ -320,7 +330,7 @@ def _branches(
             wanted = error.kinds
             trees, kinds, scalars = [], [], []
     common = check_branches(name, labels, trees[0].paths("result"), kinds)
-    numbers = [any(group) for group in zip(*scalars)]
+    numbers = [_agreed(group) for group in zip(*scalars)]
     return trees[0].unflatten(wrapped(trace, values, common, numbers))
 
 

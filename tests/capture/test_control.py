@@ -178,3 +178,19 @@ def test_uncompiled_carries_share_no_memory() -> None:
     compiled = ml.compile(lambda x, xs: ml.scan(body, (x, x), xs))
     for got, wanted in zip((*compiled(x, np.zeros((3, 2)))[0], compiled(x, np.zeros((3, 2)))[1]), (a, b, rows)):
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_store_into_a_view_of_what_may_be_an_array_or_a_number_is_refused() -> None:
+    def store(x: Any) -> Any:
+        either = ml.cond(x > 1, lambda v: v, lambda v: v + v, np.asarray(x))  # NumPy adds 0-d arrays to a scalar
+        row = either[None]
+        row[0] = 7
+        return either
+
+    def read(x: Any) -> Any:
+        either = ml.fori_loop(0, 2, lambda _, v: v * 2, np.asarray(x))
+        return either[None] + either
+
+    with pytest.raises(ml.errors.CaptureError, match="NumPy may or may not have made a copy"):
+        ml.compile(store)(np.float64(2))
+    both(read, np.float64(2))
