@@ -278,3 +278,13 @@ def test_an_array_with_windows_takes_no_more_stores() -> None:
 
     with pytest.raises(ml.CaptureError, match="sliding_window_view"):
         ml.compile(f)(np.arange(5.0))
+
+
+def test_positions_of_a_single_key_are_a_scalar() -> None:
+    def f(x: Any) -> Any:
+        order = np.lexsort((x, x))
+        row = order[None]
+        row[0] = 2
+        return order
+
+    assert ml.compile(f)(np.array(2.0)) == f(np.array(2.0)) == 0

@@ -271,7 +271,7 @@ def lexsort(xp: Any, keys: Any, axis: int = -1) -> Any:
     if not rows:
         raise ShapeError("lexsort: needs at least one key")
     if not rows[0].ndim:
-        return xp.zeros((), dtype=np.int64)
+        return xp.zeros((), dtype=np.int64)[()]  # a NumPy scalar
     order = xp.argsort(rows[0], axis=axis)
     for row in rows[1:]:
         step = xp.argsort(xp.take_along_axis(row, order, axis=axis), axis=axis)
