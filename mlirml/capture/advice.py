@@ -22,7 +22,7 @@ MASK_HELP = (
     "keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under "
     "the same mask, `x[mask] = np.sqrt(x[mask])`"
 )
-_STORE = "a store into a real array"
+STORE = "a store into a real array"
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
@@ -70,7 +70,7 @@ def on_conversion(location: SourceLocation | None, what: str) -> Advice | None:
         return None
     found = [f for f in (_conversion(node) for node in _around(location)) if f is not None]
     if not location.column:  # only the line is known: the likeliest must be the only one
-        ranks = [0 if f[0] == what else 1 if f[0] == _STORE else 2 for f in found]
+        ranks = [0 if f[0] == what else 1 if f[0] == STORE else 2 for f in found]
         found = [f for f, rank in zip(found, ranks) if rank == min(ranks)]
         found = found if len(found) == 1 else []
     return _made(location, found[0]) if found else None
@@ -215,7 +215,7 @@ def _conversion(node: ast.AST) -> _Finding | None:
     if isinstance(node, ast.Call):
         return _call(node)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return _STORE, node, REAL_ARRAY
+        return STORE, node, REAL_ARRAY
     if isinstance(node, ast.JoinedStr):
         return "formatting", node, PRINT
     if isinstance(node, ast.Subscript):

@@ -620,6 +620,7 @@ class Traced:
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
+        error.subject = what
         if self._trace.builder.direct:
             error.roots = self._trace.integers.roots(self)
         raise error

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture import picking, special
-from mlirml.capture.advice import REAL_ARRAY, in_user_words, return_place
+from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.captured import Captured
@@ -416,9 +416,11 @@ class Trace:
 
     def real_array_error(self) -> CaptureError:
         """The error for a store into an array that is not traced."""
-        return CaptureError(
+        error = CaptureError(
             "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
         )
+        error.subject = STORE
+        return error
 
     def _store_out(self, out: Any, result: Traced) -> Traced:
         if not isinstance(out, Traced):

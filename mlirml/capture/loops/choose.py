@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from mlirml.capture.advice import STORE
 from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
@@ -30,7 +31,7 @@ from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, Unsuppor
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """Whether the user wants functions traced, also those that transforms are given."""
 
-_CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)` needs")
+_CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
 _UNROLLED = 256  # rows, as rounds of loops
 FRONTENDS = ("auto", "trace", "loops")
@@ -76,7 +77,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    if is_of_calls(error) or error.message.startswith(("a loop needs", "`range()` needs")):
+    if is_of_calls(error) or error.subject in ("a loop", "`range()`"):
         return True
     assert plain is not None
     return isinstance(error, TracedBoolError) and _any_loops(plain)
@@ -106,11 +107,11 @@ def _methods(function: types.FunctionType) -> Iterator[types.FunctionType]:
 
 def is_of_calls(error: CaptureError) -> bool:
     """Whether tracing a function failed over a call that the loop front end replaces, if it can."""
-    called = _CALL.match(error.message)
+    called = _CALL.fullmatch(error.subject)
     of_numbers = called is not None and bool(
         _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
     )
-    return of_numbers or "store into a real" in error.message or "store into is a real" in error.message
+    return of_numbers or error.subject == STORE
 
 
 @contextmanager
