@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-align-while | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-align-while | filecheck %s
 
 // The number that only the condition reads stood in front of the array, which thus is first in one region, second in the other.
 
@@ -31,4 +31,31 @@ func.func @main(%t: tensor<8xf32>) -> (tensor<8xf32>, index) {
     scf.yield %next, %found, %new : index, i1, tensor<8xf32>
   }
   return %r#1, %r#0 : tensor<8xf32>, index
+}
+
+// -----
+
+// What came before is read by the condition alone: it is passed on with the rest, to a body that does not read it.
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[R:.*]]:2 = scf.while (%[[X:.*]] = %{{.*}}, %[[OLD:.*]] = %{{.*}}) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+// CHECK: scf.condition(%{{.*}}) %[[X]], %[[OLD]] : tensor<8xf32>, tensor<8xf32>
+// CHECK: ^bb0(%[[Y:.*]]: tensor<8xf32>, %{{.*}}: tensor<8xf32>):
+// CHECK: scf.yield %{{.*}}, %[[Y]] : tensor<8xf32>, tensor<8xf32>
+// CHECK: return %[[R]]#0
+func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %half = arith.constant 0.5 : f32
+  %r = scf.while (%old = %a, %x = %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    %before = tensor.extract %old[%c0] : tensor<8xf32>
+    %now = tensor.extract %x[%c0] : tensor<8xf32>
+    %go = arith.cmpf une, %before, %now : f32
+    scf.condition(%go) %x : tensor<8xf32>
+  } do {
+  ^bb0(%x: tensor<8xf32>):
+    %e = tensor.empty() : tensor<8xf32>
+    %y = linalg.fill ins(%half : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %x, %y : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
 }

@@ -19,7 +19,8 @@ After:
       scf.yield %y, %j, %found : tensor<8xf32>, i64, i1
     }
 
-Bufferization compares what a place of `scf.condition` passes on with what came in at the same place.
+Bufferization compares what a place of `scf.condition` passes on with what came in at the same place. An array that only
+the condition reads is passed on too: it could not be stored into the buffer that it came in otherwise.
 """
 
 from __future__ import annotations
@@ -51,12 +52,40 @@ def align(op: mlir.Operation) -> None:
     passed = list(block_ops(before)[-1].operands)[1:]
     arrays = [i for i, value in enumerate(passed) if isinstance(value.type, mlir.RankedTensorType)]
     sources = [source_of(passed[i], before) for i in arrays]
-    if arrays == sources or None in sources or len(set(sources)) < len(sources):
+    if None in sources or len(set(sources)) < len(sources):
+        return
+    carried = [i for i, value in enumerate(before.arguments) if isinstance(value.type, mlir.RankedTensorType)]
+    if len(carried) > len(sources):
+        align(passing_on(op, [i for i in carried if i not in sources]))
+        return
+    if arrays == sources:
         return
     entering = [i for i in sources if i is not None]
     entering += [i for i in range(len(before.arguments)) if i not in entering]
     leaving = arrays + [i for i in range(len(passed)) if i not in arrays]
     rebuild(op, entering, leaving)
+
+
+def passing_on(op: mlir.Operation, places: Sequence[int]) -> mlir.Operation:
+    """The loop with more of what its condition gets passed on, to a body that does not read it."""
+    kinds = [op.operands[i].type for i in places]
+    with op.location, mlir.InsertionPoint(op):
+        new = emit.create("scf.while", list(op.operands), [*(r.type for r in op.results), *kinds], regions=2)
+    for name in [named.name for named in op.attributes]:
+        new.attributes[name] = op.attributes[name]
+    for old, region in zip(op.regions, new.regions):
+        old.blocks[0].append_to(region)
+    before, after = (region.blocks[0] for region in new.regions)
+    for i in places:
+        after.add_argument(before.arguments[i].type, before.arguments[i].location)
+    condition = block_ops(before)[-1]
+    with condition.location, mlir.InsertionPoint(condition):
+        emit.create("scf.condition", [*condition.operands, *(before.arguments[i] for i in places)])
+    condition.erase()
+    for old_result, result in zip(op.results, new.results):
+        old_result.replace_all_uses_with(result)
+    op.erase()
+    return new
 
 
 def source_of(value: mlir.Value, block: mlir.Block) -> int | None:

@@ -33,6 +33,16 @@ def until(n: Any) -> Any:
     return ml.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + read(c[0])), (0, 0.0))[1]
 
 
+def settled(x: Any) -> Any:
+    """Its condition alone reads what came before, which the body thus does not get."""
+
+    def going(c: Any) -> Any:
+        return np.max(np.abs(c[0] - c[1])) > 1e-12
+
+    start = x * np.ones(3)
+    return ml.while_loop(going, lambda c: (np.cos(c[0]) * x / 5 + 1, c[0]), (start, start * 0))[0]
+
+
 def endless_elsewhere(n: Any) -> Any:
     def loop() -> Any:
         return ml.while_loop(lambda c: c[0] != n, lambda c: (c[0] + 1, c[1] + read(c[0])), (0, 0.0))[1]
@@ -63,6 +73,7 @@ def stored_parts(n: Any) -> Any:
         (guarded, [2, 7, 4, 9]),
         (switched, [0, 2, 1, 1]),
         (until, [2, 0, 5, 1]),
+        (settled, [3, 0, -4, 1]),
         (endless_elsewhere, [2, -1, 5, -7]),
         (stored, [2, 0, 5, 1]),
         (stored_parts, [2, 0, 5, 1]),
@@ -71,6 +82,39 @@ def stored_parts(n: Any) -> Any:
 def test_each_example_goes_its_own_way(function: Callable[[Any], Any], numbers: list[int]) -> None:
     one = ml.compile(function)
     np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), [one(n) for n in numbers])
+
+
+def test_the_derivative_of_a_fixed_point() -> None:
+    """By the theorem of implicit functions, whose equation is solved by a loop that is batched too."""
+
+    def step(x: Any, y: Any) -> Any:
+        return np.cos(y) * x / 5 + 1
+
+    @ml.custom_vjp
+    def fixed(x: Any) -> Any:
+        return settled(x)
+
+    def backward(kept: Any, cotangent: Any) -> Any:
+        x, y = kept
+        by_y = ml.vjp(lambda y: step(x, y), y)[1]
+
+        def going(c: Any) -> Any:
+            return np.max(np.abs(c[0] - c[1])) > 1e-12
+
+        start = cotangent, cotangent * 0
+        solved = ml.while_loop(going, lambda c: (cotangent + by_y(c[0])[0], c[0]), start)[0]
+        return ml.vjp(lambda x: step(x, y), x)[1](solved)
+
+    def forward(x: Any) -> Any:
+        y = fixed(x)
+        return y, (x, y)
+
+    fixed.defvjp(forward, backward)
+    x = np.array([3.0, 0.5, -4.0])
+    y = np.array([settled(each)[0] for each in x])
+    expected = np.cos(y) / 5 / (1 + np.sin(y) * x / 5)
+    np.testing.assert_allclose(ml.vmap(ml.jacrev(fixed))(x), np.repeat(expected[:, None], 3, 1), rtol=1e-9)
+    np.testing.assert_allclose(ml.grad(lambda x: np.sum(ml.vmap(fixed)(x)))(x), 3 * expected, rtol=1e-9)
 
 
 def test_a_failing_check_is_reported_where_an_example_meets_it() -> None:

@@ -8,7 +8,7 @@ are computed, and the right one chosen.
 from __future__ import annotations
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch, batching, chosen, refuse
+from mlirml.autodiff.batching import Batch, batching, chosen
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.guards import guard
@@ -227,30 +227,32 @@ def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block])
 def while_loop(batch: Batch, op: mlir.Operation) -> None:
     """Goes on while any example does; an example that has ended keeps what it has."""
     before, after = (region.blocks[0] for region in op.regions)
-    _, *passed = block_ops(before)[-1].operands
-    if passed != list(before.arguments):
-        raise refuse(op, "what it carries is not what its condition passes on")
     starts = [batch.full(x) for x in op.operands]
-    kinds = [batch.kind(r.type) for r in op.results]
+    kinds = [x.type for x in starts]
+    # It passes on all that the condition reads, though that of one example may pass on less: the ended ones keep it.
     new = emit.create("scf.while", starts, kinds, regions=2)
 
-    def going(arguments: list[mlir.Value]) -> mlir.Value:
+    def asked(arguments: list[mlir.Value]) -> tuple[mlir.Value, list[mlir.Value]]:
         environment, batched = _entered(before, arguments)
-        inner, (truth, *_) = _block(batch, before, environment, batched)
+        inner, (truth, *passed) = _block(batch, before, environment, batched)
         goes = inner.full(truth)
-        return goes if batch.alive is None else _both(goes, batch.values[batch.alive])
+        return goes if batch.alive is None else _both(goes, batch.values[batch.alive]), [inner.full(x) for x in passed]
 
     with mlir.InsertionPoint(emit.block(new, kinds, 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
-        emit.create("scf.condition", [_reduced("arith.ori", going(arguments), 0), *arguments])
+        emit.create("scf.condition", [_reduced("arith.ori", asked(arguments)[0], 0), *arguments])
     with mlir.InsertionPoint(emit.block(new, kinds, 1)):
         arguments = list(new.regions[1].blocks[0].arguments)
-        goes = going(arguments)  # again: bufferization wants nothing passed on but what is carried
-        environment, batched = _entered(after, arguments)
+        goes, passed = asked(arguments)  # again: bufferization wants nothing passed on but what is carried
+        environment, batched = _entered(after, passed)
         inner, new_values = _block(batch, after, environment, batched, goes)
         ends = [inner.full(y) for y in new_values]
         emit.create("scf.yield", [chosen(goes, end, old) for end, old in zip(ends, arguments)])
-    batch.values.update(zip(op.results, new.results))
+    places = {argument: i for i, argument in enumerate(before.arguments)}
+    given = list(block_ops(before)[-1].operands)[1:]
+    last = list(new.results)
+    found = [last[places[x]] for x in given] if all(x in places for x in given) else asked(last)[1]
+    batch.values.update(zip(op.results, found))
 
 
 def _both(a: mlir.Value, b: mlir.Value) -> mlir.Value:
