@@ -38,12 +38,15 @@ SCHEDULE = (
     "mlirml-outline-parallel,mlirml-split-function"
 )
 LOWER = (
-    "mlirml-lower-sort,convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,"
-    "convert-math-to-funcs,"
-    "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,canonicalize,"
-    "mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
+    "mlirml-lower-sort,expand-strided-metadata,convert-scf-to-cf,lower-affine,convert-vector-to-llvm,"
+    "convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,"
+    "canonicalize{max-iterations=1},mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
 )
+"""Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
+are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
+round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
+
 PASSES = (
     "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
     "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
