@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mlirml.capture.control import _trace as current_trace
 from mlirml.errors import ArgumentError
 
@@ -78,7 +80,7 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
         output = d.scalar_output(pulled, fn, leaves)
         pulled.outputs = [output]
         gradients = pulled.pull([d.ones(trace, output)])
-        return pulled.result, gradients[0] if isinstance(argnums, int) else gradients
+        return pulled.result, gradients[0] if _is_one(argnums) else gradients
 
     return _callable(fn, both, "value_and_grad")
 
@@ -231,7 +233,7 @@ def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function
             return _inside(fn)(*called, **kwargs)
 
         make = jacobian_reverse if name == "jacrev" else jacobian_forward
-        return make(of_wanted, [args[place] for place in places], isinstance(argnums, int))
+        return make(of_wanted, [args[place] for place in places], places, _is_one(argnums))
 
     return _callable(fn, jacobian, name)
 
@@ -463,8 +465,8 @@ def _check_tuples(name: str, **given: Any) -> None:
 
 
 def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    places = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(places, (tuple, list)) or not all(hasattr(place, "__index__") for place in places):
+    places = (argnums,) if _is_one(argnums) else argnums
+    if not isinstance(places, (tuple, list)) or not all(_is_one(place) for place in places):
         from mlirml.capture.frames import at_user_line
 
         with at_user_line():
@@ -483,6 +485,11 @@ def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, .
         with at_user_line():
             raise ArgumentError(f"{name}: argnums={argnums} names an argument twice")
     return found
+
+
+def _is_one(argnums: Any) -> bool:
+    """Whether `argnums` is one number, of Python's or of NumPy's."""
+    return isinstance(argnums, (int, np.integer))
 
 
 def _callable(fn: Function, inside: Function, name: str) -> Function:

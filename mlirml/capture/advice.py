@@ -229,6 +229,10 @@ def _call(node: ast.Call) -> _Finding:
     listed = node.args[0] if node.args and isinstance(node.args[0], (ast.List, ast.ListComp)) else None
     if listed is not None and callee.startswith(("np.", "numpy.")):
         text = ast.unparse(listed)
+        if name in ("array", "asarray"):
+            # It was not seen that traced code calls it: its function came out of a container, say.
+            rows = isinstance(listed, ast.List) and any(isinstance(item, (ast.List, ast.Tuple)) for item in listed.elts)
+            return f"`{callee}()`", node, f"join the numbers by `np.stack([...])`{', row by row' if rows else ''}"
         return (
             f"`{callee}()`",
             node,

@@ -37,6 +37,8 @@ class Pulled:
 
     def pull(self, cotangents: Sequence[Value | None]) -> Any:
         """The gradients, in the structure of the arguments, for the cotangents of the outputs."""
+        if not self.independents:
+            return self.in_tree.unflatten([])
         b, call = self.trace.builder, self.calls
         self.calls += 1
         tags = f"group = {self.group} : i64, call = {call} : i64"
@@ -75,12 +77,15 @@ def conjugate(trace: Trace, value: Value) -> Value:
 
 
 def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-               argnums: tuple[int, ...]) -> Pulled:  # fmt: skip
-    """Call a function so that its result can be differentiated by the arguments `argnums`."""
+               argnums: tuple[int, ...], named: tuple[int, ...] = ()) -> Pulled:  # fmt: skip
+    """Call a function so that its result can be differentiated by the arguments `argnums`.
+
+    `named` are the places that errors call them by, where they have others in the user's call.
+    """
     with at_user_line():
         wanted = tuple(args[i] for i in argnums)
         leaves, tree = flatten(wanted)
-        values = _floats(trace, name, leaves, tree.paths("argument"))
+        values = floats(trace, name, leaves, paths_of(wanted, named or argnums))
         group = trace.new_request()
         opened = [mark(trace, "independent", f"group = {group} : i64", v) for v in values]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
@@ -102,7 +107,7 @@ def trace_jvp(
     """`ml.jvp` in a trace."""
     with at_user_line():
         leaves, tree = flatten(primals)
-        values = _floats(trace, "jvp", leaves, tree.paths("primals"))
+        values = floats(trace, "jvp", leaves, tree.paths("primals"))
         moves = _matching(trace, "jvp", "tangents", tangents, tree, values)
         tags, b = f"group = {trace.new_request()} : i64", trace.builder
         opened = [mark(trace, "dual", tags, v, t) for v, t in zip(values, moves)]
@@ -166,7 +171,12 @@ def has_derivatives(value: Value) -> bool:
     return is_float(value.dtype) or value.dtype.kind == "c"
 
 
-def _floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:
+def paths_of(wanted: Sequence[Any], places: Sequence[int]) -> list[str]:
+    """How errors call the leaves of arguments that stand at these places of the user's call."""
+    return [path for place, x in zip(places, wanted) for path in flatten(x)[1].paths(f"argument[{place}]")]
+
+
+def floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:
     """Arguments to differentiate by, as values; Python's ints are no floats either."""
     values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, paths)]
     for value, path in zip(values, paths):
@@ -190,7 +200,11 @@ def _matching(trace: Trace, name: str, what: str, given: Any, tree: TreeDef, lik
         values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, tree.paths(what))]
         for value, other, path in zip(values, like, tree.paths(what)):
             if value.shape != other.shape:
-                raise ShapeError(f"{name}: {path} is {value}, and what it belongs to {other}")
+                owners = "arguments" if what == "tangents" else "results"
+                raise ShapeError(
+                    f"{name}: {path} is {value}, and what it belongs to {other}",
+                    help=f"{what} have the shapes of the {owners}; `np.broadcast_to` spreads a number",
+                )
             if value.dtype.kind == "c" != other.dtype.kind:
                 raise DTypeError(
                     f"{name}: {path} is {value}, and what it belongs to {other}", help="pass the real part"
@@ -250,7 +264,11 @@ def trace_vmap(
             shape = (size, *value.shape)
             many = Traced(trace, Cell(_batched(trace, "vmap", tags, value, shape), owned=True))
             if not -len(shape) <= place < len(shape):
-                raise ShapeError(f"vmap: out_axes={place} of a result with {len(shape)} dimensions")
+                dimensions = f"{len(shape)} dimension{'s' * (len(shape) != 1)}"
+                raise ShapeError(
+                    f"vmap: out_axes={place} of a result with {dimensions}",
+                    help=f"that of the examples is one of them: give an axis from {-len(shape)} to {len(shape) - 1}",
+                )
             found.append(many if place in (0, -len(shape)) else _moved(many, 0, place).copy())
     return out_tree.unflatten(found)
 
@@ -276,11 +294,19 @@ def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[i
     fits = kind is tree.kind and len(axes) == len(tree.children)
     if not fits or (isinstance(axes, dict) and set(axes) != set(tree.keys)):
         raise ArgumentError(
-            f"vmap: {name} {axes!r} does not fit: {len(tree.children)} values are to be mapped",
+            f"vmap: {name} {axes!r} does not fit: {described(tree)} to be mapped",
             help=f"`{name}` is one number, or has the structure of what it is for",
         )
     items = [axes[key] for key in tree.keys] if isinstance(axes, dict) else list(axes)
     return [a for item, child in zip(items, tree.children) for a in spread_axes(name, item, child, None)]
+
+
+def described(tree: TreeDef) -> str:
+    """What a structure holds, in the words of errors."""
+    if isinstance(tree.kind, str):
+        return "one value is"
+    keys = f" {', '.join(map(repr, tree.keys))}" if tree.kind is dict else ""
+    return f"the value{keys} is" if len(tree.children) == 1 else f"{len(tree.children)} values{keys} are"
 
 
 def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
@@ -293,9 +319,16 @@ def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int 
             continue
         shape = np.shape(leaf)
         if not -len(shape) <= axis < len(shape):
-            raise ShapeError(f"vmap: in_axes={axis} of {path}, which has {len(shape)} dimensions, {list(shape)}")
+            dimensions = f"{len(shape)} dimension{'s' * (len(shape) != 1)}"
+            raise ShapeError(
+                f"vmap: in_axes={axis} of {path}, which has {dimensions}, {list(shape)}",
+                help="give a dimension that it has, or None if all examples share it: `in_axes=(0, None)`",
+            )
         if size is not None and shape[axis] != size:
-            raise ShapeError(f"vmap: batches of different sizes, {size} of {first} and {shape[axis]} of {path}")
+            raise ShapeError(
+                f"vmap: batches of different sizes, {size} of {first} and {shape[axis]} of {path}",
+                help="give the dimension of the examples of each in `in_axes`, None for what all of them share",
+            )
         if size is None:
             size, first = shape[axis], path
     if size is None:

@@ -10,17 +10,19 @@ import numpy as np
 
 from mlirml.capture import derivatives
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.inside import inside
 from mlirml.capture.trace import current_trace, value_of
 from mlirml.dialects.build import Value
 from mlirml.errors import DTypeError
 from mlirml.tree import flatten
 
 
-def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], single: bool) -> Any:
-    """One sweep for each element of the result."""
+def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], places: tuple[int, ...], single: bool) -> Any:
+    """One sweep for each element of the result. `places` are those of the arguments in the user's call."""
     trace = current_trace()
     assert trace is not None
-    pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, tuple(range(len(wanted))))
+    numbers = tuple(range(len(wanted)))
+    pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, numbers, places)
     b = trace.builder
     rows = []
     refuse_complex("jacrev", (*pulled.independents, *pulled.outputs))
@@ -39,14 +41,19 @@ def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], single
     return pulled.out_tree.unflatten(rows)
 
 
-def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], single: bool) -> Any:
-    """One sweep for each element of the arguments."""
+def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], places: tuple[int, ...], single: bool) -> Any:
+    """One sweep for each element of the arguments. `places` are theirs in the user's call."""
     trace = current_trace()
     assert trace is not None
     leaves, tree = flatten(tuple(wanted))
-    refuse_complex("jacfwd", [value_of(trace, leaf, "argument") for leaf in leaves])
+    with at_user_line():
+        values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(wanted, places))
+    refuse_complex("jacfwd", values)
+    if not leaves:
+        empty = tree.unflatten([])
+        out_tree = flatten(inside(function, trace)(*wanted))[1]
+        return out_tree.unflatten([empty[0] if single else empty] * out_tree.leaf_count())
     columns: list[list[Any]] = []
-    out_tree: Any = None
     for number, leaf in enumerate(leaves):
         shape, dtype = np.shape(leaf), np.asarray(leaf).dtype if not hasattr(leaf, "dtype") else leaf.dtype
 

@@ -676,4 +676,6 @@ def definition(function: Any) -> SourceLocation | None:
     function = getattr(function, "__mlirml_loops__", function)
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
+    if str(getattr(function, "__globals__", {}).get("__name__")).partition(".")[0] == "mlirml":
+        return None  # a transform, which does not return what the function does that was given to it
     return function_location(code) if code is not None else None

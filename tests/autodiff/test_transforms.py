@@ -324,3 +324,19 @@ def test_functions_that_store_into_arrays_they_make() -> None:
     np.testing.assert_array_equal([value, pushed(ones)], [[1, 4, 9], [0, 4, 6]])
     np.testing.assert_array_equal(ml.vmap(squares)(np.stack([x, ones])), [[1, 4, 9], [1, 1, 1]])
     np.testing.assert_array_equal(ml.checkpoint(squares)(x), [1, 4, 9])
+
+
+def test_arguments_without_arrays_have_gradients_without_arrays() -> None:
+    def f(params: Any, x: Any) -> Any:
+        return np.sum(x * 2)
+
+    x = np.ones(3)
+    assert ml.grad(f)({}, x) == {}
+    assert ml.grad(f, argnums=())({}, x) == ()
+    assert ml.hessian(f)({}, x) == {}
+    assert ml.jacrev(f)({"bias": None}, x) == ml.jacfwd(f)({"bias": None}, x) == {"bias": None}
+    np.testing.assert_array_equal(ml.jvp(lambda params: f(params, x), ({},), ({},)), [6, 0])
+
+
+def test_argnums_may_be_a_number_of_numpys() -> None:
+    np.testing.assert_array_equal(ml.grad(np.dot, np.int64(1))(np.arange(3.0), np.ones(3)), [0, 1, 2])

@@ -109,21 +109,23 @@ def test_axes_of_batches() -> None:
     check_error(
         lambda: ml.vmap(doubled, in_axes=1)(X),
         """
-        mlirml.ShapeError: vmap: in_axes=1 of argument[0], which has 1 dimensions, [3]
+        mlirml.ShapeError: vmap: in_axes=1 of argument[0], which has 1 dimension, [3]
           --> test_derivatives.py:110:17 (<lambda>)
              |
          110 |         lambda: ml.vmap(doubled, in_axes=1)(X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: give a dimension that it has, or None if all examples share it: `in_axes=(0, None)`
         """,
     )
     check_error(
         lambda: ml.vmap(np.add)(X, np.ones(4)),
         """
         mlirml.ShapeError: vmap: batches of different sizes, 3 of argument[0] and 4 of argument[1]
-          --> test_derivatives.py:120:17 (<lambda>)
+          --> test_derivatives.py:121:17 (<lambda>)
              |
-         120 |         lambda: ml.vmap(np.add)(X, np.ones(4)),
+         121 |         lambda: ml.vmap(np.add)(X, np.ones(4)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: give the dimension of the examples of each in `in_axes`, None for what all of them share
         """,
     )
 
@@ -133,10 +135,11 @@ def test_tangents_of_another_shape() -> None:
         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
         """
         mlirml.ShapeError: jvp: tangents[0] is f64[4], and what it belongs to f64[3]
-          --> test_derivatives.py:133:17 (<lambda>)
+          --> test_derivatives.py:135:17 (<lambda>)
              |
-         133 |         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
+         135 |         lambda: ml.jvp(doubled, (X,), (np.ones(4),)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: tangents have the shapes of the arguments; `np.broadcast_to` spreads a number
         """,
     )
 
@@ -146,9 +149,9 @@ def test_an_argument_that_is_not_there() -> None:
         lambda: ml.grad(doubled, argnums=2)(X),
         """
         mlirml.ArgumentError: grad: argnums=2 of a call with 1 positional argument
-          --> test_derivatives.py:146:17 (<lambda>)
+          --> test_derivatives.py:149:17 (<lambda>)
              |
-         146 |         lambda: ml.grad(doubled, argnums=2)(X),
+         149 |         lambda: ml.grad(doubled, argnums=2)(X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
@@ -159,9 +162,9 @@ def test_a_jacobian_of_complex_numbers() -> None:
         lambda: ml.jacrev(lambda z: z * z)(X + 1j),
         """
         mlirml.DTypeError: jacrev: Jacobians are of real floats
-          --> test_derivatives.py:159:17 (<lambda>)
+          --> test_derivatives.py:162:17 (<lambda>)
              |
-         159 |         lambda: ml.jacrev(lambda z: z * z)(X + 1j),
+         162 |         lambda: ml.jacrev(lambda z: z * z)(X + 1j),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: take real and imaginary parts apart; of a function of reals `ml.jacfwd` gives complex results
         """,
@@ -173,9 +176,9 @@ def test_a_result_that_is_no_pair() -> None:
         lambda: ml.grad(lambda x: np.sum(x), has_aux=True)(X),
         """
         mlirml.ArgumentError: grad: with `has_aux` the function must return a pair, the float and the rest
-          --> test_derivatives.py:173:35 (<lambda>)
+          --> test_derivatives.py:176:35 (<lambda>)
              |
-         173 |         lambda: ml.grad(lambda x: np.sum(x), has_aux=True)(X),
+         176 |         lambda: ml.grad(lambda x: np.sum(x), has_aux=True)(X),
              |                                   ^^^^^^^^^
         """,
     )
@@ -186,9 +189,9 @@ def test_tangents_of_another_structure() -> None:
         lambda: ml.jvp(lambda p: np.sum(p["a"]), ({"a": X},), ([X],)),
         """
         mlirml.ArgumentError: jvp: the tangents have another structure than what they belong to
-          --> test_derivatives.py:186:17 (<lambda>)
+          --> test_derivatives.py:189:17 (<lambda>)
              |
-         186 |         lambda: ml.jvp(lambda p: np.sum(p["a"]), ({"a": X},), ([X],)),
+         189 |         lambda: ml.jvp(lambda p: np.sum(p["a"]), ({"a": X},), ([X],)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = note: expected ["tangents[0]['a']"]
            = note: got ['tangents[0][0]']
@@ -201,9 +204,9 @@ def test_tangents_that_are_too_few() -> None:
         lambda: ml.jvp(np.add, (X, X), (X,)),
         """
         mlirml.ArgumentError: jvp: the tangents have another structure than what they belong to
-          --> test_derivatives.py:201:17 (<lambda>)
+          --> test_derivatives.py:204:17 (<lambda>)
              |
-         201 |         lambda: ml.jvp(np.add, (X, X), (X,)),
+         204 |         lambda: ml.jvp(np.add, (X, X), (X,)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = note: expected ['tangents[0]', 'tangents[1]']
            = note: got ['tangents[0]']
@@ -216,10 +219,11 @@ def test_cotangents_of_another_shape() -> None:
         lambda: ml.vjp(doubled, X)[1](np.ones(4)),
         """
         mlirml.ShapeError: vjp: cotangents is f64[4], and what it belongs to f64[3]
-          --> test_derivatives.py:216:17 (<lambda>)
+          --> test_derivatives.py:219:17 (<lambda>)
              |
-         216 |         lambda: ml.vjp(doubled, X)[1](np.ones(4)),
+         219 |         lambda: ml.vjp(doubled, X)[1](np.ones(4)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: cotangents have the shapes of the results; `np.broadcast_to` spreads a number
         """,
     )
 
@@ -229,9 +233,9 @@ def test_results_without_cotangents() -> None:
         lambda: ml.vjp(lambda x: (x, x > 0), X)[1]((X, X)),
         """
         mlirml.DTypeError: vjp: 1 of the results are no floats, which have no cotangents
-          --> test_derivatives.py:229:17 (<lambda>)
+          --> test_derivatives.py:233:17 (<lambda>)
              |
-         229 |         lambda: ml.vjp(lambda x: (x, x > 0), X)[1]((X, X)),
+         233 |         lambda: ml.vjp(lambda x: (x, x > 0), X)[1]((X, X)),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = note: 2 cotangents were passed
            = help: differentiate a function that returns the floats only
@@ -243,10 +247,10 @@ def test_in_axes_of_another_structure() -> None:
     check_error(
         lambda: ml.vmap(doubled, in_axes=(0, 0))(X),
         """
-        mlirml.ArgumentError: vmap: in_axes (0, 0) does not fit: 1 values are to be mapped
-          --> test_derivatives.py:244:17 (<lambda>)
+        mlirml.ArgumentError: vmap: in_axes (0, 0) does not fit: the value is to be mapped
+          --> test_derivatives.py:248:17 (<lambda>)
              |
-         244 |         lambda: ml.vmap(doubled, in_axes=(0, 0))(X),
+         248 |         lambda: ml.vmap(doubled, in_axes=(0, 0))(X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: `in_axes` is one number, or has the structure of what it is for
         """,
@@ -258,9 +262,9 @@ def test_batches_without_an_axis() -> None:
         lambda: ml.vmap(doubled, in_axes=None)(X),
         """
         mlirml.ArgumentError: vmap: no argument has a dimension of examples
-          --> test_derivatives.py:258:17 (<lambda>)
+          --> test_derivatives.py:262:17 (<lambda>)
              |
-         258 |         lambda: ml.vmap(doubled, in_axes=None)(X),
+         262 |         lambda: ml.vmap(doubled, in_axes=None)(X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: give an axis in `in_axes`, or `axis_size=`
         """,
@@ -271,11 +275,12 @@ def test_axes_of_results() -> None:
     check_error(
         lambda: ml.vmap(doubled, out_axes=2)(X),
         """
-        mlirml.ShapeError: vmap: out_axes=2 of a result with 1 dimensions
+        mlirml.ShapeError: vmap: out_axes=2 of a result with 1 dimension
           --> test_derivatives.py:16:12 (doubled)
             |
          16 |     return x * 2
             |            ^^^^^
+           = help: that of the examples is one of them: give an axis from -1 to 0
         """,
     )
     check_error(
@@ -298,9 +303,9 @@ def test_a_checkpoint_of_an_unknown_policy() -> None:
         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
         """
         mlirml.ArgumentError: checkpoint: policy 'all' is neither 'nothing' nor 'contractions'
-          --> test_derivatives.py:298:25 (<lambda>)
+          --> test_derivatives.py:303:25 (<lambda>)
              |
-         298 |         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
+         303 |         lambda: ml.grad(ml.checkpoint(doubled, policy="all"))(X),
              |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
@@ -311,9 +316,9 @@ def test_primals_that_are_no_tuple() -> None:
         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
         """
         mlirml.ArgumentError: hvp: primals must be a tuple with one item for each argument, got: ndarray
-          --> test_derivatives.py:311:17 (<lambda>)
+          --> test_derivatives.py:316:17 (<lambda>)
              |
-         311 |         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
+         316 |         lambda: ml.hvp(lambda x: np.sum(x**3), X, X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write `(x,)` for one argument
         """,
@@ -325,9 +330,9 @@ def test_tangents_that_are_no_tuple() -> None:
         lambda: ml.jvp(doubled, (X,), X),
         """
         mlirml.ArgumentError: jvp: tangents must be a tuple with one item for each argument, got: ndarray
-          --> test_derivatives.py:325:17 (<lambda>)
+          --> test_derivatives.py:330:17 (<lambda>)
              |
-         325 |         lambda: ml.jvp(doubled, (X,), X),
+         330 |         lambda: ml.jvp(doubled, (X,), X),
              |                 ^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write `(x,)` for one argument
         """,

@@ -65,3 +65,24 @@ def test_a_list_of_traced_values() -> None:
            = help: make an array of the list: `np.max(np.array([x[0], x[1] * 2]))`
         """,
     )
+
+
+def made_of_numbers(x: Any) -> Any:
+    return np.array([[x[0], x[1]], [x[1], x[0]]])
+
+
+FUNCTIONS = {"matrix": made_of_numbers}
+
+
+def test_an_array_of_traced_values_in_a_function_out_of_a_container() -> None:
+    check_error(
+        lambda: ml.compile(lambda x: FUNCTIONS["matrix"](x))(np.ones(3)),
+        """
+        mlirml.TracedBoolError: `np.array()` needs the value of f64[], known only when the program runs
+          --> test_real_array.py:71:12 (made_of_numbers)
+            |
+         71 |     return np.array([[x[0], x[1]], [x[1], x[0]]])
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: join the numbers by `np.stack([...])`, row by row
+        """,
+    )

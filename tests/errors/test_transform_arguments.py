@@ -90,11 +90,53 @@ def test_out_axes_with_other_keys() -> None:
     check_error(
         lambda: ml.vmap(lambda x: {"a": x}, out_axes={"b": 0})(X),
         """
-        mlirml.ArgumentError: vmap: out_axes {'b': 0} does not fit: 1 values are to be mapped
+        mlirml.ArgumentError: vmap: out_axes {'b': 0} does not fit: the value 'a' is to be mapped
           --> test_transform_arguments.py:91:35 (<lambda>)
             |
          91 |         lambda: ml.vmap(lambda x: {"a": x}, out_axes={"b": 0})(X),
             |                                   ^^^^^^^^
            = help: `out_axes` is one number, or has the structure of what it is for
         """,
+    )
+
+
+def test_an_argument_of_integers_behind_others() -> None:
+    check_error(
+        lambda: ml.grad(np.dot, argnums=1)(X, np.arange(3)),
+        """
+        mlirml.DTypeError: grad: argument[1] is i64[3], and derivatives are by floats
+          --> test_transform_arguments.py:105:17 (<lambda>)
+             |
+         105 |         lambda: ml.grad(np.dot, argnums=1)(X, np.arange(3)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: convert it with `.astype(float)`, or leave it out by `argnums`
+        """,
+    )
+
+
+def test_a_jacobian_by_integers() -> None:
+    check_error(
+        lambda: ml.jacfwd(doubled)(np.arange(3)),
+        """
+        mlirml.DTypeError: jacfwd: argument[0] is i64[3], and derivatives are by floats
+          --> test_transform_arguments.py:119:17 (<lambda>)
+             |
+         119 |         lambda: ml.jacfwd(doubled)(np.arange(3)),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: convert it with `.astype(float)`, or leave it out by `argnums`
+        """,
+    )
+
+
+def test_a_gradient_of_many_results() -> None:
+    check_error(
+        lambda: ml.grad(ml.vmap(np.dot))(np.ones((3, 2)), np.ones((3, 2))),
+        """
+        mlirml.ShapeError: grad: the function must return one float, got f64[3]
+          --> test_transform_arguments.py:133:17 (<lambda>)
+             |
+         133 |         lambda: ml.grad(ml.vmap(np.dot))(np.ones((3, 2)), np.ones((3, 2))),
+             |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: return a scalar such as `np.sum(...)`; for more outputs use `ml.jacrev`, or `ml.vjp`; for further results `has_aux=True`
+        """,  # noqa: E501
     )
