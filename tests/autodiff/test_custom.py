@@ -151,3 +151,35 @@ def test_what_nobody_differentiates_leaves_nothing() -> None:
     assert "mlirml.custom" not in text and "cos" not in text
     kept = ml.compile(ml.grad(lambda x: np.sum(tenfold(x)))).ir("transform", X)
     assert "mlirml.custom" not in kept
+
+
+def both(x: Any, y: Any) -> Any:
+    return np.sin(x) * y, np.cos(x) + y
+
+
+def both_tangents(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return both(x, y), (np.cos(x) * y * dx + np.sin(x) * dy, dy - np.sin(x) * dx)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "checkpoint"])
+def test_numbers_among_several_results_are_read_one_by_one(kind: str) -> None:
+    # What reads the first number stands in front of the second one, in the order that canonicalization leaves.
+    if kind == "custom_jvp":
+        pair: Any = ml.custom_jvp(both)
+        pair.defjvp(both_tangents)
+    else:
+        pair = ml.checkpoint(both)
+
+    def loop(f: Callable[..., Any], weight: float, x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            first, second = f(c, x[i])
+            return first * weight + second * (1 - weight)
+
+        return ml.fori_loop(0, 3, body, 0.5)
+
+    x = np.array([0.5, -0.3, 1.2])
+    for weight in (0.0, 0.3, 1.0):
+        own, plain = (functools.partial(loop, f, weight) for f in (pair, both))
+        np.testing.assert_allclose(ml.grad(own)(x), ml.grad(plain)(x), rtol=1e-12)
+        np.testing.assert_allclose(ml.hessian(own)(x), ml.hessian(plain)(x), rtol=1e-11, atol=1e-13)

@@ -137,8 +137,8 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
     inputs, outputs = custom_parts(op)
     if op.operands[0] in sweep.active and op.results[0] in sweep.cotangents:
         raise refuse_outer(op, "custom_jvp")
-    if op != outputs[-1] or not any(x.results[0] in sweep.cotangents for x in outputs):
-        return
+    if op != outputs[0] or not any(x.results[0] in sweep.cotangents for x in outputs):
+        return  # what uses a result may stand in front of the next one: when the first is met all has come
     # Zeros, of which a linear function reads nothing but that they are there.
     tangents = {x.results[0]: tensors.zeros_like(x.operands[0]) for x in inputs}
     copies, moves = tangent_program(outputs, tangents)
@@ -160,8 +160,8 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
 def again_output(sweep: Sweep, op: mlir.Operation) -> None:
     """The function is built again, behind a barrier that keeps it from being merged with the first time, and swept."""
     outputs = _of_group(op, "mlirml.again_output")
-    if op != outputs[-1]:
-        return
+    if op != outputs[0]:
+        return  # what uses a result may stand in front of the next one
     inputs = _of_group(op, "mlirml.again_input")
     ops = block_ops(op.block)
     inside = ops[ops.index(inputs[0]) : ops.index(outputs[0])] if inputs else []
