@@ -25,7 +25,7 @@ from mlirml.autodiff.reverse import group_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, has_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 
 ROUNDS = "mlirml.rounds"
@@ -55,7 +55,7 @@ class CheckpointPass(Pass):
 def loops_again(function: mlir.Operation) -> list[mlir.Operation]:
     """The loops in functions that are computed again and keep nothing, inner ones first."""
     found: list[mlir.Operation] = []
-    ends = [op for op in operations(function) if op.name == "mlirml.again_output" and _keeps_nothing(op)]
+    ends = [op for op in named_operations(function, ("mlirml.again_output",)) if _keeps_nothing(op)]
     for group, end in {group_of(op): op for op in reversed(ends)}.items():
         ops = block_ops(end.block)
         starts = [n for n, op in enumerate(ops) if op.name == "mlirml.again_input" and group_of(op) == group]

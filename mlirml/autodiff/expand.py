@@ -17,7 +17,7 @@ from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
-from mlirml.ir import block_ops, has_op, mlir, operations
+from mlirml.ir import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 KINDS = ("mlirml.vjp", "mlirml.jvp", "mlirml.vmap")
@@ -73,16 +73,16 @@ _MARKS = {
 
 def _drop_marks(function: mlir.Operation) -> None:
     """Leave the functions with derivatives of their own, without the derivatives."""
-    marks = [op for op in operations(function) if op.name in _MARKS]
+    marks = named_operations(function, _MARKS)
     if not marks:
         return
-    for op in [op for op in operations(function) if op.name == "mlirml.custom_gradient"]:
+    for op in named_operations(function, ("mlirml.custom_gradient",)):
         op.erase()
     for op in marks:
         if op.name not in _PLACEHOLDERS:
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
-    for op in [op for op in operations(function) if op.name in _PLACEHOLDERS]:
+    for op in named_operations(function, _PLACEHOLDERS):
         for user in reversed(_depending(op)):
             user.erase()
         op.results[0].replace_all_uses_with(op.operands[0])

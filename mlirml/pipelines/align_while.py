@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import is_grown_from
 
@@ -42,7 +42,7 @@ class AlignWhilePass(Pass):
     name = "mlirml-align-while"
 
     def run(self, module: mlir.Operation) -> None:
-        for op in [op for op in operations(module) if op.name == "scf.while"][::-1]:
+        for op in named_operations(module, ("scf.while",))[::-1]:
             align(op)
 
 

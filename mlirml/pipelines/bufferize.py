@@ -24,10 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL, SORTS
-from mlirml.ir import block_ops, defining_op, main_function, mlir, operations, passmanager
+from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations, passmanager
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import (
@@ -83,18 +84,23 @@ class BufferizePass(Pass):
             place_results(block, copied)
         add_out_parameters(main, written)
         sort_buffers(main)
+        if config.verify:
+            module.verify()
         run_upstream(module, UPSTREAM)
         call_launches(main)
         run_upstream(module, TIDY)
 
 
 def run_upstream(module: mlir.Operation, passes: Sequence[str]) -> None:
-    passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context).run(module)
+    """Run passes of MLIR; the module is verified in front of them and at the end of the stage, as others are."""
+    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context)
+    manager.enable_verifier(False)
+    manager.run(module)
 
 
 def drop_barriers(function: mlir.Operation) -> None:
     """Take away what kept equal operations apart while they could still be merged."""
-    for op in [op for op in operations(function) if op.name == "mlirml.barrier"]:
+    for op in named_operations(function, ("mlirml.barrier",)):
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
 

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import round_count
 
@@ -47,7 +47,7 @@ class DoubleBufferPass(Pass):
     fewest: int = 4
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name == "scf.for" and op.results][::-1]:
+        for loop in [op for op in named_operations(module, ("scf.for",)) if op.results][::-1]:
             count = round_count(loop)
             if count is None or count >= self.fewest:
                 updates = list(find_updates(loop))

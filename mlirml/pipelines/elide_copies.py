@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir, operations
+from mlirml.ir import defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.views import VIEWS
 
@@ -35,7 +35,7 @@ class ElideCopiesPass(Pass):
     name = "mlirml-elide-copies"
 
     def run(self, module: mlir.Operation) -> None:
-        for copy in [op for op in operations(module) if op.name == "memref.copy"]:
+        for copy in named_operations(module, ("memref.copy",)):
             elide(copy)
 
 

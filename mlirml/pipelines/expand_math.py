@@ -29,7 +29,7 @@ from functools import lru_cache
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.polynomials import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
 from mlirml.pipelines.polynomials.builder import WIDTHS
@@ -45,6 +45,17 @@ PROMOTED = frozenset(
         "truncf", "sitofp", "uitofp", "fptosi", "fptoui", "divsi", "divui",
     )
 )  # fmt: skip
+
+MATH = tuple(
+    f"math.{name}"
+    for name in (
+        "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clampf",
+        "copysign", "cos", "cosh", "ctlz", "ctpop", "cttz", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma",
+        "fpowi", "ipowi", "isfinite", "isinf", "isnan", "isnormal", "log", "log10", "log1p", "log2", "powf", "round",
+        "roundeven", "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "trunc",
+    )
+)  # fmt: skip
+"""All operations of the dialect."""
 
 INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 
@@ -121,6 +132,9 @@ def expand(container: mlir.Operation, features: Features) -> None:
 
 def candidates(container: mlir.Operation) -> list[mlir.Operation]:
     """The ops of a module that may be expandable, by name only."""
+    inside = block_ops(container.regions[0].blocks[0])
+    if not any(op.name == "gpu.module" or (op.name == "func.func" and is_library_function(op)) for op in inside):
+        return named_operations(container, (*PROMOTED, *MATH))
     found: list[mlir.Operation] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir import block_ops, defining_op, linalg, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CASTS, CONTRACTIONS, ELEMENTS, match_contraction
 
@@ -36,10 +36,10 @@ class FoldContractPass(Pass):
     name = "mlirml-fold-contract"
 
     def run(self, module: mlir.Operation) -> None:
-        changed = [fold(op) for op in list(operations(module)) if op.name in CONTRACTIONS]
+        changed = [fold(op) for op in named_operations(module, CONTRACTIONS)]
         if any(changed):
-            for op in reversed(list(operations(module))):
-                if op.name in (*CONTRACTIONS, *_COPIES, "linalg.fill") and is_unused(op):
+            for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, "linalg.fill"))):
+                if is_unused(op):
                     op.erase()
 
 

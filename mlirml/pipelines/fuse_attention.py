@@ -27,7 +27,7 @@ twice. Small scores, which stay in cache anyway, are left alone.
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CONTRACTIONS
 
@@ -41,7 +41,7 @@ class FuseAttentionPass(Pass):
     l2_bytes: int = 1 << 20
 
     def run(self, module: mlir.Operation) -> None:
-        products = [op for op in operations(module) if op.name in CONTRACTIONS]
+        products = named_operations(module, CONTRACTIONS)
         if len(products) < 2:
             return
         from mlirml.pipelines.attention.build import build

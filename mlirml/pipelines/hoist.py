@@ -21,7 +21,7 @@ Cheap elementwise operations stay where they fuse with what reads them. A loop t
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 
 _LOOPS = ("scf.for", "scf.while")
@@ -38,7 +38,7 @@ class HoistPass(Pass):
     name = "mlirml-hoist"
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name in _LOOPS][::-1]:  # inner loops first
+        for loop in named_operations(module, _LOOPS)[::-1]:  # inner loops first
             for region in loop.regions:
                 hoist_from(region.blocks[0], loop)
 

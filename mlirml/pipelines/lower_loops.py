@@ -27,7 +27,7 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.errors import LoweringError
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.frame import Frame
@@ -49,7 +49,7 @@ class LowerLoopsPass(Pass):
     vector_bits: int = 256
 
     def run(self, module: mlir.Operation) -> None:
-        for copy in [op for op in operations(module) if op.name == "memref.copy"]:
+        for copy in named_operations(module, ("memref.copy",)):
             as_generic(copy)
         for block in blocks_with_loops(module):
             for neighbours in runs(block):

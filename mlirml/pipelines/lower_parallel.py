@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import LONG_CHUNKS, PARALLEL_FOR
-from mlirml.ir import mlir, named_function, operations
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_parallel_for"
@@ -41,16 +41,21 @@ class LowerParallelPass(Pass):
     name = "mlirml-lower-parallel"
 
     def run(self, module: mlir.Operation) -> None:
-        calls = [op for op in operations(module) if op.name == "llvm.call" and PARALLEL_FOR in op.attributes]
+        calls = [op for op in named_operations(module, ("llvm.call",)) if PARALLEL_FOR in op.attributes]
         if not calls:
             return
         block = module.regions[0].blocks[0]
         with calls[0].location, mlir.InsertionPoint.at_block_begin(block):
             for name in sorted({runtime_of(call) for call in calls}, reverse=True):
                 emit.create("llvm.func", (), (), function_attributes(name, "void (ptr, i64, i64, i64, ptr)"), regions=1)
+        functions = {symbol_of(op): op for op in block_ops(block) if op.name == "llvm.func"}
         for call in calls:
             with call.location:
-                lower_call(module, call)
+                lower_call(functions[mlir.FlatSymbolRefAttr(call.attributes["callee"]).value], call)
+
+
+def symbol_of(function: mlir.Operation) -> str:
+    return str(mlir.StringAttr(function.attributes["sym_name"]).value)
 
 
 def runtime_of(call: mlir.Operation) -> str:
@@ -68,10 +73,9 @@ def function_attributes(name: str, kind: str, linkage: str = "external") -> dict
     }
 
 
-def lower_call(module: mlir.Operation, call: mlir.Operation) -> None:
-    """Replace one call."""
-    callee = mlir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    function = named_function(module, callee)
+def lower_call(function: mlir.Operation, call: mlir.Operation) -> None:
+    """Replace one call of a function."""
+    callee = symbol_of(function)
     function.attributes["no_inline"] = mlir.UnitAttr.get()
     lower, upper, *captures = call.operands
     record = mlir.Type.parse(f"!llvm.struct<({', '.join(str(c.type).removeprefix('!llvm.') for c in captures)})>")
@@ -130,5 +134,5 @@ def build_thunk(name: str, function: mlir.Operation, kinds: Sequence[mlir.Type],
         lower, upper, context = body.arguments
         places = fields(context, record, len(kinds))
         captures = [emit.value("llvm.load", [place], kind) for place, kind in zip(places, kinds, strict=True)]
-        build_call(mlir.StringAttr(function.attributes["sym_name"]).value, [lower, upper, *captures])
+        build_call(symbol_of(function), [lower, upper, *captures])
         emit.create("llvm.return")

@@ -17,7 +17,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.dtypes import from_short_name
 from mlirml.dialects.mlirml import SORTS
-from mlirml.ir import mlir, operations
+from mlirml.ir import mlir, named_operations
 from mlirml.passes import Pass, register
 
 
@@ -29,7 +29,7 @@ class LowerSortPass(Pass):
     name = "mlirml-lower-sort"
 
     def run(self, module: mlir.Operation) -> None:
-        sorts = [op for op in operations(module) if op.name in SORTS]
+        sorts = named_operations(module, SORTS)
         declared: set[str] = set()
         for op in sorts:
             callee = op.name.replace(".", "_")

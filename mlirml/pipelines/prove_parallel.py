@@ -18,7 +18,7 @@ is read or stored. Buffers of different roots do not overlap. `mlirml-paralleliz
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir, operations
+from mlirml.ir import defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.rounds import constant_of
 
@@ -34,7 +34,7 @@ class ProveParallelPass(Pass):
     name = "mlirml-prove-parallel"
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name == "scf.for" and not op.results]:
+        for loop in [op for op in named_operations(module, ("scf.for",)) if not op.results]:
             if INDEPENDENT not in loop.attributes and is_independent(loop, list(operations(loop))[1:]):
                 with loop.context:
                     loop.attributes[INDEPENDENT] = mlir.UnitAttr.get()

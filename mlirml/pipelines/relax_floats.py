@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 _CONTRACTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.negf")
@@ -40,7 +40,7 @@ class RelaxFloatsPass(Pass):
     name = "mlirml-relax-floats"
 
     def run(self, module: mlir.Operation) -> None:
-        loops = [op for op in operations(module) if op.name in ("scf.for", "scf.while")]
+        loops = named_operations(module, ("scf.for", "scf.while"))
         if not loops:
             return
         with module.context:

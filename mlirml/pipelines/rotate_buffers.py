@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
+from mlirml.ir import block_ops, clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.destinations import grows_from
 from mlirml.pipelines.rounds import constant_of, round_count
@@ -39,7 +39,7 @@ class RotateBuffersPass(Pass):
     max_ops: int = 2400
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name == "scf.for"][::-1]:  # inner loops first
+        for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
             try:
                 rounds = match_rotation(loop)
             except NoMatch:

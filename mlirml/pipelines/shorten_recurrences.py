@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import constant_of
 
@@ -38,7 +38,7 @@ class ShortenRecurrencesPass(Pass):
     name = "mlirml-shorten-recurrences"
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name == "scf.for"]:
+        for loop in named_operations(module, ("scf.for",)):
             try:
                 terms, sums, last = match_sum(loop)
             except NoMatch:

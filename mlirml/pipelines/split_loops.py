@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
+from mlirml.ir import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import constant_of
 
@@ -40,7 +40,7 @@ class SplitLoopsPass(Pass):
     name = "mlirml-split-loops"
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in operations(module) if op.name == "scf.for" and not op.results]:
+        for loop in [op for op in named_operations(module, ("scf.for",)) if not op.results]:
             try:
                 cut = match_cut(loop)
             except NoMatch:

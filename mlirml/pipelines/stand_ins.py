@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
-from mlirml.ir import block_ops, mlir, named_function, operations
+from mlirml.ir import block_ops, mlir, named_function, named_operations
 
 
 def stand_in_for_calls(main: mlir.Operation) -> None:
     """Replace the calls of kernel functions, and erase the functions: bufferization has nothing to do in them."""
     module = main.parent.operation
-    for call in [op for op in operations(main) if op.name == "func.call" and KERNEL in op.attributes]:
+    for call in [op for op in named_operations(main, ("func.call",)) if KERNEL in op.attributes]:
         stand_in(call, named_function(module, callee(call)))
     for function in block_ops(module.regions[0].blocks[0]):
         if KERNEL in function.attributes:
@@ -77,7 +77,7 @@ def writes_over(op: mlir.Operation, position: int) -> bool:
 
 def call_launches(main: mlir.Operation) -> None:
     """Replace the stand-ins, on memrefs now, by calls of the functions that launch the kernels."""
-    for op in [op for op in operations(main) if op.name == "linalg.generic" and KERNEL in op.attributes]:
+    for op in [op for op in named_operations(main, ("linalg.generic",)) if KERNEL in op.attributes]:
         outs = list(op.attributes["operandSegmentSizes"])[1]
         first_out = len(op.operands) - outs
         with op.location, mlir.InsertionPoint(op):

@@ -29,7 +29,7 @@ Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil Computati
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import main_function, mlir, operations
+from mlirml.ir import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.lower_loops import as_generic
 from mlirml.pipelines.sweeps.build import build_tiles
@@ -47,11 +47,11 @@ class TileSweepsPass(Pass):
     least_bytes: int = 1 << 20
 
     def run(self, module: mlir.Operation) -> None:
-        loops = [op for op in operations(main_function(module)) if op.name == "scf.for"]
+        loops = named_operations(main_function(module), ("scf.for",))
         if not loops:
             return
         with module.context:
-            for copy in [op for op in operations(module) if op.name == "memref.copy"]:
+            for copy in named_operations(module, ("memref.copy",)):
                 as_generic(copy)
             main = main_function(module)
             for number, loop in enumerate(loops):

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 
 
@@ -38,7 +38,7 @@ class UnrollWindowsPass(Pass):
     most: int = 32
 
     def run(self, module: mlir.Operation) -> None:
-        for op in [op for op in operations(module) if op.name == "linalg.generic"]:
+        for op in named_operations(module, ("linalg.generic",)):
             try:
                 window = match_window(op, self.most)
             except NoMatch:

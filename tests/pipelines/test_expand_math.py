@@ -12,9 +12,10 @@ import mpmath
 import numpy as np
 import pytest
 
+from mlirml.ir import math as math_dialect
 from mlirml.ir import operations, parse, to_text
 from mlirml.location import is_unknown
-from mlirml.pipelines.expand_math import ExpandMathPass
+from mlirml.pipelines.expand_math import MATH, ExpandMathPass
 from mlirml.targets.llvm import compile_to_object
 from tests.pipelines.elementwise import Array, Processor, compiled, lowered, processors
 
@@ -404,3 +405,8 @@ def test_expanding_twice_changes_nothing_and_locations_stay() -> None:
     assert not any(is_unknown(op.location) for op in operations(module) if op.name != "builtin.module")
     ExpandMathPass().run(module.operation)
     assert to_text(module) == once
+
+
+def test_the_whole_dialect_is_looked_for() -> None:
+    names = {kind.OPERATION_NAME for kind in vars(math_dialect).values() if hasattr(kind, "OPERATION_NAME")}
+    assert names == set(MATH)

@@ -1,0 +1,41 @@
+"""Walks over modules."""
+
+from __future__ import annotations
+
+from mlirml.ir import has_op, named_operations, operations, parse
+
+LOOPS = """
+func.func @f(%x: memref<8xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    scf.for %j = %c0 to %i step %c1 {
+      %a = memref.load %x[%j] : memref<8xf32>
+      memref.store %a, %x[%i] : memref<8xf32>
+    }
+    %b = memref.load %x[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+  }
+  return
+}
+func.func @g() {
+  return
+}
+"""
+
+
+def test_operations_are_found_by_name_in_their_order() -> None:
+    module = parse(LOOPS)
+    everything = list(operations(module))
+    for names in (("memref.load",), ("scf.for",), ("memref.load", "memref.store"), ("scf.for", "memref.load")):
+        found = named_operations(module.operation, names)
+        assert found and found == [op for op in everything if op.name in names]
+    assert named_operations(module.operation, ("scf.while", "no.such")) == []
+
+
+def test_only_what_is_inside_is_found() -> None:
+    module = parse(LOOPS)
+    outer, inner, _ = named_operations(module.operation, ("scf.for",))
+    assert named_operations(outer, ("scf.for",)) == [inner]
+    assert has_op(outer, ("scf.for",)) and not has_op(inner, ("scf.for",))
