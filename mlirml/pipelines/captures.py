@@ -25,6 +25,7 @@ class Captures:
         self.values: dict[mlir.Value, None] = {}
         self.rebuilt: dict[mlir.Operation, None] = {}
         self._names = names
+        self._uses: list[tuple[mlir.Operation, int, mlir.Value]] = []
         inside = set(own)
         for op in ops:
             for inner in operations(op):
@@ -32,9 +33,10 @@ class Captures:
                 for region in inner.regions:
                     for block in region.blocks:
                         inside.update(block.arguments)
-                for operand in inner.operands:
+                for position, operand in enumerate(inner.operands):
                     if operand not in inside:
                         self.add(operand)
+                        self._uses.append((inner, position, operand))
 
     def add(self, value: mlir.Value) -> None:
         """Take note of a value from outside."""
@@ -56,10 +58,7 @@ class Captures:
             environment.update(zip(op.results, copy.results, strict=True))
         return environment
 
-
-def replace_operands(op: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> None:
-    """Use the inner values everywhere inside `op`."""
-    for inner in operations(op):
-        for position, operand in enumerate(inner.operands):
-            if operand in environment:
-                inner.operands[position] = environment[operand]
+    def replace(self, environment: dict[mlir.Value, mlir.Value]) -> None:
+        """Let the operations, all of which must be there still, use the inner values."""
+        for op, position, value in self._uses:
+            op.operands[position] = environment[value]

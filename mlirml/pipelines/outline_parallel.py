@@ -28,9 +28,9 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.captures import Captures, replace_operands
+from mlirml.pipelines.captures import Captures
 from mlirml.pipelines.streams.build import STREAMS, fence
 
 _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
@@ -44,12 +44,11 @@ class OutlineParallelPass(Pass):
     name = "mlirml-outline-parallel"
 
     def run(self, module: mlir.Operation) -> None:
-        for op in [op for op in operations(module) if op.name == "scf.parallel" and is_nested(op)]:
+        for op in [op for op in named_operations(module, ("scf.parallel",)) if is_nested(op)]:
             serialize(op)
         for function in block_ops(module.regions[0].blocks[0]):
             if function.name == "func.func":
-                loops = [op for op in operations(function) if op.name == "scf.parallel"]
-                for number, op in enumerate(loops):
+                for number, op in enumerate(named_operations(function, ("scf.parallel",))):
                     outline(op, function, number)
 
 
@@ -121,6 +120,7 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
                 fence()
             emit.create("func.return")
         variable = loop.regions[0].blocks[0].arguments[0]
+        captures.replace(environment)
         move_body(op, loop)
         if not unit:
             with mlir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]):
@@ -129,8 +129,7 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
             variable.replace_all_uses_except(place, offset.owner.operation)
         else:
             set_spans(loop, variable, lo, hi)
-        replace_operands(loop, environment)
-        for inner in [inner for inner in operations(loop) if inner.name == "memref.alloca"]:
+        for inner in named_operations(loop, ("memref.alloca",)):
             inner.move_before(loop)
         with mlir.InsertionPoint(op):
             if not unit:
@@ -147,7 +146,9 @@ def set_spans(loop: mlir.Operation, variable: mlir.Value, lower: mlir.Value, upp
     "end"}` where it ends: a body may hand things on from round to round inside of a part. A part has at least as many
     rounds as the grain says.
     """
-    for op in [op for op in operations(loop) if "mlirml.span" in op.attributes and op.operands[0] == variable]:
+    for op in named_operations(loop, ("arith.minsi", "arith.maxsi")):
+        if "mlirml.span" not in op.attributes or op.operands[0] != variable:
+            continue
         end = mlir.StringAttr(op.attributes["mlirml.span"]).value
         op.results[0].replace_all_uses_with(lower if end == "start" else upper)
         op.erase()

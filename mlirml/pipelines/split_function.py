@@ -32,7 +32,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, main_function, mlir, operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.captures import REBUILT, Captures, replace_operands
+from mlirml.pipelines.captures import REBUILT, Captures
 
 NO_INLINE = "mlirml.no_inline"
 """Marks functions that LLVM must not put together again."""
@@ -186,7 +186,7 @@ class _Parts:
                 call = emit.create("func.call", list(captures.values), (), {"callee": callee})
             for op in part:
                 op.move_before(end)
-                replace_operands(op, environment)
+            captures.replace(environment)
         function = body.owner.operation
         known = self._names.setdefault(_text(function, name), name)
         if known != name:

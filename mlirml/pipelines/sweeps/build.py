@@ -6,7 +6,7 @@ from functools import partial
 
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
-from mlirml.pipelines.captures import Captures, replace_operands
+from mlirml.pipelines.captures import Captures
 from mlirml.pipelines.outline_parallel import build_function, noalias
 from mlirml.pipelines.rounds import constant_of
 from mlirml.pipelines.schedules.elementwise import nested
@@ -161,7 +161,7 @@ class Tiles:
         attributes = {"callee": mlir.FlatSymbolRefAttr.get(name)}
         emit.create("func.call", [lower, upper, *values], (), attributes)
         rows.move_before(end)
-        replace_operands(rows, environment)
+        captures.replace(environment)
         entry.owner.operation.attributes["passthrough"] = mlir.ArrayAttr.get([mlir.StringAttr.get("noinline")])
 
     def row(
