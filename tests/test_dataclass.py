@@ -130,6 +130,25 @@ def test_the_functions_of_the_library_take_them(dataclass: Callable[..., Any]) -
     assert copy.deepcopy(Node("a", items=[1])).items == [1]
 
 
+@pytest.mark.parametrize("replace", [mlirml.dataclass.replace, dataclasses.replace], ids=["ours", "library"])
+def test_copies_with_other_fields(replace: Callable[..., Any]) -> None:
+    Node = make(mlirml.dataclass.dataclass)
+    assert vars(replace(Node("a", items=[1], note="n"), size=2)) == {"name": "a", "size": 2, "items": [1], "note": "n"}
+    assert replace(Node("a"), note="m").note == "m"
+    with pytest.raises(TypeError):
+        replace(Node("a"), other=1)
+
+    @mlirml.dataclass.dataclass(frozen=True)
+    class Square:
+        side: int
+        area: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "area", self.side**2)
+
+    assert replace(Square(2), side=3).area == 9
+
+
 @both
 def test_fields_that_make_no_sense_are_refused(dataclass: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match=r"mutable default .* use default_factory"):

@@ -24,12 +24,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TypeVar
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations, parse
+from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations, parse
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import remark
 from mlirml.pipelines.schedules.contract import (
@@ -72,7 +72,7 @@ class LowerContractPass(Pass):
         matches: list[tuple[mlir.Operation, CallMatch]] = []
         taken: list[mlir.Operation] = []
         # All are looked at before one is changed: a consumer may stand behind several contractions.
-        for op in [op for op in operations(module) if op.name in CONTRACTIONS]:
+        for op in named_operations(module, CONTRACTIONS):
             try:
                 matches.append((op, match_call(op, machine, taken)))
             except NoMatch:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.errors import LoweringError
-from mlirml.ir import defining_op, mlir, operations
+from mlirml.ir import defining_op, mlir, named_operations
 from mlirml.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CONTRACTIONS, Problem, build_problem, match_contraction
@@ -58,7 +58,7 @@ class ScheduleContractPass(Pass):
         return Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
 
     def run(self, module: mlir.Operation) -> None:
-        for op in [op for op in operations(module) if op.name in CONTRACTIONS]:
+        for op in named_operations(module, CONTRACTIONS):
             with op.location:
                 op.attributes[NAME] = to_attribute(schedule(op, self.machine, self.wanted))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.ir import linalg, mlir
 from mlirml.passes import NoMatch
 

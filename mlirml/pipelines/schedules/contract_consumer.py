@@ -8,6 +8,7 @@ no operand of the contraction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
@@ -71,17 +72,12 @@ def match_consumer(op: mlir.Operation) -> Consumer:
 def _next_reader(op: mlir.Operation) -> mlir.Operation:
     """The first operation behind `op` that touches the product, if those in between leave its operands alone."""
     a, b, product = (buffer_of(value) for value in op.operands)
-    following, near = op, 0
-    while near < _NEAR:
-        following = next_op(following)
-        if following is None:
-            break
-        near += 1
-        touched = [buffer_of(v) for v in following.operands if isinstance(v.type, mlir.MemRefType)]
+    for following in behind(op, _NEAR):
         if following.name in _HARMLESS or following.name.startswith("arith."):
             continue
         if not following.name.startswith("linalg.") or len(following.results):
             break
+        touched = [buffer_of(v) for v in following.operands if isinstance(v.type, mlir.MemRefType)]
         if product in touched:
             return following
         written = touched[-len(block_ops(following.regions[0].blocks[0])[-1].operands) :]
@@ -90,14 +86,11 @@ def _next_reader(op: mlir.Operation) -> mlir.Operation:
     raise NoMatch("nothing near reads the product")
 
 
-def next_op(op: mlir.Operation) -> mlir.Operation | None:
-    """The operation behind `op` in its block."""
-    following = getattr(op, "next_in_block", None)
-    if following is not None:
-        return following.operation
-    ops = block_ops(op.block)
-    position = ops.index(op) + 1
-    return ops[position] if position < len(ops) else None
+def behind(op: mlir.Operation, count: int) -> list[mlir.Operation]:
+    """So many operations behind `op` in its block, at most."""
+    ops = (other.operation for other in op.block.operations)
+    any(other == op for other in ops)  # now `op` is the last that was taken
+    return list(islice(ops, count))
 
 
 def _check_aliases(

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.pipelines.schedules.contract import Axis, Operand, Problem
 from mlirml.pipelines.schedules.contract_kernel import (
     Epilogue,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TypeVar
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.pipelines.schedules.contract import Axis, Cast, Operand, Problem
 from mlirml.pipelines.schedules.contract_plan import Schedule
 from mlirml.pipelines.schedules.emitter import Emitter, Index, View, vector

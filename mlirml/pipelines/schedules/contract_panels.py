@@ -19,9 +19,8 @@ for the edges: there the packed panels are filled up, and writing stops short.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.pipelines.schedules.contract import Axis, Cast
 from mlirml.pipelines.schedules.contract_kernel import Job, Kernel, bare
 from mlirml.pipelines.schedules.contract_plan import COPIED_ROWS, K_BLOCK

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.contract_consumer import next_op, projected_dims, read_body
+from mlirml.pipelines.schedules.contract_consumer import behind, projected_dims, read_body
 from mlirml.pipelines.schedules.contract_kernel import Epilogue, Job
 from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
@@ -91,11 +91,9 @@ def _check_memory(
     written = [buffer_of(v) for v in [op.operands[2], *list(at.operands)[-len(outs) :]]]
     if not all(map(is_known, [*inputs, *written])) or any(v in inputs for v in written):
         raise NoMatch("the kernel may write what the producer reads")
-    following: mlir.Operation | None = producer
-    for _ in range(_NEAR):
-        following = next_op(following) if following is not None else None
-        if following is None or following == at:
-            break
+    for following in behind(producer, _NEAR):
+        if following == at:
+            return
         if following == op or following.name in _HARMLESS or following.name.startswith("arith."):
             continue
         if not following.name.startswith("linalg.") or len(following.results):
@@ -103,8 +101,7 @@ def _check_memory(
         outs = block_ops(following.regions[0].blocks[0])[-1].operands
         if any(buffer_of(v) in inputs for v in list(following.operands)[-len(outs) :]):
             raise NoMatch("what the producer reads is changed before the kernel runs")
-    if following != at:
-        raise NoMatch("the producer is far away")
+    raise NoMatch("the producer is far away")
 
 
 def erase_buffer(buffer: mlir.Value) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
@@ -59,6 +58,8 @@ class Nest:
 
     def permuted(self, order: Sequence[int]) -> Nest:
         """The same loops in another order; dimensions left out must have size 1."""
+        if list(order) == list(range(self.rank)):
+            return self
 
         def pick(items: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(items[d] for d in order)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
+from mlirml.dataclass import replace
 from mlirml.dialects import emit
 from mlirml.ir import mlir
 from mlirml.pipelines.schedules import cost, reduce_columns

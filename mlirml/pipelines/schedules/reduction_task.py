@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.ir import mlir
 from mlirml.pipelines.schedules.elementwise import nested
 from mlirml.pipelines.schedules.frame import Cursor, Frame

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from mlirml.dataclass import replace
 from mlirml.ir import mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules import cost
