@@ -33,7 +33,7 @@ from mlirml.capture.loops.choose import check_frontend, few_rows, is_of_calls, t
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
-from mlirml.compilation import Clock, begin_loading, on_loops, opened, parsed, run_pipeline, seconds
+from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, run_pipeline
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
@@ -487,11 +487,8 @@ class Compiled(Dispatcher):
             begin_loading()
             module = parsed(captured)
             clock.note("parse")
-            watch = run_pipeline(self.target, module)
+            artifact, watch = built(self.target, module, clock)
             remarks = on_loops(watch)
-            clock.add(seconds(watch))
-            artifact = self.target.codegen(module)
-            clock.note("codegen")
             cache.store(entries, artifact)
             clock.note("store")
             program = opened(captured, artifact)

@@ -48,7 +48,7 @@ class Clock:
     def note(self, part: str) -> None:
         """The time since the last note was spent on this."""
         now = time.perf_counter()
-        self.seconds[part] = now - self._last
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
         self._last = now
 
     def add(self, parts: dict[str, float]) -> None:
@@ -69,8 +69,30 @@ def opened(captured: Captured, artifact: Artifact) -> Any:
     )
 
 
-def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = None) -> Instrumentation:
-    """Run the target's passes; what was seen of them."""
+def built(target: Target, module: mlir.Module, clock: Clock) -> tuple[Artifact, Instrumentation]:
+    """Run the target's passes and make code; what was seen of the passes, too."""
+    watch = _watch()
+    begun: list[Any] = []
+    ahead = target.ahead
+    if ahead is not None and watch.dump_dir is None:  # a dump shows the whole module after each pass
+
+        def start(op: mlir.Operation) -> None:
+            begun.extend(ahead.start(op, watch))
+
+        watch.before[ahead.before] = start
+    try:
+        run_pipeline(target, module, watch=watch)
+        clock.add(seconds(watch))
+        artifact = target.codegen(module, *begun)
+    except BaseException:
+        for each in begun:
+            each.abandon()
+        raise
+    clock.note("codegen")
+    return artifact, watch
+
+
+def _watch() -> Instrumentation:
     from mlirml.passes import Instrumentation
 
     watch = Instrumentation()
@@ -78,6 +100,14 @@ def run_pipeline(target: Target, module: mlir.Module, stop_after: str | None = N
         from pathlib import Path
 
         watch.dump_dir = Path(config.dump_dir)
+    return watch
+
+
+def run_pipeline(
+    target: Target, module: mlir.Module, stop_after: str | None = None, watch: Instrumentation | None = None
+) -> Instrumentation:
+    """Run the target's passes; what was seen of them."""
+    watch = watch or _watch()
     if stop_after is not None and stop_after not in dict(target.stages):
         target.pipeline.until(stop_after)  # refuses
     names = present(module)

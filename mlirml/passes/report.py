@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -59,7 +59,8 @@ class Instrumentation:
 
     `print_after` writes the IR to `stream` after all passes or only after those that changed it; `dump_dir` gets one
     numbered file a pass; `remarks` and `timings` fill up as the pipeline runs. `reproducer_dir` is where the file for
-    a failed pass goes (a fresh temporary folder when None).
+    a failed pass goes (a fresh temporary folder when None). `before` is called with the module in front of passes of
+    these names.
     """
 
     print_after: Literal["none", "all", "changed"] = "none"
@@ -67,6 +68,7 @@ class Instrumentation:
     dump_dir: Path | None = None
     reproducer_dir: Path | None = None
     stream: TextIO = field(default_factory=lambda: sys.stderr)
+    before: dict[str, Callable[[mlir.Operation], None]] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     current_pass: str = ""

@@ -61,6 +61,8 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
     steps = stage.all_steps
     changed = changed_by_us = False  # since the module was verified
     for position, step in enumerate(steps):
+        if step.name in instrumentation.before:
+            instrumentation.before[step.name](module)
         instrumentation.current_pass = step.name
         started = time.perf_counter()
         ends = isinstance(step, VerifyStagePass)

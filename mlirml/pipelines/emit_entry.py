@@ -13,7 +13,7 @@ After:
     }
 
 `noalias` is true of all of them: outputs and the workspace are their own memory by the contract of `Artifact`, and
-inputs, which may be the same array twice, are only read.
+inputs, which may be the same array twice, are only read. A module of kernels without @main gets no entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.errors import LoweringError
-from mlirml.ir import block_ops, main_function, mlir, named_function
+from mlirml.ir import block_ops, has_function, main_function, mlir, named_function
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.pipelines.split_function import NO_INLINE
@@ -37,9 +37,11 @@ class EmitEntryPass(Pass):
     name = "mlirml-emit-entry"
 
     def run(self, module: mlir.Operation) -> None:
+        keep_apart(module)
+        if not has_function(module, "main"):
+            return
         main = main_function(module)
         check_arguments(main)
-        keep_apart(module)
         with main.location, mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
             count = len(main.regions[0].blocks[0].arguments)
             emit_entry(main, count)

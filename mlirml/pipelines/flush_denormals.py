@@ -18,7 +18,8 @@ After:
     }
 
 A product of two small derivatives (weights of a softmax, say) is often one of them, and each costs a processor a
-hundred times what another number does. The threads of the pool do the same in the functions that they call.
+hundred times what another number does. The threads of the pool do the same in the functions that they call. A module
+of kernels, which has no entry, is marked itself.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, has_function, mlir
 from mlirml.passes import Pass, register
-from mlirml.pipelines.emit_entry import entry_function
+from mlirml.pipelines.emit_entry import ENTRY, entry_function
 
 _FLUSH = 0x8040
 _STORE, _LOAD = "llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"
@@ -42,12 +43,12 @@ class FlushDenormalsPass(Pass):
     name = "mlirml-flush-denormals"
 
     def run(self, module: mlir.Operation) -> None:
-        entry = entry_function(module)
-        if FLUSH_DENORMALS not in entry.attributes:
+        marked = entry_function(module) if has_function(module, ENTRY) else module
+        if FLUSH_DENORMALS not in marked.attributes:
             return
-        del entry.attributes[FLUSH_DENORMALS]
+        del marked.attributes[FLUSH_DENORMALS]
         for function in block_ops(module.regions[0].blocks[0]):
-            if function == entry or _is_thunk(function):
+            if function == marked or _is_thunk(function):
                 set_mode(function)
 
 

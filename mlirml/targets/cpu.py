@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,13 @@ from mlirml.errors import TargetError
 from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.targets.ahead import Ahead, Kernels
 from mlirml.targets.target import Target
 
 if TYPE_CHECKING:
     from mlirml.ir import mlir
+    from mlirml.passes import Pipeline
+    from mlirml.targets.llvm import ObjectBuilder
 
 FUSE = (
     "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,"
@@ -37,8 +40,8 @@ SCHEDULE = (
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function"
 )
-LOWER = (
-    "mlirml-lower-sort,expand-strided-metadata,convert-scf-to-cf,lower-affine,convert-vector-to-llvm,"
+TO_LLVM = (
+    "expand-strided-metadata,convert-scf-to-cf,lower-affine,convert-vector-to-llvm,"
     "convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,"
     "canonicalize{max-iterations=1},mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
@@ -46,7 +49,7 @@ LOWER = (
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
-
+LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
     "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
     "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
@@ -55,6 +58,9 @@ PASSES = (
     "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
     "split_function", "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
     "flush_denormals",
+)  # fmt: skip
+_KERNEL_PASSES = (
+    "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
@@ -129,7 +135,19 @@ def target_with(math: str, checkpoint_bytes: int) -> Target:
         codegen=codegen,
         depends_on=tuple(host_facts().items()),
         needs=_NEEDS,
+        ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math), begin_kernels),
     )
+
+
+@cache
+def kernel_pipeline(math: str) -> Pipeline:
+    """What remains to be done with kernels that go ahead of @main."""
+    from mlirml.passes import Pipeline, stage
+
+    for name in _KERNEL_PASSES:
+        importlib.import_module(f"mlirml.pipelines.{name}")
+    lower = f"{expand_math(math)},{TO_LLVM},mlirml-flush-denormals"
+    return Pipeline((stage("schedule", "mlirml-outline-parallel"), stage("lower", lower)))
 
 
 def schedule() -> str:
@@ -234,16 +252,33 @@ def l2_bytes() -> int:
         return 1 << 20
 
 
-def codegen(module: Any) -> Artifact:
-    """Machine code of a module after stage `lower`."""
+def begin_kernels(modules: Iterable[Kernels]) -> ObjectBuilder:
+    """Begin to make code of kernels after stage `lower`, module by module; `codegen` ends it."""
+    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
+
+    builder = ObjectBuilder()
+    try:
+        for kernels, exports in modules:
+            builder.add(kernels, CodegenOptions(exports=exports), is_last=False)
+    except BaseException:
+        builder.abandon()
+        raise
+    return builder
+
+
+def codegen(module: Any, builder: ObjectBuilder | None = None) -> Artifact:
+    """Machine code of a module after stage `lower`, and of the kernels that `builder` has begun with."""
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
     from mlirml.pipelines.polynomials.libmvec import SYMBOLS
-    from mlirml.targets.llvm import CodegenOptions, compile_to_object
+    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
 
     operation = getattr(module, "operation", module)
     attributes = entry_function(operation).attributes
+    options = CodegenOptions(externals=SYMBOLS)
+    builder = builder or ObjectBuilder()
+    builder.add(operation, options)
     return Artifact(
-        object=compile_to_object(operation, CodegenOptions(externals=SYMBOLS)),
+        object=builder.finish(options),
         entry=ENTRY,
         inputs=tuple(map(buffer, attributes["mlirml.inputs"])),
         outputs=tuple(map(buffer, attributes["mlirml.outputs"])),

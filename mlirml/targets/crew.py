@@ -22,29 +22,55 @@ def run_jobs(jobs: Iterable[Job], threads: int) -> None:
 
     Raises what a job has raised, after the jobs that were begun by then; others are not begun.
     """
-    crew = _Crew(jobs)
-    others = [threading.Thread(target=crew.work, daemon=True) for _ in range(threads - 1)]
-    for thread in others:
-        thread.start()
-    crew.work()
-    for thread in others:
-        thread.join()
-    if crew.failure is not None:
-        raise crew.failure
+    crew = Crew()
+    crew.add(jobs, threads - 1)
+    crew.finish()
 
 
-class _Crew:
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self.failure: BaseException | None = None
-        self._waiting = deque(jobs)
+class Crew:
+    """Threads that do jobs while others are still being thought of."""
+
+    def __init__(self) -> None:
+        self._failure: BaseException | None = None
+        self._waiting: deque[Job] = deque()
         self._running = 0
+        self._complete = False
         self._changed = threading.Condition()
+        self._others: list[threading.Thread] = []
 
-    def work(self) -> None:
-        """Take jobs until there are none left and none is running that could leave more."""
+    def add(self, jobs: Iterable[Job], others: int) -> None:
+        """Give out more jobs, which at least `others` threads begin with at once."""
+        with self._changed:
+            self._waiting.extend(jobs)
+            self._changed.notify_all()
+        while len(self._others) < others:
+            self._others.append(threading.Thread(target=self._work, daemon=True))
+            self._others[-1].start()
+
+    def finish(self) -> None:
+        """Help until all jobs are done. Raises what a job has raised; those that were not begun by then are not."""
+        self._close()
+        self._work()
+        for thread in self._others:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        """Begin no more jobs, and do not wait for those that were."""
+        self._waiting.clear()
+        self._close()
+
+    def _close(self) -> None:
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        """Take jobs until there will be no more: none is waiting, and none is running that could leave more."""
         while True:
             with self._changed:
-                while not self._waiting and self._running:
+                while not self._waiting and (self._running or not self._complete):
                     self._changed.wait()
                 if not self._waiting:
                     return
@@ -54,10 +80,10 @@ class _Crew:
             try:
                 more = job()
             except BaseException as failure:
-                self.failure = self.failure or failure
+                self._failure = self._failure or failure
             with self._changed:
                 self._running -= 1
                 self._waiting.extend(more)
-                if self.failure is not None:
+                if self._failure is not None:
                     self._waiting.clear()
                 self._changed.notify_all()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import lru_cache, partial
@@ -18,15 +18,15 @@ from typing import Any
 from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir, operations
-from mlirml.targets.crew import Job, run_jobs, thread_count
+from mlirml.targets.crew import Crew, Job, thread_count
 from mlirml.targets.elf import join, undefined_symbols
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm_literals import rewrite_float_literals
 from mlirml.targets.llvm_parts import Parts, drivers, pieces, split
 
 __all__ = [
-    "EXTERNALS", "CodegenOptions", "Host", "compile_to_object", "host", "optimised_ir", "to_assembly", "to_llvm_ir",
-    "undefined_symbols",
+    "EXTERNALS", "CodegenOptions", "Host", "ObjectBuilder", "compile_to_object", "host", "optimised_ir", "to_assembly",
+    "to_llvm_ir", "undefined_symbols",
 ]  # fmt: skip
 
 _TRANSLATABLE_DIALECTS = frozenset(["llvm", "nvvm", "rocdl", "omp"])
@@ -145,16 +145,9 @@ def compile_to_object(source: Any, options: CodegenOptions | None = None) -> byt
 
     Raises `LoweringError` when the object would need a symbol that the native loader does not know.
     """
-    options = options or CodegenOptions()
-    data = _object(_checked_text(source, options), options)
-    missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
-    if missing:
-        raise LoweringError(
-            f"the generated code calls functions that do not exist at run time: {', '.join(missing)}",
-            stage="codegen",
-            help="an operation must be expanded before it reaches LLVM; see the table EXTERNALS in targets/llvm.py",
-        )
-    return data
+    builder = ObjectBuilder()
+    builder.add(source, options)
+    return builder.finish(options)
 
 
 def to_assembly(source: Any, options: CodegenOptions | None = None) -> str:
@@ -189,33 +182,79 @@ def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
     return [(part, run) for part, run in (*((other, _optimise) for other in others), (parts.vectors, tidy)) if part]
 
 
-def _object(text: str, options: CodegenOptions) -> bytes:
-    """The object of a module, made by several threads when it is large."""
-    parts = _parts(text, options)
-    objects: dict[tuple[int, int], bytes] = {}
+class ObjectBuilder:
+    """One object of several modules, by threads that are at work on the first while the others come into being.
 
-    def optimise(number: int) -> list[Job]:
-        part, run_passes = parts[number]
-        # Own contexts: in a shared one, type names depend on what was compiled before.
-        with _machine(options) as machine, Context() as context:
-            module = _parse(part, context, machine)
-            run_passes(module, options)
-            cut = pieces(str(module), optimised=True) if len(parts) < _MANY and len(part) > _LONG else [""]
-            if len(cut) == 1:
-                objects[number, 0] = module.emit()
-                return []
-        return [partial(emit, (number, place), piece) for place, piece in enumerate(cut)]
+    Which threads there are and when they are ready changes nothing in the object.
+    """
 
-    def emit(place: tuple[int, int], piece: str) -> list[Job]:
-        with _machine(options) as machine, Context() as context:
-            objects[place] = _parse(piece, context, machine, verify=False).emit()
-        return []
+    def __init__(self) -> None:
+        self._crew = Crew()
+        self._modules: list[tuple[CodegenOptions, _Objects]] = []
 
-    threads = thread_count() if len(text) > _LONG else 1
-    longest_first = sorted(range(len(parts)), key=lambda number: -_work(*parts[number]))
-    run_jobs([partial(optimise, number) for number in longest_first], threads)
-    made = [objects[place] for place in sorted(objects)]
-    return made[0] if len(made) == 1 else join(made, options.exports)
+    def add(self, source: Any, options: CodegenOptions | None = None, *, is_last: bool = True) -> None:
+        """Begin with a module in the llvm dialect, or with LLVM IR text. Other modules see its `options.exports`."""
+        options = options or CodegenOptions()
+        text = _checked_text(source, options)
+        parts = _parts(text, options)
+        objects: _Objects = {}
+        self._modules.append((options, objects))
+        longest_first = sorted(range(len(parts)), key=lambda number: -_work(*parts[number]))
+        jobs = [partial(_optimise_part, objects, number, *parts[number], options) for number in longest_first]
+        others = thread_count() - 1 if len(text) > _LONG else 0
+        # While more modules come, there is work for all threads, and to cut a part would have to wait for Python.
+        self._crew.add([partial(job, cut=is_last and len(parts) < _MANY) for job in jobs], others)
+
+    def finish(self, options: CodegenOptions | None = None) -> bytes:
+        """The object of all modules, of which `options.exports` are seen from outside; see `compile_to_object`."""
+        options = options or CodegenOptions()
+        self._crew.finish()
+        data = _joined([_joined(_in_order(objects), own.exports) for own, objects in self._modules], options.exports)
+        missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
+        if missing:
+            raise LoweringError(
+                f"the generated code calls functions that do not exist at run time: {', '.join(missing)}",
+                stage="codegen",
+                help="an operation must be expanded before it reaches LLVM; see the table EXTERNALS in targets/llvm.py",
+            )
+        return data
+
+    def abandon(self) -> None:
+        """Leave off: there will be no object."""
+        self._crew.abandon()
+
+
+_Objects = dict[tuple[int, int], bytes]
+"""The objects of a module, by part and piece."""
+
+
+def _in_order(objects: _Objects) -> list[bytes]:
+    return [objects[place] for place in sorted(objects)]
+
+
+def _joined(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
+    return objects[0] if len(objects) == 1 else join(objects, exports)
+
+
+def _optimise_part(
+    objects: _Objects, part: int, text: str, run_passes: _Passes, options: CodegenOptions, *, cut: bool
+) -> list[Job]:
+    """Make the object of a part, or jobs that make several when it is long and may be `cut`."""
+    # Own contexts: in a shared one, type names depend on what was compiled before.
+    with _machine(options) as machine, Context() as context:
+        module = _parse(text, context, machine)
+        run_passes(module, options)
+        shares = pieces(str(module), optimised=True) if cut and len(text) > _LONG else [""]
+        if len(shares) == 1:
+            objects[part, 0] = module.emit()
+            return []
+    return [partial(_emit_piece, objects, (part, number), share, options) for number, share in enumerate(shares)]
+
+
+def _emit_piece(objects: _Objects, place: tuple[int, int], text: str, options: CodegenOptions) -> list[Job]:
+    with _machine(options) as machine, Context() as context:
+        objects[place] = _parse(text, context, machine, verify=False).emit()
+    return []
 
 
 def _work(text: str, run_passes: _Passes) -> int:

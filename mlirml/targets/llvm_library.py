@@ -77,6 +77,12 @@ _PASSES = (
     "SimplifyCFG",
 )  # fmt: skip
 _SIGNATURES.update({f"module_Add{name}Pass": (None, (c_void_p,)) for name in _PASSES})
+_LONG = (
+    "LinkModules", "ParseAssembly", "PrintModuleToString", "RunNewModulePassManager", "TargetMachineEmitToMemory",
+    "VerifyModule",
+)  # fmt: skip
+"""Functions that let other threads use Python meanwhile. To get it back takes milliseconds where they are busy with it,
+so that the others, which take microseconds, keep it."""
 _INTERNAL = 8
 
 
@@ -88,9 +94,11 @@ class _Library:
     """The functions, each with its signature, and LLVM made ready."""
 
     def __init__(self) -> None:
-        library = ctypes.CDLL(_path())
+        path = _path()
+        loaded = ctypes.CDLL(path)  # without Python, which the first time takes long
+        quick = ctypes.PyDLL(path)
         for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(library, f"LLVMPY_{name}")
+            function = getattr(loaded if name in _LONG else quick, f"LLVMPY_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
         # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlirml.dataclass import dataclass
 from mlirml.runtime.artifact import Artifact
+from mlirml.targets.ahead import Ahead
 
 if TYPE_CHECKING:
     from mlirml.passes import Pipeline
@@ -24,16 +25,18 @@ class Target:
     named, and `codegen` turns a module after the last stage into an `Artifact`. Both import MLIR, the record does not:
     a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
     the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
-    `device` is the kind of devices that run it.
+    `device` is the kind of devices that run it. `ahead` tells how kernels go ahead of the rest of a module; `codegen`
+    then takes what was begun with as well.
     """
 
     name: str
     stages: tuple[tuple[str, str], ...]
     load_passes: Callable[[Collection[str]], None] = field(repr=False, compare=False)
-    codegen: Callable[[Any], Artifact] = field(repr=False, compare=False)
+    codegen: Callable[..., Artifact] = field(repr=False, compare=False)
     depends_on: tuple[tuple[str, str], ...] = ()
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     device: str = "cpu"
+    ahead: Ahead | None = field(default=None, repr=False, compare=False)
 
     @property
     def pipeline(self) -> Pipeline:
