@@ -46,7 +46,7 @@ _ALIKE = 4
 @register
 @dataclass(frozen=True)
 class SplitFunctionPass(Pass):
-    """Cut @main into functions of about `max_ops` operations, if it has more than twice as many."""
+    """Cut @main into functions of about `max_ops` operations, if it has more than twice as many and can be cut."""
 
     name = "mlirml-split-function"
     max_ops: int = 512
@@ -67,7 +67,10 @@ class SplitFunctionPass(Pass):
                 self._cut(op.regions[0].blocks[0], outlined)
         if count_ops(block_ops(body)) <= 2 * self.max_ops:
             return
-        for part in list(parts(body, self.max_ops)):
+        runs = list(parts(body, self.max_ops))
+        if len(runs) == 1 and body.owner.name == "func.func":  # all of it but its buffers
+            return
+        for part in runs:
             outlined.add(part)
         for op in reversed(block_ops(body)):
             if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
