@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS
 
 
-@dataclass(frozen=True)
-class Index:
-    """A linear form over index values: `terms` are (SSA name, factor) pairs."""
+class Index(NamedTuple):
+    """A linear form over index values: `terms` are (SSA name, factor) pairs.
+
+    A tuple, because kernels make thousands and look them up by value.
+    """
 
     terms: tuple[tuple[str, int], ...] = ()
     constant: int = 0
@@ -21,27 +23,30 @@ class Index:
     def of(value: Index | int) -> Index:
         return value if isinstance(value, Index) else Index((), value)
 
-    def __add__(self, other: Index | int) -> Index:
-        other = Index.of(other)
+    def __add__(self, other: Index | int) -> Index:  # type: ignore[override]
+        if isinstance(other, int):
+            return Index(self.terms, self.constant + other)
         factors = dict(self.terms)
         for name, factor in other.terms:
             factors[name] = factors.get(name, 0) + factor
         kept = tuple((name, factor) for name, factor in factors.items() if factor)
         return Index(kept, self.constant + other.constant)
 
-    __radd__ = __add__
+    def __radd__(self, other: int) -> Index:
+        return self + other
 
     def __rsub__(self, other: int) -> Index:
         return self * -1 + other
 
-    def __mul__(self, factor: int) -> Index:
+    def __mul__(self, factor: int) -> Index:  # type: ignore[override]
         terms = tuple((name, f * factor) for name, f in self.terms) if factor else ()
         return Index(terms, self.constant * factor)
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: int) -> Index:  # type: ignore[override]
+        return self * factor
 
     def __sub__(self, other: Index | int) -> Index:
-        return self + Index.of(other) * -1
+        return self + other * -1
 
 
 Value = Index | int
@@ -67,7 +72,7 @@ class Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.constants: dict[int, str] = {}
-        self._known: ChainMap[Index, str] = ChainMap()
+        self._known: list[dict[Index, str]] = [{}]  # by region, the innermost last
         self._count = 0
 
     def fresh(self, hint: str) -> str:
@@ -100,9 +105,11 @@ class Emitter:
         index = Index.of(index)
         if not index.terms:
             return self.constant(index.constant)
-        if index not in self._known:
-            self._known[index] = self._compute(index)
-        return self._known[index]
+        for known in self._known:
+            if index in known:
+                return known[index]
+        name = self._known[-1][index] = self._compute(index)
+        return name
 
     def _compute(self, index: Index) -> str:
         if index.constant:
@@ -114,11 +121,11 @@ class Emitter:
     @contextmanager
     def region(self, head: str, tail: str = "}") -> Iterator[None]:
         """The lines of a region between `head` and `tail`; what is computed inside is unknown outside."""
-        outside, self._known = self._known, self._known.new_child()
+        self._known.append({})
         self.do(head)
         yield
         self.do(tail)
-        self._known = outside
+        self._known.pop()
 
     def _arith(self, op: str, first: str, second: str) -> str:
         exact = " overflow<nsw>" if op in ("addi", "muli") else ""
