@@ -327,7 +327,7 @@ func.func @main(%x: memref<100x40xf32>, %s: memref<40xf32>, %w: memref<40xf32>, 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: linalg
 // CHECK: call @contract_packed_f32_100x64x40(
-// CHECK: func.func private @contract_packed_f32_100x64x40_pack_a({{.*}}memref<f32>, {{.*}}memref<f32>, {{.*}}memref<f32>, {{[^:]*}}: index)
+// CHECK: func.func private @contract_pack_squares_f32_8_8_16_of_{{[0-9a-f]*}}({{.*}}memref<f32>, {{.*}}memref<f32>, {{.*}}memref<f32>, {{[^:]*}}: index)
 // CHECK: %[[A:.*]] = vector.maskedload
 // CHECK: %[[B:.*]] = memref.load
 // CHECK: %[[C:.*]] = vector.broadcast %[[B]]
@@ -344,6 +344,49 @@ func.func @main(%x: memref<100x40xf32>, %s: memref<100xf32>, %w: memref<40x64xf3
   linalg.fill ins(%zero : f32) outs(%c : memref<100x64xf32>)
   linalg.matmul {mlirml.schedule = {kernel = "packed", pack = "ab", lanes = 16, mr = 8, nr = 48, kc = 40, mc = 104, nc = 96}}
     ins(%a, %w : memref<100x40xf32>, memref<40x64xf32>) outs(%c : memref<100x64xf32>)
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Kernels share what packs such operands, if it computes the same.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: linalg
+// CHECK: call @contract_packed_f32_100x64x40(
+// CHECK: call @contract_packed_f32_100x96x40(
+// CHECK: func.func private @contract_packed_f32_100x64x40(
+// CHECK: call @[[PACK:contract_pack_squares_f32_8_8_16_of_[0-9a-f]*]](
+// CHECK: func.func private @[[PACK]](
+// CHECK-NOT: func.func private @contract_pack_squares_f32_8_8_16_of
+// CHECK: func.func private @contract_packed_f32_100x96x40(
+// CHECK: call @[[PACK]](
+// CHECK-NOT: func.func private @contract_pack_squares_f32_8_8_16_of
+func.func @main(%x: memref<100x40xf32>, %s: memref<100xf32>, %w: memref<40x64xf32>, %c: memref<100x64xf32>,
+                %v: memref<40x96xf32>, %d: memref<100x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #row, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<100x40xf32>, memref<100xf32>) outs(%a : memref<100x40xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.subf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%c : memref<100x64xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "packed", pack = "ab", lanes = 16, mr = 8, nr = 48, kc = 40, mc = 104, nc = 96}}
+    ins(%a, %w : memref<100x40xf32>, memref<40x64xf32>) outs(%c : memref<100x64xf32>)
+  %b = memref.alloc() : memref<100x40xf32>
+  linalg.generic {indexing_maps = [#m, #row, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<100x40xf32>, memref<100xf32>) outs(%b : memref<100x40xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.subf %p, %q : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%d : memref<100x96xf32>)
+  linalg.matmul {mlirml.schedule = {kernel = "packed", pack = "ab", lanes = 16, mr = 8, nr = 48, kc = 40, mc = 104, nc = 96}}
+    ins(%b, %v : memref<100x40xf32>, memref<40x96xf32>) outs(%d : memref<100x96xf32>)
   return
 }
 

@@ -128,12 +128,13 @@ def pack_function(
     reader = Reader(e, source, casts, computed, words=True)
     (_pack_rows if way == "squares" else _pack_columns)(reader, width, whole)
     name = f"contract_pack_tiles_{way}_{source}{named(casts)}_{width}" + ("_whole" if whole else "")
+    name += computed.mark if computed else ""
     parameters = [f"%a: memref<{source}>"]
     parameters += [f"%{name}: index" for name in ("a_at", "row_step", "k_step", "rows", "size")]
     parameters += ["%room: memref<i32>", "%room_at: index"]
     for number, (kind, _, _) in enumerate(computed.inputs if computed else ()):
         parameters += [f"%x{number}: memref<{kind}>", f"%x{number}_at: index"]
-    return finish(e, computed.name if computed else name, parameters)
+    return finish(e, name, parameters)
 
 
 def _half(e: Emitter, k: Index) -> Index:

@@ -51,7 +51,7 @@ class PanelKernel(TileKernel):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self.multiply = self.name = ""
+        self.multiply = ""
         self.slot_b = self.size_b
         self.by_columns = self.schedule.parallel in ("none", "columns") and not self.problem.outer_m
         self.by_columns &= self.block_columns == self.columns.count
@@ -67,7 +67,6 @@ class PanelKernel(TileKernel):
 
     def build(self, name: str) -> Kernel:
         """The whole function."""
-        self.name = name
         self.multiply = self._share(self._product_function())
         return super().build(name)
 
@@ -237,7 +236,7 @@ class PanelKernel(TileKernel):
             memory, start = self.frame.base(f"x{number}")
             steps.append((element, axis.more[number], k.more[number]))
             more.append((memory, element, work.place.more[number] + start + row * axis.more[number]))
-        return Computed(f"{self.name}_pack_{letter}", prologue.body, tuple(steps)), more
+        return Computed(prologue.body, tuple(steps)), more
 
     def _steps(self, size: Value) -> Value:
         """Rounds of the innermost loop for `size` elements along k."""

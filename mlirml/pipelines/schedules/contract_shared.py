@@ -6,6 +6,7 @@ What depends on the sizes of a contraction is an argument, so that one copy of t
 from __future__ import annotations
 
 from functools import lru_cache
+from hashlib import blake2s
 
 from mlirml.dataclass import dataclass
 from mlirml.pipelines.schedules.contract import Cast
@@ -185,14 +186,18 @@ def _pair_product(
 
 @dataclass(frozen=True)
 class Computed:
-    """Elements that a prologue computes as they are packed: `name` is that of the function.
+    """Elements that a prologue computes as they are packed.
 
     `inputs` has, for each input of the prologue, the element type and the steps from row to row and from k to k.
     """
 
-    name: str
     body: Epilogue
     inputs: tuple[tuple[str, int, int], ...]
+
+    @property
+    def mark(self) -> str:
+        """What tells functions with different prologues apart, in their names."""
+        return f"_of_{blake2s(repr(self).encode(), digest_size=8).hexdigest()}"
 
 
 class Reader:
@@ -268,7 +273,7 @@ def pack_function(
     more = []
     for number, (kind, _, _) in enumerate(computed.inputs if computed else ()):
         more += [f"%x{number}: memref<{kind}>", f"%x{number}_at: index"]
-    name = computed.name if computed else name
+    name += computed.mark if computed else ""
     parameters = [f"%a: memref<{source}>", *steps, f"%room: memref<{target}>", "%room_at: index"]
     return finish(e, name, [*parameters, *more])
 
