@@ -6,9 +6,10 @@ from mlirml.passes.base import REGISTRY, NoMatch, Pass, PassOption, Step, Upstre
 from mlirml.passes.patterns import RewritePattern, apply_patterns, pattern
 from mlirml.passes.pipeline import Pipeline, Stage, parse_flag, parse_pipeline, pipeline_of, stage
 from mlirml.passes.report import Instrumentation, Remark, Timing, remark
+from mlirml.passes.run import run_upstream
 
 __all__ = [
     "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "RewritePattern", "Stage",
     "Step", "Timing", "Upstream", "apply_patterns", "parse_flag", "parse_pipeline", "pass_options", "pattern",
-    "pipeline_of", "register", "remark", "stage",
+    "pipeline_of", "register", "remark", "run_upstream", "stage",
 ]  # fmt: skip

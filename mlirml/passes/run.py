@@ -55,6 +55,18 @@ def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = Tr
     return manager
 
 
+def run_upstream(module: mlir.Operation, passes: str, *, verify: bool = True) -> None:
+    """Run upstream passes inside of a pass of ours, as `canonicalize,cse`.
+
+    The module is verified in front of them, where `verify` says that it has been changed, and at the end of the stage.
+    """
+    if verify:
+        _verify(module)
+    manager = passmanager.PassManager.parse(f"{module.name}({passes})", module.context)
+    manager.enable_verifier(False)
+    manager.run(module)
+
+
 def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation) -> None:
     # One clone a stage, not one a pass: when a pass fails, the stage is run again on the clone, with care.
     before = module.clone().operation

@@ -22,15 +22,12 @@ out-parameter holds that argument when the program starts, and what is read of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL, SORTS
-from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations, passmanager
+from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.location import is_unknown
-from mlirml.passes import Pass, register
+from mlirml.passes import Pass, register, run_upstream
 from mlirml.pipelines.destinations import (
     place_results,
 )
@@ -52,12 +49,11 @@ from mlirml.pipelines.out_parameters import (
 from mlirml.pipelines.stand_ins import call_launches, stand_in_for_calls
 
 UPSTREAM = (
-    "eliminate-empty-tensors",
-    "empty-tensor-to-alloc-tensor",
+    "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
     "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
-    "buffer-alignment=64}",
+    "buffer-alignment=64}"
 )
-TIDY = ("cse", "canonicalize")
+TIDY = "cse,canonicalize"
 
 
 @register
@@ -84,18 +80,9 @@ class BufferizePass(Pass):
             place_results(block, copied)
         add_out_parameters(main, written)
         sort_buffers(main)
-        if config.verify:
-            module.verify()
         run_upstream(module, UPSTREAM)
         call_launches(main)
-        run_upstream(module, TIDY)
-
-
-def run_upstream(module: mlir.Operation, passes: Sequence[str]) -> None:
-    """Run passes of MLIR; the module is verified in front of them and at the end of the stage, as others are."""
-    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context)
-    manager.enable_verifier(False)
-    manager.run(module)
+        run_upstream(module, TIDY, verify=False)
 
 
 def drop_barriers(function: mlir.Operation) -> None:

@@ -39,14 +39,14 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK
 from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations, passmanager
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.remarks import remark
 from mlirml.raising.speculation import may_speculate
 
-_CLEAN = "builtin.module(cse)"  # canonicalization would make select(k >= 0, k, 0) a maximum
+_CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
 @register
@@ -67,7 +67,7 @@ class ConvertIfsPass(Pass):
             if has_op(function, ("scf.if",)):
                 converted |= convert_function(function, self.longest, self.exchanges)
         if converted:
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
 
 
 def convert_function(function: mlir.Operation, longest: int, exchanges: bool) -> bool:

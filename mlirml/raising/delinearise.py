@@ -31,14 +31,14 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.dialects.scalars import behind
-from mlirml.ir import block_ops, defining_op, mlir, passmanager
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.digits import Flat, digits_of, strides_of
 from mlirml.raising.facts import Facts
 from mlirml.raising.loops import loop_functions
 
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "canonicalize,cse"
 
 
 @register
@@ -56,7 +56,7 @@ class DelinearisePass(Pass):
                     if op.name == "scf.for":
                         changed |= delinearise_nest(op)
         if changed:
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
 
 
 def delinearise_nest(nest: mlir.Operation) -> bool:

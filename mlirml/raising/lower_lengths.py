@@ -31,8 +31,8 @@ from typing import TypeAlias
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
-from mlirml.ir import block_ops, defining_op, linalg, mlir, operations, passmanager
-from mlirml.passes import Pass, register
+from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
+from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.loops import ORDER, loop_functions
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
@@ -60,7 +60,7 @@ class LowerLengthsPass(Pass):
         if not found:
             return
         # Slices at one place are only known to be that if their numbers are the same.
-        passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module)
+        run_upstream(module, "cse")
         for op in [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]:
             with op.location:
                 _Lowering(op).build()

@@ -32,12 +32,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations, passmanager
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.memory_values import LOADS, STORES, VIEWS, root_of, stored_operands, to_values
 from mlirml.raising.remarks import remark
 
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "canonicalize,cse"
 _ROOTS = ("memref.alloc", "memref.alloca")
 _OTHERS = frozenset({*_ROOTS, *VIEWS, *LOADS, *STORES, "memref.dealloc", "memref.copy", "memref.dim", "func.return"})
 _REGIONS = frozenset(
@@ -71,7 +71,7 @@ class MemoryToValuePass(Pass):
                 to_values(function)
                 changed = True
         if changed:
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
 
 
 class _Stays(NoMatch):

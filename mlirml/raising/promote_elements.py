@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
-from mlirml.passes import Pass, register
+from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.loops import loop_functions
 
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "canonicalize,cse"
 
 
 @register
@@ -48,7 +48,7 @@ class PromoteElementsPass(Pass):
             for op in reversed([op for op in operations(function) if op.name == "scf.for"]):
                 changed |= promote_in_loop(op)
         if changed:
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,15 @@ from __future__ import annotations
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.scalars import Scalars, behind, element_place, is_number, is_scalar
-from mlirml.ir import block_ops, defining_op, mlir, operations, passmanager
-from mlirml.passes import Pass, register
+from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.counters import close_counters
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.plain_indices import decide, make_indices_plain
 from mlirml.raising.rows import read_in_place, store_in_place
 
 CARRIERS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
-_CLEAN = "builtin.module(canonicalize,cse)"
+_CLEAN = "canonicalize,cse"
 
 
 @register
@@ -57,7 +57,7 @@ class PromoteScalarsPass(Pass):
                 promote(function)
         if functions:
             # What the scalars came from is dead now, and casts of constants fold.
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
         for function in functions:
             close_counters(function)
             make_indices_plain(function)
@@ -66,7 +66,7 @@ class PromoteScalarsPass(Pass):
             read_in_place(ops)
             store_in_place(ops)
         if functions:
-            passmanager.PassManager.parse(_CLEAN, module.context).run(module)
+            run_upstream(module, _CLEAN)
 
 
 def carry_scalars(function: mlir.Operation) -> None:
