@@ -269,6 +269,11 @@ class custom_vjp:
     that `backward` needs; `backward(residuals, cotangents)` returns a tuple with a cotangent for each argument, or None
     for one that is no float. Where nothing is differentiated in reverse mode, the function is an ordinary one.
 
+    Parameters:
+        fn: the function. What it is differentiated by must be among its arguments.
+        nondiff_argnums: the places of arguments that have no cotangents, functions say; `backward` takes them first,
+            by themselves, and returns cotangents for the others.
+
     >>> import numpy as np, mlirml as ml
     >>> @ml.custom_vjp
     ... def clipped(x):
@@ -278,10 +283,11 @@ class custom_vjp:
     array([-1. ,  0.5])
     """
 
-    def __init__(self, fn: Function) -> None:
+    def __init__(self, fn: Function, nondiff_argnums: Sequence[int] = ()) -> None:
         _check_function("custom_vjp", fn)
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
+        self.nondiff_argnums = tuple(nondiff_argnums)
         self.rules: tuple[Function, Function] | None = None
 
     def defvjp(self, forward: Function, backward: Function) -> None:
@@ -296,7 +302,8 @@ class custom_vjp:
 
         name = getattr(self.fn, "__name__", "function")
         forward, backward = _given(self.rules, "custom_vjp", name, "defvjp(forward, backward)")
-        return call_with_vjp(trace, self.fn, forward, backward, args, name)
+        fixed = [place for place, _ in enumerate(args) if place in self.nondiff_argnums]
+        return call_with_vjp(trace, self.fn, forward, backward, args, fixed, name)
 
 
 class custom_jvp:
@@ -416,11 +423,19 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
     _check_function("checkpoint", fn)
 
     @functools.wraps(fn, updated=())
-    def again(*args: Any) -> Any:
+    def again(*args: Any, **kwargs: Any) -> Any:
         from mlirml.capture.custom import call_again
 
         trace = current_trace()
-        return fn(*args) if trace is None else call_again(trace, fn, args, policy)
+        if trace is None:
+            return fn(*args, **kwargs)
+        if not kwargs:
+            return call_again(trace, fn, args, policy)
+
+        def named(*called: Any) -> Any:
+            return _inside(fn)(*called[:-1], **called[-1])
+
+        return call_again(trace, named, (*args, kwargs), policy)
 
     return again
 

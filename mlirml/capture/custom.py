@@ -20,12 +20,12 @@ from mlirml.tree import TreeDef, flatten
 def marked(
     trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str], tags: str
 ) -> tuple[list[Any], list[Value | None]]:
-    """Floats among leaves behind a mark; all others as they are."""
+    """Floats among leaves behind a mark; all others, functions and texts too, as they are."""
     found: list[Any] = []
     values: list[Value | None] = []
     for leaf, path in zip(leaves, paths):
-        value = value_of(trace, leaf, path)
-        if not has_derivatives(value):
+        value = None if callable(leaf) or isinstance(leaf, str) else value_of(trace, leaf, path)
+        if value is None or not has_derivatives(value):
             found.append(leaf)
             values.append(None)
             continue
@@ -41,9 +41,12 @@ def call_with_vjp(
     forward: Callable[..., Any],
     backward: Callable[..., Any],
     args: tuple[Any, ...],
+    fixed: Sequence[int],
     name: str,
 ) -> Any:
     """Call `forward`, and write what `backward` makes of cotangents, to be used where they come.
+
+    `fixed` are the places of arguments that have no cotangents; `backward` takes them first.
 
     What both do is differentiated once less than the call is, so that they may call the function themselves; where
     nothing is differentiated, only `function` is called.
@@ -51,24 +54,31 @@ def call_with_vjp(
     if not trace.derivatives:
         return inside(function, trace)(*args)
     with trace.differentiated(-1):
-        return _call_with_vjp(trace, forward, backward, args, name)
+        return _call_with_vjp(trace, forward, backward, args, fixed, name)
 
 
 def _call_with_vjp(
-    trace: Trace, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
+    trace: Trace,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    args: tuple[Any, ...],
+    fixed: Sequence[int],
+    name: str,
 ) -> Any:
     with at_user_line():
-        leaves, tree = flatten(args)
+        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
         tags = f"group = {trace.new_request()} : i64"
         inner, opened = marked(trace, "custom_input", leaves, tree.paths("argument"), tags)
-    pair = inside(forward, trace)(*tree.unflatten(inner))
+        rest = iter(tree.unflatten(inner))
+        called = [x if place in fixed else next(rest) for place, x in enumerate(args)]
+    pair = inside(forward, trace)(*called)
     with at_user_line(), at_function(forward):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
         results, out_tree = flatten(pair[0])
         outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
         seeds = [None if v is None else _cotangent(trace, v, tags) for v in closed]
-    found = inside(backward, trace)(pair[1], out_tree.unflatten(seeds))
+    found = inside(backward, trace)(*(args[place] for place in fixed), pair[1], out_tree.unflatten(seeds))
     with at_user_line(), at_function(backward):
         _give(trace, name, found, tree, opened, tags)
     return out_tree.unflatten(outputs)

@@ -195,8 +195,10 @@ class Overlay(dict[str, Any]):
         super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
         self.real, self.trace, self.memo = real, trace, memo
 
-    def _import(self, name: str, scope: object, names: object, fromlist: object = (), level: int = 0) -> Any:
-        """`import` inside of the function."""
+    def _import(
+        self, name: str, scope: object = None, names: object = None, fromlist: object = (), level: int = 0
+    ) -> Any:
+        """`import` inside of the function, and `__import__`."""
         return _replaced(builtins.__import__(name, self.real, names, fromlist, level), self.trace, self.memo)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> Any:

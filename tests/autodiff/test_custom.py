@@ -183,3 +183,42 @@ def test_numbers_among_several_results_are_read_one_by_one(kind: str) -> None:
         own, plain = (functools.partial(loop, f, weight) for f in (pair, both))
         np.testing.assert_allclose(ml.grad(own)(x), ml.grad(plain)(x), rtol=1e-12)
         np.testing.assert_allclose(ml.hessian(own)(x), ml.hessian(plain)(x), rtol=1e-11, atol=1e-13)
+
+
+def test_a_fixed_point_of_a_function_that_is_given() -> None:
+    @functools.partial(ml.custom_vjp, nondiff_argnums=(0,))
+    def fixed_point(f: Callable[..., Any], a: Any, start: Any) -> Any:
+        def going(c: Any) -> Any:
+            return np.max(np.abs(c[0] - c[1])) > 1e-13
+
+        return ml.while_loop(going, lambda c: (c[1], f(a, c[1])), (start, f(a, start)))[1]
+
+    def forward(f: Callable[..., Any], a: Any, start: Any) -> Any:
+        found = fixed_point(f, a, start)
+        return found, (a, found)
+
+    def backward(f: Callable[..., Any], kept: Any, cotangent: Any) -> Any:
+        a, found = kept
+        by_x = ml.vjp(lambda x: f(a, x), found)[1]
+        solved = fixed_point(lambda c, u: c + by_x(u)[0], cotangent, cotangent)
+        return ml.vjp(lambda a: f(a, found), a)[1](solved)[0], np.zeros_like(found)
+
+    fixed_point.defvjp(forward, backward)
+
+    def root(a: Any) -> Any:
+        return fixed_point(lambda a, x: 0.5 * (x + a / x), a, a)
+
+    np.testing.assert_allclose(ml.grad(root)(2.0), 0.5 / 2**0.5, rtol=1e-12)
+    np.testing.assert_allclose(ml.vmap(ml.grad(root))(X), 0.5 / X**0.5, rtol=1e-12)
+
+
+def test_arguments_of_a_checkpoint_that_are_no_arrays_or_have_names() -> None:
+    def layer(f: Callable[..., Any], x: Any, *, scale: Any, mode: str) -> Any:
+        return f(x * scale) if mode == "scaled" else f(x)
+
+    def loss(x: Any, s: Any) -> Any:
+        return np.sum(ml.checkpoint(layer)(np.sin, x, scale=s, mode="scaled"))
+
+    found = ml.grad(loss, (0, 1))(X, 2.0)
+    np.testing.assert_allclose(found[0], 2 * np.cos(2 * X), rtol=1e-13)
+    np.testing.assert_allclose(found[1], np.sum(X * np.cos(2 * X)), rtol=1e-13)
