@@ -34,7 +34,7 @@ class Crew:
         self._failure: BaseException | None = None
         self._waiting: deque[Job] = deque()
         self._running = 0
-        self._complete = False
+        self._complete = self._abandoned = False
         self._changed = threading.Condition()
         self._others: list[threading.Thread] = []
 
@@ -49,7 +49,9 @@ class Crew:
 
     def finish(self) -> None:
         """Help until all jobs are done. Raises what a job has raised; those that were not begun by then are not."""
-        self._close()
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
         self._work()
         for thread in self._others:
             thread.join()
@@ -58,12 +60,9 @@ class Crew:
 
     def abandon(self) -> None:
         """Begin no more jobs, and do not wait for those that were."""
-        self._waiting.clear()
-        self._close()
-
-    def _close(self) -> None:
         with self._changed:
-            self._complete = True
+            self._complete = self._abandoned = True
+            self._waiting.clear()
             self._changed.notify_all()
 
     def _work(self) -> None:
@@ -84,6 +83,6 @@ class Crew:
             with self._changed:
                 self._running -= 1
                 self._waiting.extend(more)
-                if self._failure is not None:
+                if self._failure is not None or self._abandoned:
                     self._waiting.clear()
                 self._changed.notify_all()
