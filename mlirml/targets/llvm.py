@@ -202,8 +202,8 @@ class ObjectBuilder:
         longest_first = sorted(range(len(parts)), key=lambda number: -_work(*parts[number]))
         jobs = [partial(_optimise_part, objects, number, *parts[number], options) for number in longest_first]
         others = thread_count() - 1 if len(text) > _LONG else 0
-        # While more modules come, there is work for all threads, and to cut a part would have to wait for Python.
-        self._crew.add([partial(job, cut=is_last and len(parts) < _MANY) for job in jobs], others)
+        longest = _LONG if is_last and len(parts) < _MANY else _VERY_LONG
+        self._crew.add([partial(job, longest=longest) for job in jobs], others)
 
     def finish(self, options: CodegenOptions | None = None) -> bytes:
         """The object of all modules, of which `options.exports` are seen from outside; see `compile_to_object`."""
@@ -237,14 +237,14 @@ def _joined(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
 
 
 def _optimise_part(
-    objects: _Objects, part: int, text: str, run_passes: _Passes, options: CodegenOptions, *, cut: bool
+    objects: _Objects, part: int, text: str, run_passes: _Passes, options: CodegenOptions, *, longest: int
 ) -> list[Job]:
-    """Make the object of a part, or jobs that make several when it is long and may be `cut`."""
+    """Make the object of a part, or jobs that make several when it has more than `longest` characters."""
     # Own contexts: in a shared one, type names depend on what was compiled before.
     with _machine(options) as machine, Context() as context:
         module = _parse(text, context, machine)
         run_passes(module, options)
-        shares = pieces(str(module), optimised=True) if cut and len(text) > _LONG else [""]
+        shares = pieces(str(module), optimised=True) if len(text) > longest else [""]
         if len(shares) == 1:
             objects[part, 0] = module.emit()
             return []
@@ -262,8 +262,9 @@ def _work(text: str, run_passes: _Passes) -> int:
     return len(text) * (2 if run_passes is _optimise else 1)
 
 
-_LONG, _MANY = 10_000, 3
-"""Text of so many characters takes LLVM 15 ms: less is not worth a thread. So many parts keep the threads busy."""
+_LONG, _VERY_LONG, _MANY = 10_000, 100_000, 3
+"""Text of so many characters takes LLVM 15 ms: less is not worth a thread. So many parts keep the threads busy, as
+other modules do that are to come, but for one that is very long, with which a thread would be left alone at the end."""
 
 
 @contextmanager
