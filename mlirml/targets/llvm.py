@@ -201,7 +201,7 @@ class ObjectBuilder:
         self._modules.append((options, objects))
         longest_first = sorted(range(len(parts)), key=lambda number: -_work(*parts[number]))
         jobs = [partial(_optimise_part, objects, number, *parts[number], options) for number in longest_first]
-        others = thread_count() - 1 if len(text) > _LONG else 0
+        others = min(thread_count() - 1, 2 * len(parts)) if len(text) > _LONG else 0
         longest = _LONG if is_last and len(parts) < _MANY else _VERY_LONG
         self._crew.add([partial(job, longest=longest) for job in jobs], others)
 
