@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -203,10 +202,13 @@ def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
     if op.regions:
         clone_with(op, environment)
         return
-    operands = [environment.get(operand, operand) for operand in op.operands]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    with contextlib.nullcontext() if is_unknown(op.location) else op.location:
-        copy = create(op.name, operands, [r.type for r in op.results], attributes)
+    copy = op.clone().operation
+    operands = copy.operands
+    for position, operand in enumerate(operands):
+        if operand in environment:
+            operands[position] = environment[operand]
+    if is_unknown(op.location):
+        copy.location = mlir.Location.current
     for old, new in zip(op.results, copy.results):
         environment[old] = new
 
