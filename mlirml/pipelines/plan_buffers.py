@@ -29,7 +29,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError
-from mlirml.ir import block_ops, main_function, mlir, operations, set_function_type
+from mlirml.ir import block_ops, main_function, mlir, named_operations, set_function_type
 from mlirml.passes import Pass, register
 from mlirml.pipelines.destinations import LOOPS, place_in
 
@@ -57,7 +57,7 @@ class PlanBuffersPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         replace_empty_arguments(main)
-        allocations = [op for op in list(operations(main)) if op.name == "memref.alloc" and not erase_unused(op)]
+        allocations = [op for op in named_operations(main, ("memref.alloc",)) if not erase_unused(op)]
         host = [op for op in allocations if HOST in op.attributes]
         plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.places)
         if host:

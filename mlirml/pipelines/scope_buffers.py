@@ -20,7 +20,7 @@ offset and size of each slice; slices that take turns in the same memory do over
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
@@ -32,6 +32,9 @@ _GEP = "llvm.getelementptr"
 _CONSTANT = "llvm.mlir.constant"
 _ARITHMETIC = (_GEP, "llvm.add", "llvm.sub", "llvm.mul", "llvm.shl")
 _DYNAMIC = -(1 << 31)
+
+Named = Sequence[tuple[str, mlir.Operation]]
+"""Operations with their names, which are asked for again and again."""
 
 
 @register
@@ -79,15 +82,15 @@ def with_workspace(
 
 def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
     """Give the accesses of a block scopes, if it reads at places that it has read."""
-    ops = block_ops(block)
-    if not gathers(ops) and not moves(ops):
+    ops = [(op.name, op) for op in block_ops(block)]
+    accesses = [(name, op) for name, op in ops if name in _ACCESSES]
+    if len(accesses) < 2 or not (gathers(ops) or moves(ops, block)):
         return
     found: list[tuple[mlir.Operation, int]] = []
-    for op in ops:
-        if op.name in _ACCESSES:
-            offset = slice_of(op.operands[_ACCESSES[op.name]], workspace)
-            if offset is not None and offset in sizes:
-                found.append((op, offset))
+    for name, op in accesses:
+        offset = slice_of(op.operands[_ACCESSES[name]], workspace)
+        if offset is not None and offset in sizes:
+            found.append((op, offset))
     offsets = sorted({offset for _, offset in found})
     if len(offsets) < 2:
         return
@@ -99,27 +102,31 @@ def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) ->
             op.attributes["noalias_scopes"] = mlir.ArrayAttr.get([scopes[o] for o in apart])
 
 
-def gathers(ops: list[mlir.Operation]) -> bool:
+def gathers(ops: Named) -> bool:
     """Whether the address of a load is computed from what a load of the same block gives."""
     read: set[mlir.Value] = set()
-    for op in ops:
-        depends = any(operand in read for operand in op.operands)
-        if op.name == "llvm.load" and depends:
+    for name, op in ops:
+        depends = bool(read) and any(operand in read for operand in op.operands)
+        if name == "llvm.load" and depends:
             return True
-        if op.name == "llvm.load" or depends:
+        if name == "llvm.load" or depends:
             read.update(op.results)
     return False
 
 
-def moves(ops: list[mlir.Operation]) -> bool:
+def moves(ops: Named, block: mlir.Block) -> bool:
     """Whether an address depends on a number that is computed in front of the block, such as where a slice begins."""
-    block = ops[0].block
-    moved: set[mlir.Value] = set()
-    for op in ops:
-        if op.name in _ACCESSES and op.operands[_ACCESSES[op.name]] in moved:
+    moved: dict[mlir.Value, bool] = {}
+    for name, op in ops:
+        if name in _ACCESSES and moved.get(op.operands[_ACCESSES[name]]):
             return True
-        if op.name in _ARITHMETIC and any(x in moved or _is_before(x, block) for x in op.operands):
-            moved.update(op.results)
+        if name in _ARITHMETIC:
+            for x in op.operands:
+                if x not in moved:
+                    moved[x] = _is_before(x, block)
+                if moved[x]:
+                    moved.update(dict.fromkeys(op.results, True))
+                    break
     return False
 
 
