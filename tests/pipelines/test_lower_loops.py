@@ -32,7 +32,9 @@ LOOPS = (
     "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops{vector-bits=128},"
     "mlirml-plan-buffers,mlirml-outline-parallel"
 )
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 SMALL = {
