@@ -148,7 +148,8 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
     with op.location, mlir.InsertionPoint(op):
         if owner.name == "tensor.empty" and shared:
             return owner.clone().operation.results[0]
-        if owner.name == "linalg.fill" and shared:
+        # One in front of a loop that stores into it would have to be copied in each round.
+        if owner.name == "linalg.fill" and (shared or owner.block != op.block):
             empty = emptied(owner.operands[1])
             if empty is None:
                 return None

@@ -98,3 +98,28 @@ def test_gradients_of_rows_for_many_examples() -> None:
     np.testing.assert_allclose(every, np.stack([ml.grad(loop)(w, x) for w, x in zip(ws, xs)]), rtol=1e-9, atol=1e-12)
     shared = ml.vmap(ml.grad(loop), in_axes=(None, 0))(W, xs)
     np.testing.assert_allclose(shared, np.stack([ml.grad(loop)(W, x) for x in xs]), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_that_each_round_makes_begin_with_zeros() -> None:
+    # Several loops fill rows of a zero array of their own in each round; the last of them stored over the zeros of all.
+    def f(a: Any) -> Any:
+        rows = np.zeros(3, int)
+        return np.sum(ml.fori_loop(0, 3, lambda i, c: product(c, np.stack([a[rows]] * 3)[i]), a[rows]))
+
+    def both(x: Any) -> Any:
+        one = np.ones(1)
+        return ml.hvp(f, (x,), (one,)), ml.grad(lambda y: ml.jvp(f, (y,), (one,))[1])(x)
+
+    x = np.array([0.7])
+    np.testing.assert_allclose(ml.compile(both)(x), ml.compile(both, "reference")(x), rtol=1e-12)
+
+
+@ml.custom_jvp
+def product(x: Any, y: Any) -> Any:
+    return np.sin(x) * y
+
+
+@product.defjvp
+def product_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return product(x, y), np.cos(x) * y * dx + np.sin(x) * dy
