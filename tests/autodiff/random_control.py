@@ -183,6 +183,45 @@ def _branch_of_loops(a: Array, b: Array, draw: int) -> Array:
     return ml.cond(np.sum(b) > 0.21, loop, lambda t: np.sort(np.ravel(t))[::-1].reshape(t.shape) * 0.5, a)
 
 
+def parts(x: Any, y: Any) -> Any:
+    """Several results, of which programs read some."""
+    return np.sin(x) * y, {"sum": np.cos(x) + y, "same": x * 0.5}
+
+
+parts_by_tangents = ml.custom_jvp(parts)
+parts_backwards = ml.custom_vjp(parts)
+
+
+@parts_by_tangents.defjvp
+def _tangents_of_parts(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return parts_by_tangents(x, y), (
+        np.cos(x) * y * dx + np.sin(x) * dy,
+        {"sum": dy - np.sin(x) * dx, "same": dx * 0.5},
+    )
+
+
+def _cotangents_of_parts(kept: Any, ct: Any) -> Any:
+    x, y = kept
+    return np.cos(x) * y * ct[0] - np.sin(x) * ct[1]["sum"] + 0.5 * ct[1]["same"], np.sin(x) * ct[0] + ct[1]["sum"]
+
+
+parts_backwards.defvjp(lambda x, y: (parts(x, y), (x, y)), _cotangents_of_parts)
+
+
+@step("loop of parts")
+def _loop_of_parts(a: Array, b: Array, draw: int) -> Array:
+    f = (parts_by_tangents, parts_backwards, ml.checkpoint(parts), ml.checkpoint(parts_by_tangents))[draw % 4]
+    numbers = draw // 16 % 2
+    x, start = (resized(b, 3), np.sum(a) * 0.1) if numbers else (resized(b, 3, 3), resized(a, 3))
+
+    def body(i: Any, c: Any) -> Any:
+        first, rest = f(c, x[i])
+        return (first, rest["sum"] * 0.4, first + rest["same"], rest["sum"] * rest["same"])[draw // 4 % 4]
+
+    return ml.fori_loop(0, 3, body, start) * np.ravel(a)[0]
+
+
 @step("unused")
 def _unused(a: Array, b: Array, draw: int) -> Array:
     kept, dropped = ml.fori_loop(0, 3, lambda i, c: (c[0] * 0.8 + 0.1, np.sin(c[1] * np.sum(c[0]))), (a, np.sum(b)))
@@ -286,6 +325,15 @@ def _until(a: Array, b: Array, draw: int) -> Array:
     return ml.while_loop(lambda c: np.sum(c * c) < limit, lambda c: c * 1.3 + 0.2 + 0.1 * np.sin(c), a)
 
 
+@step("until settled")
+def _until_settled(a: Array, b: Array, draw: int) -> Array:
+    # A fixed number of rounds for all arguments that are near each other: what came before is read by the condition.
+    def going(c: Any) -> Any:
+        return np.logical_and(c[2] < 3, np.sum(np.abs(c[0] - c[1])) < 1e6)
+
+    return ml.while_loop(going, lambda c: (np.sin(c[0]) * 0.7 + b, c[0], c[2] + 1), (a + b, a + b, 0))[0]
+
+
 @step("until counted")
 def _until_counted(a: Array, b: Array, draw: int) -> Array:
     def going(c: Any) -> Any:
@@ -312,4 +360,4 @@ def _branch_with_an_end(a: Array, b: Array, draw: int) -> Array:
     return ml.cond(np.sum(b) > 0, loop, np.sin, a)
 
 
-FORWARD.update(("until", "until counted", "batched until", "branch with an end"))
+FORWARD.update(("until", "until settled", "until counted", "batched until", "branch with an end"))
