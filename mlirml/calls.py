@@ -42,8 +42,14 @@ class Build:
 
 
 def changed(captured: Captured, function: Any) -> str | None:
+    """The first guard that does not hold any more, in words."""
+    from mlirml.capture.captured import same_items
+
     for holder, name, value in captured.guards:
-        if (contents(holder) if name is None else holder.get(name, captured)) is not value:
+        if type(holder) is list:
+            if not same_items(holder, value):
+                return "a list that it reads holds other objects than when it was compiled"
+        elif (contents(holder) if name is None else holder.get(name, captured)) is not value:
             name = name or name_of_cell(function, holder)
             return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
     return None

@@ -314,6 +314,53 @@ def test_a_changed_global_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None
     assert compiled.explain().count("because `SCALE` is another object than when it was compiled") == 2
 
 
+SCALES = [np.float64(2.0), [np.float64(3.0)]]
+TRACED: list[int] = []
+
+
+def test_a_changed_item_of_a_list_compiles_anew() -> None:
+    rows = [np.float64(1.0)]
+    compiled = ml.compile(lambda x: x * SCALES[0] * SCALES[1][0] * len(rows) + sum(rows))
+    np.testing.assert_array_equal(compiled(X), 6 * X + 1)
+    SCALES[1] = [np.float64(4.0)]
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X), 8 * X + 1)
+    rows.append(np.float64(0.5))
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X), 16 * X + 1.5)
+    assert compiled.entries == 1
+    assert compiled.explain().count("because a list that it reads holds other objects than when it was compiled") == 2
+
+
+def test_a_list_that_tracing_appends_to_compiles_once() -> None:
+    @ml.compile
+    def noted(x: np.ndarray) -> np.ndarray:
+        TRACED.append(1)
+        return x * 2
+
+    for _ in range(3):
+        np.testing.assert_array_equal(noted(X), 2 * X)
+    assert len(TRACED) == 1 and noted.entries == 1
+
+
+def test_a_list_of_an_object_may_grow() -> None:
+    """Many are there to note what happened."""
+
+    class Model:
+        def __init__(self) -> None:
+            self.scale, self.losses = 2.0, [0.0]
+
+        def step(self, x: np.ndarray) -> np.ndarray:
+            return x * self.scale
+
+    model = Model()
+    step = ml.compile(model.step)
+    for _ in range(3):
+        np.testing.assert_array_equal(step(X), 2 * X)
+        model.losses.append(1.0)
+    assert step.explain().count("because") == 1
+
+
 def test_a_changed_closure_variable_compiles_anew() -> None:
     def make() -> tuple[Any, Any]:
         factor = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -13,6 +13,9 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Check
 from mlirml.errors import SourceLocation
 from mlirml.tree import TreeDef
+
+Guard = tuple[Any, Any, Any]
+"""A dict, a key and its value; a closure cell, None and its contents; or a list, None and the tuple of its items."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Captured:
     constants: tuple[np.ndarray, ...] = field(repr=False)
     writebacks: tuple[tuple[int, int], ...] = ()
     int_ranges: tuple[tuple[int, int, int, str], ...] = ()
-    guards: tuple[tuple[Any, Any, Any], ...] = field(default=(), repr=False)
+    guards: tuple[Guard, ...] = field(default=(), repr=False)
     replaced: tuple[int, ...] = ()
     entry: SourceLocation | None = field(default=None, repr=False)
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
@@ -54,3 +57,15 @@ class Captured:
     def as_text(self) -> str:
         """The MLIR module."""
         return self.key
+
+
+def lasting(guards: Iterable[Guard]) -> Iterator[Guard]:
+    """The guards without those of lists that the function itself has changed, which would never hold again."""
+    for holder, name, value in guards:
+        if type(holder) is not list or same_items(holder, value):
+            yield holder, name, value
+
+
+def same_items(now: list[Any], then: tuple[Any, ...]) -> bool:
+    """Whether a list holds what it held."""
+    return len(now) == len(then) and all(a is b for a, b in zip(now, then))

@@ -267,6 +267,7 @@ def _creation_name(value: Any) -> str | None:
 
 def _guard_contents(root: Any, trace: Trace) -> None:
     """Note what an object or a dict holds, the nearest first: a program is not run after one of them was replaced."""
+    _guard_items(root, trace)
     queue = [root]
     for value in queue:
         if isinstance(value, (list, tuple)):
@@ -278,9 +279,23 @@ def _guard_contents(root: Any, trace: Trace) -> None:
         for name, item in held.items() if type(held) is dict else ():
             if len(trace.guards) >= GUARDED:
                 return
-            if type(name) is str and (id(held), name) not in trace.guards:
+            if type(name) in (str, int) and (id(held), name) not in trace.guards:
                 trace.guards[id(held), name] = (held, name, item)
                 queue.append(item)
+
+
+def _guard_items(root: Any, trace: Trace) -> None:
+    """Note what a list holds, and the lists in it.
+
+    Lists that objects hold are left alone: many are there to be appended to, as by who watches a model, and that the
+    function reads them is not known.
+    """
+    queue = [root]
+    for value in queue:
+        if isinstance(value, (list, tuple)) and len(value) <= GUARDED and len(trace.guards) < GUARDED:
+            queue += value
+            if type(value) is list:
+                trace.guards[id(value), ""] = (value, None, tuple(value))
 
 
 def is_library(module: object) -> bool:

@@ -17,7 +17,7 @@ from mlirml.capture import picking, special
 from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
-from mlirml.capture.captured import Captured
+from mlirml.capture.captured import Captured, lasting
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
@@ -588,7 +588,7 @@ def trace(
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
-        tuple(state.guards.values()),
+        tuple(lasting(state.guards.values())),
         tuple(new),
         entry,
         tuple(builder.narrowed_at),

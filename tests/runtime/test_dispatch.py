@@ -294,7 +294,20 @@ def test_guards_compare_globals_and_cells_by_identity(add_program: Add) -> None:
         call(X, Y)
 
 
-@pytest.mark.parametrize("guard", [([], "x", 1), ({}, 3, 1), ({}, None, 1), ({}, "x"), 5])
+def test_guards_compare_the_items_of_lists_by_identity(add_program: Add) -> None:
+    first, second = Opaque(), Opaque()
+    items: list[Any] = [first, second]
+    call = dispatcher(X, Y, program=add_program(8), guards=[(items, None, (first, second)), ({7: first}, 7, first)])
+    assert np.array_equal(call(X, Y), X + Y)
+    for other in ([first], [first, first], [second, first], [first, second, first], []):
+        items[:] = other
+        with pytest.raises(Missed):
+            call(X, Y)
+    items[:] = [first, second]
+    assert np.array_equal(call(X, Y), X + Y)
+
+
+@pytest.mark.parametrize("guard", [([], None, 1), ((), None, ()), ({}, 3.0, 1), ({}, None, 1), ({}, "x"), 5])
 def test_bad_guards_are_refused(add_program: Add, guard: Any) -> None:
     with pytest.raises(TypeError):
         Dispatcher(miss).add((X, Y), {}, add_program(8), 0, guards=[guard])
