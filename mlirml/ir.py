@@ -18,9 +18,9 @@ from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
 _mlir.globals.dialect_search_modules = []
 
 __all__ = [
-    "block_ops", "clone_with", "defining_op", "has_function", "has_op", "irdl", "linalg", "llvm", "main_function",
-    "make_context", "mlir", "named_function", "named_operations", "operations", "parse", "passmanager", "rewrite",
-    "seen_through", "set_function_type", "to_text",
+    "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "linalg", "llvm",
+    "main_function", "make_context", "mlir", "named_function", "named_operations", "operations", "parse", "passmanager",
+    "rewrite", "seen_through", "set_function_type", "to_text",
 ]  # fmt: skip
 
 
@@ -165,6 +165,11 @@ def named_function(module: Any, name: str) -> mlir.Operation:
         if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
             return op
     raise KeyError(f"the module has no function @{name}")
+
+
+def callee_of(call: mlir.Operation) -> str:
+    """The name of the function that a `func.call` or `llvm.call` calls."""
+    return str(mlir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def has_function(module: Any, name: str) -> bool:

@@ -264,9 +264,8 @@ def trace_vmap(
             shape = (size, *value.shape)
             many = Traced(trace, Cell(_batched(trace, "vmap", tags, value, shape), owned=True))
             if not -len(shape) <= place < len(shape):
-                dimensions = f"{len(shape)} dimension{'s' * (len(shape) != 1)}"
                 raise ShapeError(
-                    f"vmap: out_axes={place} of a result with {dimensions}",
+                    f"vmap: out_axes={place} of a result with {_dimensions(shape)}",
                     help=f"that of the examples is one of them: give an axis from {-len(shape)} to {len(shape) - 1}",
                 )
             found.append(many if place in (0, -len(shape)) else _moved(many, 0, place).copy())
@@ -309,6 +308,10 @@ def described(tree: TreeDef) -> str:
     return f"the value{keys} is" if len(tree.children) == 1 else f"{len(tree.children)} values{keys} are"
 
 
+def _dimensions(shape: Sequence[int]) -> str:
+    return f"{len(shape)} dimension{'s' * (len(shape) != 1)}"
+
+
 def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
     """The number of examples, which all arguments agree on."""
     if axis_size is not None and (not isinstance(axis_size, int) or axis_size < 0):
@@ -319,9 +322,8 @@ def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int 
             continue
         shape = np.shape(leaf)
         if not -len(shape) <= axis < len(shape):
-            dimensions = f"{len(shape)} dimension{'s' * (len(shape) != 1)}"
             raise ShapeError(
-                f"vmap: in_axes={axis} of {path}, which has {dimensions}, {list(shape)}",
+                f"vmap: in_axes={axis} of {path}, which has {_dimensions(shape)}, {list(shape)}",
                 help="give a dimension that it has, or None if all examples share it: `in_axes=(0, None)`",
             )
         if size is not None and shape[axis] != size:

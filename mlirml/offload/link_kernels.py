@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
-from mlirml.ir import block_ops, clone_with, main_function, mlir, named_function, operations
+from mlirml.ir import block_ops, callee_of, clone_with, main_function, mlir, named_function, operations
 from mlirml.passes import Pass, register
 
 
@@ -30,7 +30,7 @@ class LinkKernelsPass(Pass):
         main = main_function(module)
         with module.context:
             for call in [op for op in operations(main) if op.name == "func.call" and KERNEL in op.attributes]:
-                inline(call, named_function(module, mlir.FlatSymbolRefAttr(call.attributes["callee"]).value))
+                inline(call, named_function(module, callee_of(call)))
             for op in block_ops(module.regions[0].blocks[0]):
                 if op.name == "func.func" and mlir.StringAttr(op.attributes["sym_name"]).value.endswith(LAUNCH):
                     op.erase()

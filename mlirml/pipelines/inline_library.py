@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, callee_of, mlir, operations
 from mlirml.passes import Pass, register
 
 
@@ -53,7 +53,7 @@ def inline_callees(name: str, library: dict[str, mlir.Operation], done: set[str]
         return
     done.add(name)
     for call in calls_of(library[name], library):
-        inline_callees(call.attributes["callee"].value, library, done)
+        inline_callees(callee_of(call), library, done)
     inline_calls(library[name], library)
 
 
@@ -66,7 +66,7 @@ def calls_of(function: mlir.Operation, library: dict[str, mlir.Operation]) -> li
 def inline_calls(function: mlir.Operation, library: dict[str, mlir.Operation]) -> None:
     """Put the bodies of the callees in the place of calls."""
     for call in calls_of(function, library):
-        block = library[call.attributes["callee"].value].regions[0].blocks[0]
+        block = library[callee_of(call)].regions[0].blocks[0]
         values = dict(zip(block.arguments, call.operands, strict=True))
         *inside, end = block_ops(block)
         with mlir.InsertionPoint(call):

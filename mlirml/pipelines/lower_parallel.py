@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import LONG_CHUNKS, PARALLEL_FOR
-from mlirml.ir import block_ops, mlir, named_operations
+from mlirml.ir import block_ops, callee_of, mlir, named_operations
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_parallel_for"
@@ -51,7 +51,7 @@ class LowerParallelPass(Pass):
         functions = {symbol_of(op): op for op in block_ops(block) if op.name == "llvm.func"}
         for call in calls:
             with call.location:
-                lower_call(functions[mlir.FlatSymbolRefAttr(call.attributes["callee"]).value], call)
+                lower_call(functions[callee_of(call)], call)
 
 
 def symbol_of(function: mlir.Operation) -> str:

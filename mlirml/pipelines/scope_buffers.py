@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir import block_ops, callee_of, defining_op, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.plan_buffers import PLACES
 
@@ -74,7 +74,7 @@ def with_workspace(
     done: set[str] = set()
     for use in workspace.uses:
         call = use.owner.operation
-        name = mlir.FlatSymbolRefAttr(call.attributes["callee"]).value if call.name == "llvm.call" else ""
+        name = callee_of(call) if call.name == "llvm.call" else ""
         if name in functions and name not in done:
             done.add(name)
             yield functions[name], functions[name].regions[0].blocks[0].arguments[use.operand_number]

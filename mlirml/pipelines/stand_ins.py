@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
-from mlirml.ir import block_ops, mlir, named_function, named_operations
+from mlirml.ir import block_ops, callee_of, mlir, named_function, named_operations
 
 
 def stand_in_for_calls(main: mlir.Operation) -> None:
     """Replace the calls of kernel functions, and erase the functions: bufferization has nothing to do in them."""
     module = main.parent.operation
     for call in [op for op in named_operations(main, ("func.call",)) if KERNEL in op.attributes]:
-        stand_in(call, named_function(module, callee(call)))
+        stand_in(call, named_function(module, callee_of(call)))
     for function in block_ops(module.regions[0].blocks[0]):
         if KERNEL in function.attributes:
             function.erase()
-
-
-def callee(call: mlir.Operation) -> str:
-    return str(mlir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def stand_in(call: mlir.Operation, function: mlir.Operation) -> None:

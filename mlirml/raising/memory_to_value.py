@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.memory_values import LOADS, STORES, VIEWS, root_of, stored_operands, to_values
 from mlirml.raising.remarks import remark
@@ -87,7 +87,7 @@ def called_with_memory(module: mlir.Operation) -> Iterator[str]:
     if has_op(module, ("func.call",)):
         for op in operations(module):
             if op.name == "func.call" and any(True for _ in memory_of(op)):
-                yield mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                yield callee_of(op)
 
 
 def match_function(function: mlir.Operation, may_alias: bool) -> None:

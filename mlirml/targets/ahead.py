@@ -56,7 +56,7 @@ def take_kernels(module: mlir.Operation) -> list[Kernels]:
 
     Where that is not worth it, or where they use what is not theirs, nothing is moved.
     """
-    from mlirml.ir import block_ops, mlir, operations
+    from mlirml.ir import block_ops, callee_of, mlir, operations
 
     ops = block_ops(module.regions[0].blocks[0])
     functions = {mlir.StringAttr(op.attributes["sym_name"]).value: op for op in ops if op.name == "func.func"}
@@ -67,13 +67,13 @@ def take_kernels(module: mlir.Operation) -> list[Kernels]:
     for name, function in functions.items():
         inside = list(operations(function))
         sizes[name] = len(inside)
-        calls[name] = {_callee(op) for op in inside if op.name == "func.call"}
+        calls[name] = {callee_of(op) for op in inside if op.name == "func.call"}
         if not calls[name] <= functions.keys() or any(op.name in _SHARED for op in inside):
             return []
     rest = list(operations(main))
     if sum(sizes.values()) < _LEAST_KERNELS or len(rest) < _LEAST_REST:
         return []
-    called = {_callee(op) for op in rest if op.name == "func.call"}
+    called = {callee_of(op) for op in rest if op.name == "func.call"}
     return [_moved(main, {name: functions[name] for name in batch}, called) for batch in _batches(sizes, calls)]
 
 
@@ -112,10 +112,3 @@ def _moved(main: mlir.Operation, functions: dict[str, mlir.Operation], called: s
         function.detach_from_parent()
         kernels.body.append(function)
     return kernels, tuple(name for name in functions if name in called)
-
-
-def _callee(call: mlir.Operation) -> str:
-    from mlirml.ir import mlir
-
-    name: str = mlir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    return name

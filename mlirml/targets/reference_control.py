@@ -14,7 +14,7 @@ import numpy as np
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import CheckFailed, check_code
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, callee_of, mlir
 from mlirml.targets.reference_program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.targets.reference_tensor import insert_into, stores_in_place
 from mlirml.targets.reference_values import Trap, Value, integers, mixed, segments
@@ -35,7 +35,7 @@ def _assign(environment: Environment, slots: Sequence[int], values: Sequence[Val
 @evaluates("func.call")
 def call_rule(op: mlir.Operation, function: Function) -> Kernel:
     """Run another function of the module; a call with a grain in a few chunks."""
-    program, callee = function.program, mlir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    program, callee = function.program, callee_of(op)
     grain = parallel_grain(op)
     if grain is not None:
         return lambda *operands: _in_chunks(program.function(callee), max(1, grain), *operands)
