@@ -166,9 +166,11 @@ class Lowered:
         if form == "mlir":
             return self.as_text()
         if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
-            from mlirml.targets import llvm
+            from mlirml.targets import cpu, llvm
 
-            return (llvm.to_llvm_ir if form == "llvm" else llvm.to_assembly)(self.module.operation)
+            if form == "llvm":
+                return llvm.to_llvm_ir(self.module.operation)
+            return cpu.to_assembly(self.module.operation, self.target.processor)
         if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
             from mlirml.targets import vulkan
 
@@ -491,7 +493,7 @@ class Compiled(Dispatcher):
             remarks = on_loops(watch)
             cache.store(entries, artifact)
             clock.note("store")
-            program = opened(captured, artifact)
+            program = opened(captured, artifact, self.target)
             clock.note("load")
         if isinstance(program, DeviceProgram):
             program.explain = partial(_failure, captured)
@@ -523,7 +525,7 @@ class Compiled(Dispatcher):
         if artifact is None:
             return None, None
         try:
-            program = opened(captured, artifact)
+            program = opened(captured, artifact, self.target)
         except LaunchError:
             cache.drop(entries)
             return None, None

@@ -57,7 +57,10 @@ class Clock:
         self._last = time.perf_counter()
 
 
-def opened(captured: Captured, artifact: Artifact) -> Any:
+def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
+    """The loaded program; raises `TargetError` where its code is for a processor that this machine is not."""
+    if target.processor is not None:
+        target.processor.check_runs_here()
     return open_artifact(
         artifact,
         [(s.dtype, s.shape) for s in captured.inputs],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,13 @@ def _precision(value: Any) -> str:
     raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
 
 
+def _processor(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"(host|sse4\.1|avx2|avx512|amx)(,l2=[1-9]\d{0,5}[KM])?", value):
+        return value
+    levels = "'host', 'sse4.1', 'avx2', 'avx512' or 'amx'"
+    raise ValueError(f"expected {levels}, and ',l2=1M' after it for the size of a cache, got {value!r}")
+
+
 def _parse_switch(text: str) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     if text.lower() not in words:
@@ -100,6 +108,7 @@ _SETTINGS = {
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
     "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
     "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
+    "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
@@ -121,6 +130,9 @@ class Config:
     * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
       (`MLIRML_DEVICE`).
     * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
+    * `processor`: what the target `cpu` makes code for: "host", or "sse4.1", "avx2", "avx512", "amx" for a named
+      processor, whose code is the same on every machine; with ",l2=512K" after it, for that size of a core's
+      second-level cache; read when `compile` is called (`MLIRML_PROCESSOR`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
@@ -150,6 +162,7 @@ class Config:
     target: str
     device: str | None
     sync: bool
+    processor: str
     math: str
     matmul_precision: str
     deterministic: bool

@@ -247,7 +247,7 @@ class _Emission:
 
 _EMISSIONS = {
     "llvm": _Emission("mlirml.targets.llvm", "to_llvm_ir"),
-    "asm": _Emission("mlirml.targets.llvm", "to_assembly"),
+    "asm": _Emission("mlirml.targets.cpu", "to_assembly"),
     "ptx": _Emission("mlirml.targets.cuda", "emit_ptx"),
     "spirv": _Emission("mlirml.targets.vulkan", "emit_spirv"),
     "wgsl": _Emission("mlirml.targets.webgpu", "emit_wgsl"),

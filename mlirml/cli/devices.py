@@ -10,7 +10,7 @@ from mlirml.errors import TargetError
 from mlirml.runtime import _native
 from mlirml.runtime.device import device
 from mlirml.runtime.device import devices as all_devices
-from mlirml.targets.cpu import host_facts, vector_bits
+from mlirml.targets.machine import host_facts, processor
 from mlirml.targets.registry import target_names
 
 # What decides how fast numeric code is, in the order in which it came to x86.
@@ -30,7 +30,7 @@ def devices() -> int:
         "cpu": (
             f"{name} ({facts['machine']})",
             f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable, up to {_native.get_threads()} thread(s) "
-            f"a loop, {vector_bits()}-bit vectors\n{' '.join(f for f in _FEATURES if f in flags)}",
+            f"a loop, {processor().vector_bits}-bit vectors\n{' '.join(f for f in _FEATURES if f in flags)}",
         ),
         "reference": ("NumPy, in this process", "interprets the captured IR: slow, for checking the other targets"),
     }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
@@ -14,12 +13,13 @@ from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.ahead import Ahead, Kernels
+from mlirml.targets.machine import Processor, has_libmvec, host_facts, processor
 from mlirml.targets.target import Target
 
 if TYPE_CHECKING:
     from mlirml.ir import mlir
     from mlirml.passes import Pipeline
-    from mlirml.targets.llvm import ObjectBuilder
+    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
 
 FUSE = (
     "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,"
@@ -62,9 +62,6 @@ PASSES = (
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
-
-_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
-"""Of Linux: the number of the system call, ARCH_REQ_XCOMP_PERM, and the state that it is for (asm/prctl.h, 5.16)."""
 
 _FAR = 8 << 20
 """Results of so many bytes are stored past the cache, at least: smaller ones are read from it faster by who comes next
@@ -115,46 +112,48 @@ def cpu_target() -> Target:
             "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
             help="leave `config.math` at 'builtin'",
         )
-    return target_with(config.math, config.checkpoint_bytes)
+    return target_with(config.math, config.checkpoint_bytes, processor())
 
 
 @cache
-def target_with(math: str, checkpoint_bytes: int) -> Target:
-    """The target for this machine, a choice of `config.math`, and what loops may keep for gradients."""
+def target_with(math: str, checkpoint_bytes: int, machine: Processor) -> Target:
+    """The target for a processor, a choice of `config.math`, and what loops may keep for gradients."""
     return Target(
         name="cpu",
         stages=(
             ("raise", RAISE),
             ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
-            ("optimize", OPTIMIZE_HOST.format(bits=vector_bits(), l2=l2_bytes())),
+            ("optimize", OPTIMIZE_HOST.format(bits=machine.vector_bits, l2=machine.l2_bytes)),
             ("offload", ""),
-            ("schedule", schedule()),
-            ("lower", f"{expand_math(math)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
+            ("schedule", schedule(machine)),
+            ("lower", f"{expand_math(math, machine)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
         ),
         load_passes=load_passes,
-        codegen=codegen,
-        depends_on=tuple(host_facts().items()),
+        codegen=partial(codegen, machine=machine),
+        depends_on=machine.key_entries(),
         needs=_NEEDS,
-        ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math), begin_kernels),
+        ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),
+        processor=machine,
     )
 
 
 @cache
-def kernel_pipeline(math: str) -> Pipeline:
+def kernel_pipeline(math: str, machine: Processor) -> Pipeline:
     """What remains to be done with kernels that go ahead of @main."""
     from mlirml.passes import Pipeline, stage
 
     for name in _KERNEL_PASSES:
         importlib.import_module(f"mlirml.pipelines.{name}")
-    lower = f"{expand_math(math)},{TO_LLVM},mlirml-flush-denormals"
+    lower = f"{expand_math(math, machine)},{TO_LLVM},mlirml-flush-denormals"
     return Pipeline((stage("schedule", "mlirml-outline-parallel"), stage("lower", lower)))
 
 
-def schedule() -> str:
-    """The passes that make loops for this machine."""
-    l2 = l2_bytes()
-    stream = f"mlirml-stream-stores{{least-bytes={max(4 * l2, _FAR)}}}," if os.uname().machine == "x86_64" else ""
-    return SCHEDULE.format(contract=machine_options(), bits=vector_bits(), l2=l2, stream=stream)
+def schedule(machine: Processor) -> str:
+    """The passes that make loops for a processor."""
+    l2 = machine.l2_bytes
+    x86 = host_facts()["machine"] == "x86_64"
+    stream = f"mlirml-stream-stores{{least-bytes={max(4 * l2, _FAR)}}}," if x86 else ""
+    return SCHEDULE.format(contract=machine_options(machine), bits=machine.vector_bits, l2=l2, stream=stream)
 
 
 def load_passes(without: Collection[str] = ()) -> None:
@@ -170,111 +169,56 @@ def expand(checkpoint_bytes: int) -> str:
     return f"mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"
 
 
-@cache
-def host_facts() -> dict[str, str]:
-    """What code depends on: the machine, the processor's name and its features, as the kernel lists them."""
-    facts = {"machine": os.uname().machine, "cpu": "", "cpu.flags": ""}
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = file.read().split("\n\n")[0].splitlines()
-    except OSError:
-        return facts
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    numbers = [fields.get(key, "") for key in ("vendor_id", "cpu family", "model", "stepping")]
-    facts["cpu"] = " ".join([fields.get("model name", ""), *numbers])
-    facts["cpu.flags"] = " ".join(sorted(fields.get("flags", fields.get("Features", "")).split()))
-    return facts
-
-
-@cache
-def vector_bits() -> int:
-    """The width of the widest vector register in bits: 512, 256 or 128."""
-    flags = set(host_facts()["cpu.flags"].split())
-    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= flags:
-        return 512
-    return 256 if "avx" in flags else 128
-
-
-@cache
-def has_libmvec() -> bool:
-    """Whether libmvec.so.1 has all functions that may be called."""
-    import ctypes
-
-    if os.uname().machine != "x86_64":
-        return False
-    try:
-        return hasattr(ctypes.CDLL("libmvec.so.1"), "_ZGVbN4v_tanhf")
-    except OSError:
-        return False
-
-
-def expand_math(math: str) -> str:
-    """`mlirml-expand-math` with the options of this processor."""
-    flags = set(host_facts()["cpu.flags"].split())
-    values = {"fma": "fma" in flags, "scalef": vector_bits() == 512, "f16c": "f16c" in flags}
+def expand_math(math: str, machine: Processor) -> str:
+    """`mlirml-expand-math` with the options of a processor."""
+    bits, flags = machine.vector_bits, machine.features
+    values = {"fma": "fma" in flags, "scalef": bits == 512, "f16c": "f16c" in flags}
     options = [f"{name}={str(value).lower()}" for name, value in values.items()]
-    options += [f"vector-bits={vector_bits()}", *(["libmvec=true"] if math == "libmvec" else [])]
+    options += [f"vector-bits={bits}", *(["libmvec=true"] if math == "libmvec" else [])]
     return f"mlirml-expand-math{{{' '.join(options)}}}"
 
 
-def machine_options() -> str:
-    """The options of the contraction passes for this processor."""
-    bits = vector_bits()
-    pairs = " bf16-pairs=true" if bits == 512 and "avx512_bf16" in host_facts()["cpu.flags"].split() else ""
-    tiles = " bf16-tiles=true" if bits == 512 and may_use_tiles() else ""
-    return f"vector-bits={bits} vector-registers={32 if bits == 512 else 16} l2-bytes={l2_bytes()}{pairs}{tiles}"
+def machine_options(machine: Processor) -> str:
+    """The options of the contraction passes for a processor."""
+    pairs = " bf16-pairs=true" if machine.has_bf16_pairs else ""
+    tiles = " bf16-tiles=true" if machine.has_tiles else ""
+    facts = f"vector-bits={machine.vector_bits} vector-registers={machine.vector_registers} l2-bytes={machine.l2_bytes}"
+    return f"{facts}{pairs}{tiles}"
 
 
-@cache
-def may_use_tiles() -> bool:
-    """Whether the processor has tile registers for bf16 (AMX), and Linux lets this process use them: it asks for that.
+def codegen_options(machine: Processor, **options: Any) -> CodegenOptions:
+    """What LLVM does for a processor."""
+    from mlirml.targets.llvm import CodegenOptions
 
-    The permission holds for all threads, and for processes that are forked later. Linux refuses it where a signal stack
-    is too small for eight kilobytes of registers. The answer is part of the pipeline, so that it is part of the key
-    under which programs are kept, too.
-    """
-    import ctypes
-
-    if os.uname().machine != "x86_64" or not {"amx_tile", "amx_bf16"} <= set(host_facts()["cpu.flags"].split()):
-        return False
-    call = ctypes.CDLL(None, use_errno=True).syscall
-    call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 3
-    return bool(call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
+    return CodegenOptions(cpu=machine.llvm_cpu, features=machine.llvm_features, **options)
 
 
-@cache
-def l2_bytes() -> int:
-    """The size of the second-level cache of one core; 1 MiB where the kernel does not tell."""
-    try:
-        with open("/sys/devices/system/cpu/cpu0/cache/index2/size", encoding="ascii") as file:
-            return int(file.read().strip().removesuffix("K")) << 10
-    except (OSError, ValueError):
-        return 1 << 20
-
-
-def begin_kernels(modules: Iterable[Kernels]) -> ObjectBuilder:
+def begin_kernels(machine: Processor, modules: Iterable[Kernels]) -> ObjectBuilder:
     """Begin to make code of kernels after stage `lower`, module by module; `codegen` ends it."""
-    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
+    from mlirml.targets.llvm import ObjectBuilder
 
     builder = ObjectBuilder()
     try:
         for kernels, exports in modules:
-            builder.add(kernels, CodegenOptions(exports=exports), is_last=False)
+            builder.add(kernels, codegen_options(machine, exports=exports), is_last=False)
     except BaseException:
         builder.abandon()
         raise
     return builder
 
 
-def codegen(module: Any, builder: ObjectBuilder | None = None) -> Artifact:
-    """Machine code of a module after stage `lower`, and of the kernels that `builder` has begun with."""
+def codegen(module: Any, builder: ObjectBuilder | None = None, *, machine: Processor | None = None) -> Artifact:
+    """Machine code of a module after stage `lower`, and of the kernels that `builder` has begun with.
+
+    The code is for `machine`, or for the processor that `config.processor` names.
+    """
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
     from mlirml.pipelines.polynomials.libmvec import SYMBOLS
-    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
+    from mlirml.targets.llvm import ObjectBuilder
 
     operation = getattr(module, "operation", module)
     attributes = entry_function(operation).attributes
-    options = CodegenOptions(externals=SYMBOLS)
+    options = codegen_options(machine or processor(), externals=SYMBOLS)
     builder = builder or ObjectBuilder()
     builder.add(operation, options)
     return Artifact(
@@ -285,6 +229,13 @@ def codegen(module: Any, builder: ObjectBuilder | None = None) -> Artifact:
         workspace_bytes=attributes["mlirml.workspace"].value,
         in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
     )
+
+
+def to_assembly(module: Any, machine: Processor | None = None) -> str:
+    """The assembly text of a module after stage `lower`, for `machine` or the processor of `config.processor`."""
+    from mlirml.targets.llvm import to_assembly
+
+    return to_assembly(module, codegen_options(machine or processor()))
 
 
 def buffer(attribute: mlir.Attribute) -> Buffer:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from mlirml.config import config
 from mlirml.runtime.artifact import Artifact
-from mlirml.targets import cpu, gpu
+from mlirml.targets import gpu
+from mlirml.targets.machine import Processor, processor
 from mlirml.targets.target import Target
 
 FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true async-copies=true fill=132"
@@ -21,22 +22,23 @@ ARCHITECTURE = "sm_80"
 
 def cuda_target() -> Target:
     """The target for NVIDIA's processors from compute capability 8.0 on."""
-    return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic)
+    return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor())
 
 
 @cache
-def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool) -> Target:
+def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor) -> Target:
     """The target, what loops may keep for gradients, in what products of f32 may be computed, and sums of scatters."""
     facts = (
         f"{FACTS} {ATOMICS} deterministic={str(deterministic).lower()} tf32={str(matmul_precision == 'tf32').lower()}"
     )
     return Target(
         name="cuda",
-        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS),
+        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS, machine),
         load_passes=load_passes,
-        codegen=codegen,
-        depends_on=(*cpu.host_facts().items(), ("cuda.architecture", ARCHITECTURE)),
+        codegen=partial(codegen, machine=machine),
+        depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
         device="cuda",
+        processor=machine,
     )
 
 
@@ -62,11 +64,11 @@ def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
     return "" if kernels is None else to_ptx(to_llvm_ir(kernels), architecture)
 
 
-def codegen(module: Any) -> Artifact:
+def codegen(module: Any, *, machine: Processor) -> Artifact:
     """The object of the host code, and the kernels as PTX, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
     code = emit_ptx(operation).encode()
     kernels = kernels_of(operation)
     if kernels is not None:
         kernels.erase()
-    return gpu.artifact(operation, "cuda", code)
+    return gpu.artifact(operation, "cuda", code, machine)

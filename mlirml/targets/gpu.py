@@ -10,6 +10,7 @@ from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
+from mlirml.targets.machine import Processor
 
 OFFLOAD = "mlirml-mark-loops,mlirml-form-dispatches{placement},mlirml-outline"
 SCHEDULE = (
@@ -68,14 +69,22 @@ _MOST_BUFFERS = 24
 
 
 def stages(
-    facts: str, lower_kernels: str, checkpoint_bytes: int, placement: str, limits: str, buffers: int = 32
+    facts: str,
+    lower_kernels: str,
+    checkpoint_bytes: int,
+    placement: str,
+    limits: str,
+    machine: Processor,
+    buffers: int = 32,
 ) -> tuple[tuple[str, str], ...]:
     """The stages of a GPU.
 
     `facts` are the options of its schedules, `lower_kernels` makes a binary of its kernels, `placement` are the options
-    of dispatches: what the device lacks, and `limits` those of the check of kernels. A kernel may take so many
-    `buffers`.
+    of dispatches: what the device lacks, and `limits` those of the check of kernels. Host code is for
+    `machine`. A kernel may take so many `buffers`.
     """
+    host = cpu.machine_options(machine)
+    schedule = SCHEDULE.format(facts=facts, contract=host, bits=machine.vector_bits, limits=limits)
     most = min(buffers, _MOST_BUFFERS)
     fused = min(buffers - 4, _MOST_BUFFERS)  # where operands alone are counted, some are left for results
     return (
@@ -83,10 +92,7 @@ def stages(
         ("transform", f"mlirml-lower-lengths{{for-requests=true}},{cpu.expand(checkpoint_bytes)}"),
         ("optimize", f"{cpu.FUSE}{{max-operands={fused}}},canonicalize,cse"),
         ("offload", OFFLOAD.format(placement=f"{{{placement} buffers={most}}}")),
-        (
-            "schedule",
-            SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits(), limits=limits),
-        ),
+        ("schedule", schedule),
         ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-lower-asserts,{cpu.LOWER}"),
     )
 
@@ -99,7 +105,7 @@ def load_passes(pipelines: tuple[str, ...], without: Collection[str] = ()) -> No
                 importlib.import_module(f"mlirml.{package}.{name}")
 
 
-def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
+def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
     import numpy as np
 
@@ -107,7 +113,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     from mlirml.ir import mlir
     from mlirml.offload.lower_launches import RUNTIME
     from mlirml.pipelines.emit_entry import ENTRY, entry_function
-    from mlirml.targets.llvm import CodegenOptions, compile_to_object
+    from mlirml.targets.llvm import compile_to_object
 
     attributes = entry_function(operation).attributes
     entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
@@ -118,7 +124,7 @@ def artifact(operation: Any, form: str, kernels: bytes) -> Artifact:
     deferred = [mlir.DictAttr(e) for e in attributes[DEFERRED_CHECKS]] if DEFERRED_CHECKS in attributes else []
     lines = list(attributes[HOST_WORK]) if HOST_WORK in attributes else []
     return Artifact(
-        object=compile_to_object(operation, CodegenOptions(externals=RUNTIME)),
+        object=compile_to_object(operation, cpu.codegen_options(machine, externals=RUNTIME)),
         entry=ENTRY,
         inputs=tuple(map(cpu.buffer, attributes["mlirml.inputs"])),
         outputs=tuple(map(cpu.buffer, attributes["mlirml.outputs"])),

@@ -20,6 +20,7 @@ from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir import llvm, mlir, operations
 from mlirml.targets.crew import Crew, Job, thread_count
 from mlirml.targets.elf import join, undefined_symbols
+from mlirml.targets.llvm_bf16 import move_bf16_as_integers
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm_literals import rewrite_float_literals
 from mlirml.targets.llvm_parts import Parts, drivers, pieces, split
@@ -171,7 +172,7 @@ def _checked_text(source: Any, options: CodegenOptions) -> str:
     if not 0 <= options.level <= 3:
         raise TargetError(f"the optimisation level is 0, 1, 2 or 3, not {options.level}")
     text = source if isinstance(source, str) else to_llvm_ir(source)
-    return _with_function_attributes(text, options)
+    return _with_function_attributes(move_bf16_as_integers(text), options)
 
 
 def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:

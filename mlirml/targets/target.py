@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mlirml.dataclass import dataclass
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets.ahead import Ahead
+from mlirml.targets.machine import Processor
 
 if TYPE_CHECKING:
     from mlirml.passes import Pipeline
@@ -26,7 +27,7 @@ class Target:
     a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
     the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
     `device` is the kind of devices that run it. `ahead` tells how kernels go ahead of the rest of a module; `codegen`
-    then takes what was begun with as well.
+    then takes what was begun with as well. `processor` is that of host code, where there is any.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Target:
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     device: str = "cpu"
     ahead: Ahead | None = field(default=None, repr=False, compare=False)
+    processor: Processor | None = None
 
     @property
     def pipeline(self) -> Pipeline:

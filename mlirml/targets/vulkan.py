@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from mlirml.config import config
@@ -11,7 +11,8 @@ from mlirml.dataclass import dataclass
 from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
-from mlirml.targets import cpu, gpu
+from mlirml.targets import gpu
+from mlirml.targets.machine import Processor, processor
 from mlirml.targets.target import Target
 
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
@@ -51,26 +52,33 @@ class Capabilities:
 def vulkan_target() -> Target:
     """The target for the first Vulkan device, or for the least that one may be where there is none."""
     try:
-        return target_for(Capabilities.of(device("vulkan").capabilities), config.checkpoint_bytes, config.deterministic)
+        capabilities = Capabilities.of(device("vulkan").capabilities)
     except TargetError:
-        return target_for(Capabilities(), config.checkpoint_bytes, config.deterministic)
+        capabilities = Capabilities()
+    return target_for(capabilities, config.checkpoint_bytes, config.deterministic, processor())
 
 
 @cache
-def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic: bool) -> Target:
-    """The target for a device that can do this."""
+def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
+    """The target for a device that can do this, and a processor."""
     return Target(
         name="vulkan",
-        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes, deterministic),
+        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes, deterministic, machine),
         load_passes=load_passes,
-        codegen=codegen,
-        depends_on=tuple(cpu.host_facts().items()),
+        codegen=partial(codegen, machine=machine),
+        depends_on=machine.key_entries(),
         device="vulkan",
+        processor=machine,
     )
 
 
 def stages(
-    name: str, capabilities: Capabilities, lower_kernels: str, checkpoint_bytes: int, deterministic: bool
+    name: str,
+    capabilities: Capabilities,
+    lower_kernels: str,
+    checkpoint_bytes: int,
+    deterministic: bool,
+    machine: Processor,
 ) -> tuple[tuple[str, str], ...]:
     """The stages of a target whose kernels are shaders for a device that can do this."""
     facts = f"shared-bytes={capabilities.workgroup_bytes} {ATOMICS} deterministic={str(deterministic).lower()}"
@@ -78,7 +86,7 @@ def stages(
     placement += f" array-bytes={capabilities.binding_bytes}"
     limits = f"buffers={capabilities.storage_buffers} shared-bytes={capabilities.workgroup_bytes}"
     limits += f" threads={capabilities.workgroup_threads} target={name}"
-    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement, limits, capabilities.storage_buffers)
+    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement, limits, machine, capabilities.storage_buffers)
 
 
 def load_passes(without: Collection[str] = ()) -> None:
@@ -86,10 +94,10 @@ def load_passes(without: Collection[str] = ()) -> None:
     gpu.load_passes(gpu.SPIRV_PASSES, without)
 
 
-def codegen(module: Any) -> Artifact:
+def codegen(module: Any, *, machine: Processor) -> Artifact:
     """The object of the host code, and the kernels, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
-    return gpu.artifact(operation, "vulkan", take_binary(operation))
+    return gpu.artifact(operation, "vulkan", take_binary(operation), machine)
 
 
 def emit_spirv(module: Any) -> bytes:

@@ -13,37 +13,38 @@ from typing import Any
 
 from mlirml.config import config
 from mlirml.runtime.artifact import Artifact
-from mlirml.targets import cpu, gpu, vulkan
+from mlirml.targets import gpu, vulkan
+from mlirml.targets.machine import Processor, processor
 from mlirml.targets.target import Target
 
 
 def webgpu_target() -> Target:
     """The target for any implementation of WebGPU, run by the one for the devices of this system."""
-    return target_for(
-        "webgpu", "metal" if sys.platform == "darwin" else "vulkan", config.checkpoint_bytes, config.deterministic
-    )
+    device = "metal" if sys.platform == "darwin" else "vulkan"
+    return target_for("webgpu", device, config.checkpoint_bytes, config.deterministic, processor())
 
 
 def metal_target() -> Target:
     """The same code for Metal's devices alone."""
-    return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic)
+    return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic, processor())
 
 
 @cache
-def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: bool) -> Target:
+def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
     """The target that is run by a kind of devices."""
 
     def codegen(module: Any) -> Artifact:
         operation = getattr(module, "operation", module)
-        return gpu.artifact(operation, device, vulkan.take_binary(operation))
+        return gpu.artifact(operation, device, vulkan.take_binary(operation), machine)
 
     return Target(
         name=name,
-        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes, deterministic),
+        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes, deterministic, machine),
         load_passes=load_passes,
         codegen=codegen,
-        depends_on=tuple(cpu.host_facts().items()),
+        depends_on=machine.key_entries(),
         device=device,
+        processor=machine,
     )
 
 

@@ -13,8 +13,10 @@ from mlirml.ir import make_context, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import expand_math
 from mlirml.runtime import Program, load_object
-from mlirml.targets.cpu import LOWER, vector_bits
-from mlirml.targets.llvm import CodegenOptions, compile_to_object, host
+from mlirml.targets import cpu
+from mlirml.targets.cpu import LOWER
+from mlirml.targets.llvm import CodegenOptions, compile_to_object
+from mlirml.targets.machine import named
 
 Array = npt.NDArray[Any]
 STORED = {
@@ -41,12 +43,11 @@ class Processor:
 
 def processors() -> list[Processor]:
     """This machine, and an old one without fma and vectors of 256 bits, whose code runs here too."""
-    here = host()
-    flags = {"fma": here.has("fma"), "scalef": vector_bits() == 512, "f16c": here.has("f16c")}
-    options = " ".join(f"{name}={str(value).lower()}" for name, value in flags.items())
+    machines = [named(name) for name in ("host", "sse4.1")]
+    passes = [cpu.expand_math("builtin", machine) for machine in machines]
     return [
-        Processor("host", f"{options} vector-bits={vector_bits()}", CodegenOptions()),
-        Processor("old", "fma=false f16c=false vector-bits=128", CodegenOptions(cpu="x86-64", features="+sse4.1")),
+        Processor(machine.level, text[text.index("{") + 1 : -1], cpu.codegen_options(machine))
+        for machine, text in zip(machines, passes)
     ]
 
 

@@ -15,7 +15,6 @@ from benchmarks.workloads import WORKLOADS
 from mlirml.passes import NoMatch
 from mlirml.pipelines.block_examples import BlockExamplesPass
 from mlirml.pipelines.blocking.cluster import Cluster
-from mlirml.targets import cpu
 
 RNG = np.random.default_rng(0)
 COUNT = 203
@@ -120,26 +119,22 @@ def test_blocks_give_the_numbers_of_the_reference(name: str, monkeypatch: pytest
         return 24
 
     monkeypatch.setattr(BlockExamplesPass, "_length", always)
-    monkeypatch.setattr(cpu, "l2_bytes", lambda: 1 << 12)  # as far as these tensors are large
-    cpu.target_with.cache_clear()
     function, arguments, cut = PROGRAMS[name]
-    compiled = ml.compile(function)
+    with ml.config.override(processor="host,l2=4K"):  # as far as these tensors are large
+        compiled = ml.compile(function)
     text = compiled.ir("optimize", *arguments)
     assert bool(re.search(r"scf\.for %\w+ = %c0 to %c\d+ step %c24", text)) == cut
     found, expected = compiled(*arguments), ml.compile(function, target="reference")(*arguments)
-    cpu.target_with.cache_clear()
     for ours, theirs in zip(leaves(found), leaves(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9 if name != "mixed" else 1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", ["10x25", "20x50", "64x25"])
-def test_the_gradient_of_a_mixture_needs_little_memory(sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "l2_bytes", lambda: 2 << 20)
-    cpu.target_with.cache_clear()
+def test_the_gradient_of_a_mixture_needs_little_memory(sizes: str) -> None:
     workload = WORKLOADS[f"gradients_gmm{sizes}"]
     arguments = workload.arguments(quick=False)
-    text = ml.compile(ml.grad(gmm, workload.wrt)).ir("schedule", *arguments)
-    cpu.target_with.cache_clear()
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = ml.compile(ml.grad(gmm, workload.wrt)).ir("schedule", *arguments)
     found = re.search(r"mlirml.workspace = (\d+)", text)
     assert found is not None
     results = sum(arguments[place].nbytes for place in workload.wrt)

@@ -11,11 +11,12 @@ import pytest
 
 import mlirml as ml
 from mlirml.dialects.dtypes import bfloat16
-from mlirml.targets import cpu
+from mlirml.targets import cpu, machine
+from mlirml.targets.machine import processor
 from tests.pipelines.test_contract import module_text, options, run
 from tests.pipelines.test_contract_epilogue import Array, normal
 
-needs_tiles = pytest.mark.skipif(not cpu.may_use_tiles(), reason="this processor, or Linux, has no AMX")
+needs_tiles = pytest.mark.skipif(not processor().has_tiles, reason="this processor, or Linux, has no AMX")
 TILES = " bf16-pairs=true bf16-tiles=true"
 
 
@@ -113,7 +114,7 @@ def test_operands_are_rounded_as_they_are_packed(name: str, sizes: tuple[int, in
     (b,) = normal((m if name == "transposed" else n,), dtype=np.dtype(bfloat16()))
     compiled = ml.compile(FUSED[name])
     got = compiled(x, w, b).astype(np.float64)
-    assert ("_bf16_tiles" in compiled.ir("schedule", x, w, b)) == cpu.may_use_tiles()
+    assert ("_bf16_tiles" in compiled.ir("schedule", x, w, b)) == processor().has_tiles
 
     def rounded(array: Array) -> Array:
         return array.astype(b.dtype).astype(np.float64)
@@ -157,6 +158,6 @@ assert os.waitpid(pid, 0)[1] == 0 and not wrong
 
 def test_what_linux_answers_is_part_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     used = "bf16-tiles=true" in str(cpu.cpu_target().pipeline)
-    assert used == cpu.may_use_tiles()
-    monkeypatch.setattr(cpu, "_REQUEST_PERMISSION", 0x1FFF)  # no such request
-    assert not cpu.may_use_tiles.__wrapped__()
+    assert used == processor().has_tiles
+    monkeypatch.setattr(machine, "_REQUEST_PERMISSION", 0x1FFF)  # no such request
+    assert not machine.may_use_tiles.__wrapped__()

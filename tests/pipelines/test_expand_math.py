@@ -158,7 +158,7 @@ def test_error_is_within_the_bound(name: str, kind: str, processor: str) -> None
         x, got = x[::step], got[::step]
     distance = errors(got, reference(name, x))
     worst = int(distance.argmax())
-    bound = BOUNDS[name][kind == "f64"] * (1.1 if processor == "old" else 1)  # where products are rounded twice
+    bound = BOUNDS[name][kind == "f64"] * (1.1 if processor == "sse4.1" else 1)  # where products are rounded twice
     assert distance[worst] <= bound, f"{distance[worst]:.3f} ulp at {x[worst]!r}: {got[worst]!r}"
 
 

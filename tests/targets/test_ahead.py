@@ -22,6 +22,7 @@ from mlirml.targets.ahead import take_kernels
 from mlirml.targets.cpu import cpu_target, kernel_pipeline
 from mlirml.targets.crew import Crew
 from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
+from mlirml.targets.machine import processor
 
 KERNELS = """
 func.func private @alone(%x: memref<4xf32>) {
@@ -202,5 +203,5 @@ def test_the_pipeline_of_kernels_is_that_of_the_target() -> None:
         return [step.partition("{")[0] for step in text.split(",")]
 
     lower = [name for name in names(dict(cpu_target().stages)["lower"]) if "sort" not in name and "asserts" not in name]
-    own = [name for name in names(str(kernel_pipeline(config.math))) if "verify-stage" not in name]
+    own = [name for name in names(str(kernel_pipeline(config.math, processor()))) if "verify-stage" not in name]
     assert own[1:] == lower

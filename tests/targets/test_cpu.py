@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from mlirml.config import config
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.ir import parse
 from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact, Buffer
-from mlirml.targets.cpu import cpu_target, vector_bits
-from mlirml.targets.llvm import to_assembly
+from mlirml.targets.cpu import cpu_target, to_assembly
+from mlirml.targets.machine import named
 from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 from tests.targets.native import compiled, run
@@ -148,10 +149,6 @@ def test_a_bool_result_is_a_byte(size: int) -> None:
     np.testing.assert_array_equal(got, x > 0)
 
 
-def widest_register() -> str:
-    return {512: "zmm", 256: "ymm", 128: "xmm"}[vector_bits()]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -166,8 +163,10 @@ def widest_register() -> str:
     ],
     ids=["product", "exp", "transpose", "sum 1", "sum 0", "max 0", "max 1", "integer sum"],
 )
-def test_inner_loops_are_vectorised(text: str) -> None:
-    assert widest_register() in to_assembly(compiled(text))
+@pytest.mark.parametrize("level, register", [("avx512", "zmm"), ("avx2", "ymm"), ("sse4.1", "xmm")])
+def test_inner_loops_are_vectorised(text: str, level: str, register: str) -> None:
+    with config.override(processor=level):
+        assert register in to_assembly(compiled(text), named(level))
 
 
 def test_nothing_small_runs_in_parallel() -> None:
