@@ -194,6 +194,17 @@ def test_products_of_bfloat16_are_summed_in_f32(turn: str, shape: tuple[int, int
 
 @pytest.mark.parametrize("schedule", ["{pairs = 2, nr = 40}", "{pairs = 2, kc = 33}", "{nr = 40}"])
 def test_pairs_that_do_not_fit_are_left(schedule: str) -> None:
+    check_scheduled_product(schedule)
+
+
+@pytest.mark.parametrize("schedule", ["{nr = 6}", "{nr = 20, lanes = 16}", "{mr = 3, nr = 7, kc = 9}"])
+def test_tiles_whose_last_vector_is_not_full_write_no_other_columns(schedule: str) -> None:
+    with ml.config.override(processor="sse4.1"):  # has no products of pairs, so that operands are converted and packed
+        check_scheduled_product(schedule)
+
+
+def check_scheduled_product(schedule: str) -> None:
+    """Multiply bf16 with a given schedule, and add to what is there."""
     text = f"""
     func.func @main(%a: tensor<64x64xbf16>, %b: tensor<64x64xbf16>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {{
       %r = linalg.matmul {{mlirml.schedule = {schedule}}}

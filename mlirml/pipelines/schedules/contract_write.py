@@ -38,6 +38,8 @@ class TileWriter:
         self.size = schedule.mr * self.stride
         self.tile = f"memref<{self.size}x{self.job.problem.compute}>"
         self.element = self.job.problem.c.element
+        columns = self.job.problem.n.size
+        self.masked = columns % self.lanes != 0 or (schedule.nr < columns and schedule.nr % self.lanes != 0)
         self.shared = self.job.epilogue is None and self.job.problem.n.c == 1
         self.name = self._shared_name() if self.shared else f"{kernel}_write"
         count = 3 + (len(self.job.epilogue.inputs + self.job.epilogue.outs) if self.job.epilogue else 0)
@@ -50,7 +52,7 @@ class TileWriter:
         kind = self.element if problem.c.casts else ""
         name = f"contract_write_{problem.compute}_{schedule.mr}x{self.stride}_{self.lanes}"
         name += f"_{kind}{named(problem.c.casts)}" if kind else ""
-        marks = {"add": self.job.accumulate, "again": self.again, "masked": problem.n.size % self.lanes != 0}
+        marks = {"add": self.job.accumulate, "again": self.again, "masked": self.masked}
         return "_".join([name, *(mark for mark, there in marks.items() if there)])
 
     def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
@@ -94,7 +96,7 @@ class TileWriter:
         """All rows of a tile, a vector at a time."""
         rows, columns = symbol("%rows"), symbol("%columns")
         with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
-            valid = None if self.job.problem.n.size % self.lanes == 0 else columns - j
+            valid = columns - j if self.masked else None
             product = self._product(e, views, i, j, columns - j, valid)
             if self.job.epilogue is not None:
                 self._epilogue(e, views, product, i, j, valid)
