@@ -7,13 +7,30 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test driver lint bench accuracy fuzz rehearse-cuda develop constraints clean
+.PHONY: demo test driver lint machines other-machine bench accuracy fuzz rehearse-cuda develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
 test: lint driver
 	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(MAKE) --no-print-directory other-machine
+
+# The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor
+# than this one (its level, the size of its second-level cache, threads).
+STRUCTURE := tests/pipelines tests/targets/test_cpu.py tests/targets/test_llvm_bf16.py tests/test_control_flow.py
+OTHER := sse4.1 512K 1
+other-machine: $(VENV)/installed
+	MLIRML_PROCESSOR=$(word 1,$(OTHER)),l2=$(word 2,$(OTHER)) MLIRML_THREADS=$(word 3,$(OTHER)) \
+	  $(BIN)/python -m pytest -n auto --dist loadfile $(STRUCTURE)
+
+# All of them; those of AVX-512 where this processor has it.
+machines: $(VENV)/installed
+	@grep -q avx512vl /proc/cpuinfo || echo "This processor has no AVX-512: the tests of code for it are left out."
+	@for level in sse4.1 avx2 $$(grep -q avx512vl /proc/cpuinfo && echo avx512); do for l2 in 512K 1M 2M; do for threads in 1 2; do \
+	  echo "$$level, $$l2 of second-level cache, $$threads thread(s)"; \
+	  $(MAKE) --no-print-directory other-machine OTHER="$$level $$l2 $$threads" || exit 1; \
+	done; done; done
 
 # A Vulkan driver that needs no GPU. Where it may not be installed, the tests that need one are skipped and say so.
 driver:

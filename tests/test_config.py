@@ -39,10 +39,17 @@ def test_wrong_settings_are_refused(name: str, value: Any, error: type[Exception
 
 
 def test_override_restores_after_an_error() -> None:
-    with pytest.raises(KeyError), config.override(threads=1, cache=False):
-        assert (config.threads, config.cache) == (1, False)
+    before = config.threads, config.cache
+    with pytest.raises(KeyError), config.override(threads=7, cache=not config.cache):
+        assert (config.threads, config.cache) == (7, not before[1])
         raise KeyError
-    assert (config.threads, config.cache) == (None, True)
+    assert (config.threads, config.cache) == before
+
+
+@pytest.mark.parametrize("value", ["avx", "avx2,l2=1", "avx2,l2=0K", "avx2 l2=1M", "", None, 512])
+def test_unknown_processors_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"config\.processor: expected 'host', 'sse4\.1', 'avx2', 'avx512' or 'amx'"):
+        config.processor = value
 
 
 def test_settings_cannot_be_deleted() -> None:

@@ -24,8 +24,10 @@ Arrays = list[np.ndarray]
 
 @cache
 def pipeline(bits: int) -> Pipeline:
-    """The CPU pipeline with this width for convolutions."""
-    text = re.sub(r"mlirml-lower-conv{[^}]*}", f"mlirml-lower-conv{{vector-bits={bits}}}", str(cpu_target().pipeline))
+    """The pipeline for one processor, so that every machine chooses the same kernels, with this width for them."""
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = str(cpu_target().pipeline)
+    text = re.sub(r"mlirml-lower-conv{[^}]*}", f"mlirml-lower-conv{{vector-bits={bits}}}", text)
     return parse_pipeline(text)
 
 

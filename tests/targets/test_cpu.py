@@ -78,7 +78,7 @@ def test_sums_are_as_exact_as_pairwise_ones(shape: tuple[int, ...], kept: tuple[
     (got,) = run(sum_text(shape, kept, mlir_name(x.dtype)), [x], [np.asarray(exact.astype(dtype))])
     if x.size:
         error, numpys = (np.max(np.abs(r - exact) / np.maximum(exact, 1)) for r in (got, x.sum(axes)))
-        assert error <= max(2 * numpys, 4 * np.finfo(dtype).eps)
+        assert error <= max(2 * numpys, 8 * np.finfo(dtype).eps)  # 128-bit vectors: few partial sums a block
     assert got.shape == exact.shape
 
 
