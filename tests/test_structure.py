@@ -21,7 +21,7 @@ TIERS = [
     {"errors", "config", "tree"},
     {"runtime"},
     {"ir", "location"},
-    {"passes", "dialects"},
+    {"passes", "dialects", "analysis"},
     {"raising", "autodiff", "offload", "pipelines"},
     {"targets"},
     {"pipelines.stages"},

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.memory import VIEWS
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.views import VIEWS
 
 _WRITERS = ("linalg.generic", "linalg.fill", "memref.copy")
 """What may compute into a part of a buffer, whose rows are not contiguous."""

@@ -24,13 +24,13 @@ inside of parallel loops become `scf.for`, and stack buffers move out of the loo
 
 from __future__ import annotations
 
+from mlirml.analysis.captures import Captures
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.captures import Captures
 from mlirml.pipelines.streams.build import STREAMS, fence
 
 _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")

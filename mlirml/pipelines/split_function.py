@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from mlirml.analysis.captures import REBUILT, Captures
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, main_function, mlir, operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.captures import REBUILT, Captures
 
 NO_INLINE = "mlirml.no_inline"
 """Marks functions that LLVM must not put together again."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.memory import buffer_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import HOST, HOST_INPUTS
@@ -29,7 +30,6 @@ from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, o
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rotate_buffers import after, number_of_whole, times, times_value
 from mlirml.pipelines.rounds import round_count
-from mlirml.pipelines.views import buffer_of
 
 
 @register

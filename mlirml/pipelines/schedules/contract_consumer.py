@@ -1,22 +1,20 @@
 """The elementwise consumer of a contraction: finds it, and reads it as the epilogue of a kernel.
 
-A consumer is a `linalg.generic` on memrefs behind the contraction that reads each of its results once, at one point of
-its loops. It can be computed tile by tile when nothing in between touches what both use, and when what it writes is
-no operand of the contraction.
+A consumer is a `linalg.generic` on memrefs after the contraction that reads each of its results once, at one point of
+its loops. It can be computed tile by tile when the contraction may be exchanged with all that is in between, and when
+what the consumer writes is no operand of the contraction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
+from mlirml.analysis.memory import after, buffer_of, conflict, effects, is_known
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract_kernel import Epilogue
-from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
-_HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 _NEAR = 32
 """A consumer further away than this many operations is not looked for."""
 
@@ -70,27 +68,15 @@ def match_consumer(op: mlir.Operation) -> Consumer:
 
 
 def _next_reader(op: mlir.Operation) -> mlir.Operation:
-    """The first operation behind `op` that touches the product, if those in between leave its operands alone."""
-    a, b, product = (buffer_of(value) for value in op.operands)
-    for following in behind(op, _NEAR):
-        if following.name in _HARMLESS or following.name.startswith("arith."):
-            continue
-        if not following.name.startswith("linalg.") or len(following.results):
-            break
-        touched = [buffer_of(v) for v in following.operands if isinstance(v.type, mlir.MemRefType)]
-        if product in touched:
+    """The first operation after `op` that touches the product, if `op` may be exchanged with those in between."""
+    product, own = op.operands[2], effects(op)
+    for following in after(op, _NEAR):
+        other = effects(following)
+        if not other.unknown and other.touches(product):
             return following
-        written = touched[-len(block_ops(following.regions[0].blocks[0])[-1].operands) :]
-        if any(value in (a, b) for value in written):
+        if conflict(own, other):
             break
     raise NoMatch("nothing near reads the product")
-
-
-def behind(op: mlir.Operation, count: int) -> list[mlir.Operation]:
-    """So many operations behind `op` in its block, at most."""
-    ops = (other.operation for other in op.block.operations)
-    any(other == op for other in ops)  # now `op` is the last that was taken
-    return list(islice(ops, count))
 
 
 def _check_aliases(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.memory import after, buffer_of, conflict, effects, is_known
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.schedules.contract_consumer import behind, projected_dims, read_body
+from mlirml.pipelines.schedules.contract_consumer import projected_dims, read_body
 from mlirml.pipelines.schedules.contract_kernel import Epilogue, Job
-from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
-_HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 _NEAR = 32
 """A producer further in front than this many operations is not looked for."""
 
@@ -91,16 +90,12 @@ def _check_memory(
     written = [buffer_of(v) for v in [op.operands[2], *list(at.operands)[-len(outs) :]]]
     if not all(map(is_known, [*inputs, *written])) or any(v in inputs for v in written):
         raise NoMatch("the kernel may write what the producer reads")
-    for following in behind(producer, _NEAR):
+    own = effects(producer)
+    for following in after(producer, _NEAR):
         if following == at:
             return
-        if following == op or following.name in _HARMLESS or following.name.startswith("arith."):
-            continue
-        if not following.name.startswith("linalg.") or len(following.results):
-            raise NoMatch(f"a {following.name} stands between the producer and the kernel")
-        outs = block_ops(following.regions[0].blocks[0])[-1].operands
-        if any(buffer_of(v) in inputs for v in list(following.operands)[-len(outs) :]):
-            raise NoMatch("what the producer reads is changed before the kernel runs")
+        if following != op and conflict(own, effects(following)):
+            raise NoMatch(f"the producer cannot be exchanged with a {following.name} before the kernel runs")
     raise NoMatch("the producer is far away")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from mlirml.analysis.memory import buffer_of, is_known, is_touched, touching
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.conv import Problem, static_strides
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue, read_epilogue
-from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
 
 @dataclass(frozen=True)
@@ -133,29 +133,6 @@ def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
     if not is_plain(source) or is_touched(source, copy, op):
         return None
     return Padding(source, filler, tuple(low), (copy, views[0], fills[0], allocation))
-
-
-def is_touched(value: mlir.Value, first: mlir.Operation, last: mlir.Operation) -> bool:
-    """Whether an operation between two others may touch the buffer of `value`."""
-    users = touching(value, last.block)
-    return any(first.is_before_in_block(user) and user.is_before_in_block(last) for user in users)
-
-
-def touching(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
-    """The operations of a block that may touch the buffer of `value`, through any view of it."""
-    todo, seen = [buffer_of(value)], set()
-    while todo:
-        current = todo.pop()
-        for use in current.uses:
-            user = use.owner.operation
-            for result in user.results:
-                if isinstance(result.type, mlir.MemRefType) and result not in seen:
-                    seen.add(result)
-                    todo.append(result)
-            while user.name != "func.func" and user.block != block:
-                user = user.parent.operation
-            if user.name != "func.func" and user.name not in VIEWS:
-                yield user
 
 
 def is_plain(value: mlir.Value) -> bool:

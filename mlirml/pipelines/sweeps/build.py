@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from mlirml.analysis.captures import Captures
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
-from mlirml.pipelines.captures import Captures
 from mlirml.pipelines.outline_parallel import build_function, noalias
 from mlirml.pipelines.rounds import constant_of
 from mlirml.pipelines.schedules.elementwise import nested

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
+from mlirml.analysis.memory import VIEWS, buffer_of, is_known
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.rounds import constant_of, round_count
 from mlirml.pipelines.schedules.elementwise import SHORT, ordered, outer_order, stride_penalty
 from mlirml.pipelines.schedules.nest import Access, Body, Nest, element_bytes, match_nest, read_body
-from mlirml.pipelines.views import VIEWS, buffer_of, is_known
 
 _SWEEPS = ("linalg.generic", "linalg.fill")
 _PURE = ("arith.", "math.")
