@@ -89,9 +89,20 @@ class Effects:
 
 def effects(op: mlir.Operation) -> Effects:
     """What an operation, and the operations in its regions, do to memory."""
+    return _effects(operations(op) if len(op.regions) else (op,))
+
+
+def body_effects(op: mlir.Operation) -> Effects:
+    """What the operations in the regions of an operation do to memory."""
+    inside = operations(op)
+    next(inside)
+    return _effects(inside)
+
+
+def _effects(ops: Iterable[mlir.Operation]) -> Effects:
     reads: set[mlir.Value] = set()
     writes: set[mlir.Value] = set()
-    for inner in operations(op) if len(op.regions) else (op,):
+    for inner in ops:
         name = inner.name
         if name in _NOTHING or (name.startswith(_REGIONS) and len(inner.regions)):
             continue

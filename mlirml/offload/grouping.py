@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import captured_values, outer_values
 from mlirml.dialects.bounds import is_dynamic
 from mlirml.dialects.mlirml import SORTS
 from mlirml.dialects.ordered import is_ordered
@@ -64,9 +65,12 @@ def behind_reshapes(value: mlir.Value) -> mlir.Value:
 
 def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:
     """Whether an operation may be part of the kernel of a group."""
-    buffers = {v for member in (*group, op) for v in (*member.operands, *member.results)}
+    buffers = {v for member in (*group, op) for v in (*outer_values(member), *member.results) if not is_scalar(v)}
     if len(buffers) > most:
         return False
+    computed = {result for member in group for result in member.results}
+    if any(behind_reshapes(value) in computed for value in captured_values(op)):
+        return False  # its body reads at any place what other threads compute
     if op.name == "tensor.insert_slice":
         if group[-1].name == "tensor.insert_slice":
             return bool(op.operands[1] == group[-1].results[0])
@@ -78,6 +82,11 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
         return is_parallel(op) and shape_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
     sizes = next((shape_of(member) for member in (*group, op) if is_reduction(member)), [])
     return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))
+
+
+def is_scalar(value: mlir.Value) -> bool:
+    """Whether a value is a number, which is no buffer."""
+    return not isinstance(value.type, mlir.RankedTensorType)
 
 
 def has_one_user(value: mlir.Value) -> bool:

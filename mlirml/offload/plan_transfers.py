@@ -29,6 +29,7 @@ import math
 
 import numpy as np
 
+from mlirml.analysis.values import captured_values, outer_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_INPUTS, HOST_WORK, WHY
@@ -95,14 +96,16 @@ class PlanTransfersPass(Pass):
 def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:
     """What an operation of the host is, where it stands, why it is there and what moves for it; empty for others."""
     touched = [n for n, v in enumerate(op.operands) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
-    if not touched:
+    inside = [v for v in captured_values(op) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
+    if not touched and not inside:
         return ""
     if op.name == "memref.load":
         moved = [bytes_of(mlir.MemRefType.get([], op.results[0].type))]
         what, why = "a number is read", "loops, branches and checks of the host depend on it"
     else:
         fresh = [n for n in touched if overwrites(op, n)]
-        moved = [bytes_of(op.operands[n].type) for n in touched if n not in fresh]
+        read = dict.fromkeys([*(op.operands[n] for n in touched if n not in fresh), *inside])
+        moved = [bytes_of(value.type) for value in read]
         what = f"`{op.name.rpartition('.')[2]}` is computed"
         why = mlir.StringAttr(op.attributes[WHY]).value if WHY in op.attributes else _REASONS.get(op.name, _REASONS[""])
     written = [n for n in touched if op.name != "memref.load" and writes(op, op.operands[n])]
@@ -301,11 +304,13 @@ def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
         load_element(op)
         return
     mirrors: dict[mlir.Value, mlir.Value] = {}
-    for position, operand in enumerate(op.operands):
-        if not isinstance(operand.type, mlir.MemRefType) or is_host(operand, hosts):
-            continue
-        with op.location, mlir.InsertionPoint(op):
-            op.operands[position] = mirrored(operand, mirrors, overwrites(op, position))
+    outside = outer_values(op)
+    for inner in operations(op):  # what a body reads at any place is no operand of its own
+        for position, operand in enumerate(inner.operands):
+            if operand not in outside or not isinstance(operand.type, mlir.MemRefType) or is_host(operand, hosts):
+                continue
+            with op.location, mlir.InsertionPoint(op):
+                inner.operands[position] = mirrored(operand, mirrors, inner == op and overwrites(op, position))
     after = op
     for there, here in mirrors.items():
         if not writes(op, here):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import captured_values
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, operations
 
@@ -43,7 +44,8 @@ def split(op: mlir.Operation, most: int) -> None:
 
 def touched(op: mlir.Operation, results: Sequence[int]) -> int:
     """The number of buffers for some of the results."""
-    return len(inputs_of(op, results)) + len(results)
+    inside = sum(1 for value in captured_values(op) if isinstance(value.type, mlir.RankedTensorType))
+    return len(inputs_of(op, results)) + inside + len(results)
 
 
 def values_of(op: mlir.Operation, results: Sequence[int]) -> set[mlir.Value]:

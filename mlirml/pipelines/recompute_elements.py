@@ -88,10 +88,10 @@ def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequen
     readers: dict[int, mlir.Operation] = {}
     results = []
     for result in op.results:
-        users = {_place(use, op.block, places): use.owner.operation for use in result.uses}
+        users = [(_place(use, op.block, places), use.owner.operation) for use in result.uses]
         late = all(
             user.name == "linalg.generic" and user.block == op.block and any(here < c < at for c in costly)
-            for at, user in users.items()
+            for at, user in users
         )
         if users and late and bytes_of(result) >= least:
             results.append(result)

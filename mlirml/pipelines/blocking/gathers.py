@@ -33,6 +33,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
@@ -144,8 +145,9 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
     taken: mlir.Operation | None = None
     dims = {source: dim}
     for op in ops:
-        tensors = [x for x in op.operands if x in sources or x in parts or x == target]
-        if not tensors and not (taken is not None and taken.results[0] in list(op.operands)):
+        used = used_values(op)
+        tensors = [x for x in used if x in sources or x in parts or x == target]
+        if not tensors and not (taken is not None and taken.results[0] in used):
             if op.name not in _STARTS and any(isinstance(r.type, mlir.RankedTensorType) for r in op.results):
                 raise NoMatch("other tensors are computed")
             continue

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.values import uses_any
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
@@ -53,7 +54,7 @@ def match_position(nest: Nest, body: Body) -> Position:
     check_value(body.yields[value], better, operand, arguments[value], short)
     depends = {arguments[0], arguments[1]}
     for op in body.ops:
-        if any(o in depends for o in op.operands):
+        if uses_any(op, depends):
             depends.update(op.results)
     if operand in depends:
         raise NoMatch("what is compared depends on the best value")

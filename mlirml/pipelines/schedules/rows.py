@@ -168,8 +168,7 @@ def within_row(nest: Nest, access: Access) -> bool:
 
 def reads_elements_of(one: Structured, other: Structured) -> bool:
     """Whether a body loads elements, at any place, of what the other operation writes."""
-    written = {root(other.nest.out(number).operand) for number in range(other.nest.outs)}
-    return any(op.name == "memref.load" and root(op.operands[0]) in written for op in one.body.ops)
+    return any(one.inside.touches(other.nest.out(number).operand) for number in range(other.nest.outs))
 
 
 def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.memory import Effects, body_effects
 from mlirml.dataclass import dataclass, replace
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 class Structured:
     """An operation, its nest and body. `inits` are the scalars that outs were filled with, by body argument.
 
+    `inside` is what the body does to memory, at any place of it.
     `reducers` is empty for an elementwise operation, and None for accumulations that are no known combiner: among them
     those that look for a `position` along a row.
     """
@@ -31,6 +33,7 @@ class Structured:
     body: Body
     reducers: Sequence[Reducer] | None
     inits: dict[mlir.Value, mlir.Value]
+    inside: Effects
     position: Position | None = None
 
     @property
@@ -53,7 +56,7 @@ def match_structured(op: mlir.Operation) -> Structured:
             reducers = match_reducers(nest, body)
     except NoMatch:
         return match_ordered(op, nest, body)
-    return Structured(op, nest, body, reducers, fold_fills(op, nest, body))
+    return Structured(op, nest, body, reducers, fold_fills(op, nest, body), body_effects(op))
 
 
 def match_ordered(op: mlir.Operation, nest: Nest, body: Body) -> Structured:
@@ -65,8 +68,8 @@ def match_ordered(op: mlir.Operation, nest: Nest, body: Body) -> Structured:
         position = match_position(nest, body)
         check_rows(nest)
     except NoMatch:
-        return Structured(op, nest, body, None, {})
-    return Structured(op, nest, body, None, fold_fills(op, nest, body), position)
+        return Structured(op, nest, body, None, {}, body_effects(op))
+    return Structured(op, nest, body, None, fold_fills(op, nest, body), body_effects(op), position)
 
 
 def has_reduction(nest: Nest) -> bool:
