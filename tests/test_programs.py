@@ -126,6 +126,8 @@ VALUES = [
     *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2,
 ]  # fmt: skip
 STATEMENTS = [*STORES, *SCATTERS]
+READ_AGAIN = [BINARY, UNARY, SHAPED, REDUCTIONS, JOINS, INDEXED, [*SCANS, *SORTS, *REARRANGED], STATEMENTS]
+"""The kinds of ways to read a value: of each intermediate that is read again, several are drawn."""
 REFUSED = (
     "NumPy may or may not have made a copy",
     "not compiled for complex numbers",
@@ -186,6 +188,23 @@ def programs(draw: st.DrawFn) -> Program:
         if longer.is_exact():
             program = longer
             names += [] if template in STATEMENTS else [f"v{number}"]
+            if template not in STATEMENTS and draw(st.integers(0, 2)) == 0:
+                program = _read_again(draw, program, f"v{number}", names)
+    return program
+
+
+def _read_again(draw: st.DrawFn, program: Program, name: str, names: list[str]) -> Program:
+    """A program that goes on with reads of one value, each of another kind."""
+    for number, kind in enumerate(draw(st.permutations(READ_AGAIN))[: draw(st.integers(2, 4))]):
+        template = draw(st.sampled_from(kind))
+        others = draw(st.sampled_from([[name], names])) if template not in OF_ONE else [name]
+        operands = [name, *(draw(st.sampled_from(others)) for _ in range(template.count("{}") - 1))]
+        line = template.format(*operands)
+        made = f"{name}r{number}"
+        longer = Program([*program.lines, line if template in STATEMENTS else f"{made} = {line}"], program.inputs)
+        if longer.is_exact():
+            program = longer
+            names += [] if template in STATEMENTS else [made]
     return program
 
 

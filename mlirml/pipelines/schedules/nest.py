@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass, replace
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
 
@@ -114,16 +114,9 @@ class Body:
 
 
 def read_body(op: mlir.Operation) -> Body:
-    """The body of a structured operation. What takes away from its out adds the negated: so sums are looked for.
-
-    The places of loops that branches and loops inside ask for are asked for in front of them.
-    """
+    """The body of a structured operation. What takes away from its out adds the negated: so sums are looked for."""
     block = op.regions[0].blocks[0]
     ops = block_ops(block)
-    nested = [i for x in ops if len(x.regions) for i in operations(x) if i.name == "linalg.index"]
-    for index in nested:
-        index.move_before(ops[0])
-    ops = [*nested, *ops]
     outs = list(block.arguments)[-len(ops[-1].operands) :]
     for argument, value in zip(outs, ops[-1].operands):
         difference = defining_op(value)
