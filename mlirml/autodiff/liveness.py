@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import used_values
 from mlirml.ir import block_ops, mlir, operations
 
 
@@ -32,12 +33,7 @@ def _visit(op: mlir.Operation, live: set[mlir.Value]) -> None:
     elif op.name == "scf.while":
         _while(op, live)
     elif not op.results or any(r in live for r in op.results):
-        _all(op, live)
-
-
-def _all(op: mlir.Operation, live: set[mlir.Value]) -> None:
-    for inner in operations(op):
-        live.update(inner.operands)
+        live.update(used_values(op))
 
 
 def _block(ops: Sequence[mlir.Operation], live: set[mlir.Value]) -> None:
@@ -75,7 +71,7 @@ def _branches(op: mlir.Operation, live: set[mlir.Value]) -> None:
 def _while(op: mlir.Operation, live: set[mlir.Value]) -> None:
     """When it ends may depend on anything that it carries."""
     if any(r in live for r in op.results) or not op.results:
-        _all(op, live)
+        live.update(used_values(op))
 
 
 def _acts(op: mlir.Operation, live: set[mlir.Value]) -> bool:

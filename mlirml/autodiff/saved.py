@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.values import used_values
 from mlirml.autodiff.structured import Structured
 from mlirml.dialects.minimum_cut import Network
-from mlirml.ir import mlir, operations
+from mlirml.ir import mlir
 
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")
 _LOOPS = ("scf.", "mlirml.sort", "mlirml.argsort")
@@ -78,7 +79,7 @@ def saved_values(
     for value in carried:
         network.add_edge("begin", (nodes[value], "in"))
     for op in ops:
-        given = dict.fromkeys(x for inner in operations(op) for x in inner.operands if x in nodes)
+        given = dict.fromkeys(x for x in used_values(op) if x in nodes)
         for result in op.results:
             if is_costly(op):
                 network.add_edge("begin", (nodes[result], "in"))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mlirml.analysis.values import uses_any
 from mlirml.autodiff.structured import Structured
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -106,7 +107,7 @@ def is_shift(largest: Sequence[mlir.Operation]) -> bool:
 
 def _follow(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
     """How the results of an operation depend on m; raises `NoMatch` where that is not known."""
-    if not any(x in shifts for inner in operations(op) for x in inner.operands):
+    if not uses_any(op, shifts):
         return
     if op.name.startswith("linalg."):
         _structured(op, shifts)

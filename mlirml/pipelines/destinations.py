@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mlirml.analysis.values import place_in
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, mlir
@@ -267,15 +268,6 @@ def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bo
     """Whether a user, or what it stands in, comes before `op` in the block."""
     place = place_in(user, block)
     return place is not None and place != op and place.is_before_in_block(op)
-
-
-def place_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
-    """The operation of a block that `op` is or stands in; None where it stands elsewhere."""
-    while op.name != "func.func":
-        if op.block == block:
-            return op
-        op = op.parent.operation
-    return None
 
 
 def place_branches(op: mlir.Operation, copied: Copy) -> None:

@@ -20,6 +20,7 @@ Cheap elementwise operations stay where they fuse with what reads them. A loop t
 
 from __future__ import annotations
 
+from mlirml.analysis.values import outer_values
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
@@ -48,7 +49,7 @@ def hoist_from(block: mlir.Block, loop: mlir.Operation) -> None:
     inside: set[mlir.Value] = {argument for region in loop.regions for b in region.blocks for argument in b.arguments}
     invariant: list[mlir.Operation] = []
     for op in block_ops(block):
-        if is_movable(op) and not any(value in inside for value in read_by(op)):
+        if is_movable(op) and not any(value in inside for value in outer_values(op)):
             invariant.append(op)
         else:
             for inner in operations(op):
@@ -65,19 +66,6 @@ def is_movable(op: mlir.Operation) -> bool:
     if not op.name.startswith("linalg.") or not op.results:
         return False
     return all(inner.name.startswith(("arith.", "math.", "linalg.")) for inner in operations(op))
-
-
-def read_by(op: mlir.Operation) -> list[mlir.Value]:
-    """What an operation reads of what is around it, in its regions too."""
-    own: set[mlir.Value] = set()
-    read: list[mlir.Value] = []
-    for inner in operations(op):
-        own.update(inner.results)
-        for region in inner.regions:
-            for block in region.blocks:
-                own.update(block.arguments)
-        read += inner.operands
-    return [value for value in read if value not in own]
 
 
 def is_expensive(op: mlir.Operation) -> bool:

@@ -25,13 +25,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mlirml.analysis.memory import users_of
+from mlirml.analysis.values import place_in
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError
 from mlirml.ir import block_ops, main_function, mlir, named_operations, set_function_type
 from mlirml.passes import Pass, register
-from mlirml.pipelines.destinations import LOOPS, place_in
+from mlirml.pipelines.destinations import LOOPS
 
 ALIGNMENT = 64
 _PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
@@ -194,30 +196,12 @@ def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
 
 def users(op: mlir.Operation) -> list[mlir.Operation]:
     """Every operation that touches a buffer, also through views; deallocations are removed on the way."""
-    found, todo, seen = [], list(op.results), set()
-    while todo:
-        value = todo.pop()
-        for use in list(value.uses):
-            user = use.owner.operation
-            if user.name in _DEALLOCATIONS:
-                user.erase()
-                continue
-            found.append(user)
-            for result in aliases(user):
-                if isinstance(result.type, mlir.MemRefType) and result not in seen:
-                    seen.add(result)
-                    todo.append(result)
-    return found
-
-
-def aliases(user: mlir.Operation) -> list[mlir.Value]:
-    """What may be a buffer that an operation uses: its results, and those of the operation that it ends a region of."""
-    found = list(user.results)
-    if user.name in ("scf.yield", "scf.condition"):
-        around = user.parent.operation
-        found += around.results
-        found += [argument for region in around.regions for block in region.blocks for argument in block.arguments]
-    return found
+    found: tuple[list[mlir.Operation], list[mlir.Operation]] = [], []
+    for user in users_of(op.results):
+        found[user.name in _DEALLOCATIONS].append(user)
+    for user in found[True]:
+        user.erase()
+    return found[False]
 
 
 def is_in_parallel(op: mlir.Operation) -> bool:

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import math
 
+from mlirml.analysis.values import place_in
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.destinations import place_in
 from mlirml.pipelines.inits import tensor_blocks
 from mlirml.pipelines.plan_buffers import users
 from mlirml.pipelines.rounds import constant_of

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from mlirml.analysis.captures import REBUILT, Captures
+from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, main_function, mlir, operations
@@ -155,10 +156,9 @@ def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
     last = list(range(len(ops)))
     defined = {result: number for number, op in enumerate(ops) for result in op.results}
     for number, op in enumerate(ops):
-        for inner in operations(op):
-            for operand in inner.operands:
-                if operand in defined:
-                    last[defined[operand]] = number
+        for operand in used_values(op):
+            if operand in defined:
+                last[defined[operand]] = number
     for number in reversed(range(len(ops))):
         if ops[number].name in _REBUILT:
             for operand in ops[number].operands:

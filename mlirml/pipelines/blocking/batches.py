@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from mlirml.analysis.values import uses_any
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import NoMatch
@@ -73,7 +74,7 @@ class Batch:
         cluster = Cluster(self.all.size, self.all.carried, own, again=again)
         values = {result for op in own for result in op.results if result not in again}
         for op in block_ops(block):
-            if op not in own and any(x in values for inner in operations(op) for x in inner.operands):
+            if op not in own and uses_any(op, values):
                 cluster.late.add(op)
                 values.update(op.results)
         return cluster

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
+from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import NoMatch
@@ -212,7 +213,7 @@ def _set_apart(cluster: Cluster, block: mlir.Block) -> None:
     late_values: set[mlir.Value] = set()
     for op in block_ops(block):
         member = cluster.members.get(op)
-        used = [x for inner in operations(op) for x in inner.operands]
+        used = used_values(op)
         late = any(x in late_values for x in used)
         if member is not None:  # what a body reads at any place of is needed whole
             late = late or any(cluster.made(x) for x in used[len(op.operands) :])

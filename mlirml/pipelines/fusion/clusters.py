@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
+from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir import block_ops, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.fusion.nodes import (
     Input,
@@ -325,9 +326,5 @@ class Graph:
         """What an operation uses, in its regions too."""
         found = self._operands.get(position)
         if found is None:
-            op = self.ops[position]
-            found = list(op.operands)
-            if op.regions:
-                found += [operand for inner in operations(op) for operand in inner.operands]
-            self._operands[position] = found
+            found = self._operands[position] = used_values(self.ops[position])
         return found

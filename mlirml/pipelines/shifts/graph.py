@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeAlias
 
+from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.pipelines.fusion.nodes import splat
 
 Access: TypeAlias = "tuple[tuple[int | None, int], ...]"
@@ -131,9 +132,7 @@ class ShiftGraph:
         """What an operation and its regions use."""
         found = self._operands.get(number)
         if found is None:
-            op = self.ops[number]
-            inner = operations(op) if op.regions else (op,)
-            found = self._operands[number] = [value for each in inner for value in each.operands]
+            found = self._operands[number] = used_values(self.ops[number])
         return found
 
 
