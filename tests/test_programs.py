@@ -57,6 +57,10 @@ JOINS = [
     "np.linalg.multi_dot([{}, {}, {}])", "np.abs({} @ {}) + {}", "np.tensordot({}, {}, 1)", "np.inner({}, {})",
     "np.vecdot({}, {})",
 ]  # fmt: skip
+PRODUCTS = [
+    "{} @ {}.T", "{}.T @ {}", "np.einsum('ij,kj', {}, {})", "{} @ np.ones(({}.shape[-1], 4))", "np.dot({}, {}.T)",
+]  # fmt: skip
+"""Contractions of any matrix with itself or a known one, so that many programs have some."""
 STORES = [
     "{}[...] = {}", "{}[0] = {}", "{}[1:] = {}", "{}[::-1] = {}", "{} += {}", "{} *= 2", "{}[..., 0] = {}",
     "{}[1:] += {}", "{}[{} > 0] = 1", "{}[:-1] = {}[1:]", "{}[:] = 3", "{}[..., ::2] -= 1", "{}.T[1:] = {}",
@@ -120,10 +124,10 @@ OF_MASKS = [
     "{}[{} > 0] = 1", "{}[{} > 0] *= 2", "{}[{} > 0] = {}[{} > 0] + 1", "np.sum({}[{} > 0])",
     "np.max({}[{} > 0], initial=1)",
 ]  # fmt: skip
-OF_ONE = {*UNARY, *SHAPED, *OF_MASKS}
+OF_ONE = {*UNARY, *SHAPED, *OF_MASKS, *PRODUCTS}
 VALUES = [
     *BINARY * 3, *COMPARISONS, *UNARY, *SHAPED * 2, *REDUCTIONS, *JOINS, *KNOWN,
-    *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2,
+    *REARRANGED, *SCANS, *SORTS, *INDEXED * 2, *CONTROL * 2, *PRODUCTS * 3,
 ]  # fmt: skip
 STATEMENTS = [*STORES, *SCATTERS]
 READ_AGAIN = [BINARY, UNARY, SHAPED, REDUCTIONS, JOINS, INDEXED, [*SCANS, *SORTS, *REARRANGED], STATEMENTS]
@@ -188,7 +192,7 @@ def programs(draw: st.DrawFn) -> Program:
         if longer.is_exact():
             program = longer
             names += [] if template in STATEMENTS else [f"v{number}"]
-            if template not in STATEMENTS and draw(st.integers(0, 2)) == 0:
+            if template not in STATEMENTS and (template in PRODUCTS or draw(st.integers(0, 2)) == 0):
                 program = _read_again(draw, program, f"v{number}", names)
     return program
 
