@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from mlirml.analysis.values import uses_any
 from mlirml.autodiff.arithmetic import add, is_float, number, select
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
 from mlirml.autodiff.unwritten import why_unwritten
@@ -30,7 +31,7 @@ def depends(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[m
     """The float values among `roots` and the results of scalar operations that depend on them smoothly."""
     found = set(roots)
     for op in ops:
-        if op.name not in INACTIVE and any(operand in found for operand in op.operands):
+        if op.name not in INACTIVE and uses_any(op, found):
             found.update(r for r in op.results if is_float(r.type))
     return found
 
@@ -68,7 +69,7 @@ class Pullback:
                 reads.append((op, cotangent, masked))
             elif op.name in RULES:
                 self._apply(op, cotangent, masked)
-            elif any(operand in self._active for operand in op.operands):
+            elif uses_any(op, self._active):
                 raise refuse(op)
         return reads
 
@@ -97,7 +98,7 @@ def push(
     for op in ops:
         if op.name in INACTIVE or not len(op.results) or op.results[0] in tangents:
             continue
-        if not any(x in tangents for x in op.operands):
+        if not uses_any(op, tangents):
             continue
         if op.name not in RULES:
             raise refuse(op)

@@ -29,6 +29,7 @@ import math
 
 import numpy as np
 
+from mlirml.analysis.memory import VIEWS
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -37,10 +38,6 @@ from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, o
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
-VIEWS = (
-    "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview",
-    "memref.view",
-)  # fmt: skip
 _ON_DEVICE = (
     "gpu.launch_func",
     "gpu.memcpy",

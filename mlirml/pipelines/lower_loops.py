@@ -24,6 +24,7 @@ rows share the loop over the rows (`schedules/rows.py`).
 
 from __future__ import annotations
 
+from mlirml.analysis.memory import VIEWS
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.errors import LoweringError
@@ -34,10 +35,7 @@ from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.rows import groups, lower_group
 from mlirml.pipelines.schedules.structured import Structured, lower, match_structured
 
-_HARMLESS = (
-    "memref.alloc", "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.get_global",
-    "memref.reinterpret_cast", "memref.subview", "memref.view",
-)  # fmt: skip
+_HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 
 
 @register

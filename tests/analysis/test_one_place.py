@@ -1,0 +1,95 @@
+"""The shape of the code: who reads and writes is asked of `mlirml/analysis`, never of bare operands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent / "mlirml"
+PASSES = [f for part in ("pipelines", "offload", "autodiff") for f in sorted((ROOT / part).rglob("*.py"))]
+
+BUFFERS = {"buffer_of", "root", "root_of"}
+"""Functions that see through views: what they say of bare operands leaves out what bodies touch."""
+
+CONSIDERED = {
+    ("attention/match.py", "tagged"): "bodies that read tensors are refused, by check_kinds",
+    ("attention/match.py", "tags_behind"): "bodies that read tensors are refused, by check_kinds",
+    ("blocking/cluster.py", "still"): "a size, for the choice of a length",
+    ("blocking/gathers.py", "check_before"): "walks into regions itself",
+    ("lower_contract.py", "build_call"): "the operands of a kernel that has no body",
+    ("recompute_elements.py", "_again"): "operations of a body without regions, by match_kept",
+    ("schedules/contract_producer.py", "_check_memory"): "what a kernel writes, which only operands are",
+    ("scope_buffers.py", "gathers"): "LLVM operations have no regions",
+    ("split_function.py", "_segments"): "operations that stay have no regions",
+    ("offload/outline.py", "captures"): "walks into regions itself",
+    ("autodiff/reverse.py", "used_by"): "walks into regions itself",
+    ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",
+    ("autodiff/rules/batch_linalg.py", "scalar"): "scalar operations",
+    ("autodiff/rules/batch_linalg.py", "body"): "scalar operations",
+    ("autodiff/rules/batch_linalg.py", "_from_outside"): "walks into regions itself",
+    ("autodiff/tensors.py", "pruned"): "numbers of operands, no values",
+    ("autodiff/stop_shifts.py", "_structured"): "walks into regions itself",
+    ("autodiff/stop_shifts.py", "_accumulated"): "scalar operations",
+}
+"""Functions that may look for values among the operands of operations, and why they miss nothing."""
+
+
+def names_operands(node: ast.AST) -> bool:
+    return any(isinstance(inner, ast.Attribute) and inner.attr == "operands" for inner in ast.walk(node))
+
+
+def is_search(node: ast.AST) -> bool:
+    """Whether an expression looks for each operand of an operation among values, or for the buffer of each."""
+    if not isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        return False
+    names = {
+        each.target.id for each in node.generators if isinstance(each.target, ast.Name) and names_operands(each.iter)
+    }
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Compare) and isinstance(inner.ops[0], ast.In | ast.NotIn):
+            sought: list[ast.expr] = [inner.left]
+        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in BUFFERS:
+            sought = inner.args
+        else:
+            continue
+        if any(isinstance(each, ast.Name) and each.id in names for each in sought):
+            return True
+    return False
+
+
+def searches_in(node: ast.AST, name: str) -> Iterator[str]:
+    """The name of the function around each search."""
+    name = node.name if isinstance(node, ast.FunctionDef) else name
+    if is_search(node):
+        yield name
+    for inner in ast.iter_child_nodes(node):
+        yield from searches_in(inner, name)
+
+
+def searches() -> set[tuple[str, str]]:
+    return {
+        (file.relative_to(ROOT).as_posix().removeprefix("pipelines/"), name)
+        for file in PASSES
+        for name in searches_in(ast.parse(file.read_text()), "")
+    }
+
+
+def test_no_pass_looks_for_readers_among_bare_operands() -> None:
+    """What a body reads is no operand: `used_values`, `uses_any` and `effects` of `mlirml.analysis` see it."""
+    assert searches() - set(CONSIDERED) == set(), "ask mlirml.analysis, or say in CONSIDERED why nothing is missed"
+
+
+def test_what_was_considered_is_there() -> None:
+    assert set(CONSIDERED) - searches() == set()
+
+
+def test_views_are_told_by_one_place() -> None:
+    """A list of the operations that give views stands nowhere else, but where it says which views are rebuilt."""
+    names = {"memref.subview", "memref.reinterpret_cast", "memref.cast"}
+    found = []
+    for file in PASSES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Tuple) and names <= {e.value for e in node.elts if isinstance(e, ast.Constant)}:
+                found.append(file.relative_to(ROOT).as_posix())
+    assert found == []
