@@ -83,6 +83,7 @@ class Call:
         """What has to be equal for two calls to run the same program."""
         return (
             self.treedef,
+            self.treedef.orders(),
             self.specs,
             self.overlaps,
             tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
@@ -94,7 +95,7 @@ def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
 
     The values of integers are part of what is checked, and objects of other kinds are converted.
     """
-    form: list[Any] = [tree]
+    form: list[Any] = [tree, tree.orders()]
     for leaf in leaves:
         kind = type(leaf)
         if kind is Array:
@@ -198,7 +199,16 @@ def differences(call: Call, build: Build) -> list[str]:
         found.append("other arguments share memory, or in another way")
     if build.treedef != call.treedef and old.keys() == new.keys():
         found.append("the arguments have another structure")
+    elif not found and build.treedef.orders() != call.treedef.orders():
+        found.append("the keys of a dict come in another order")
     return found
+
+
+def differs(call: Call, build: Build) -> bool:
+    """Whether a call has another signature but for the order of the keys in dicts."""
+    statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
+    same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
+    return not same or statics[0] != statics[1]
 
 
 def memory_of(artifact: Artifact) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -53,6 +54,15 @@ class Captured:
     def result_places(self) -> Sequence[int]:
         """The numbers of the outputs that are leaves of the result."""
         return range(self.out_tree.leaf_count()) if self.places is None else self.places
+
+    def runs_as(self, other: Captured) -> bool:
+        """Whether the program of one runs as that of the other, with the same arrays from outside."""
+        parts = ("key", "inputs", "outputs", "writebacks", "int_ranges")
+        return (
+            all(getattr(self, part) == getattr(other, part) for part in parts)
+            and len(self.constants) == len(other.constants)
+            and all(map(operator.is_, self.constants, other.constants))
+        )
 
     def as_text(self) -> str:
         """The MLIR module."""
