@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -43,16 +44,18 @@ class Build:
 
 def changed(captured: Captured, function: Any) -> str | None:
     """The first guard that does not hold any more, in words."""
-    from mlirml.capture.captured import same_items
+    from mlirml.capture.captured import holds
 
-    for holder, name, value in captured.guards:
-        if type(holder) is list:
-            if not same_items(holder, value):
-                return "a list that it reads holds other objects than when it was compiled"
-        elif (contents(holder) if name is None else holder.get(name, captured)) is not value:
-            name = name or name_of_cell(function, holder)
-            return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
-    return None
+    broken = next((guard for guard in captured.guards if not holds(guard)), None)
+    if broken is None:
+        return None
+    holder, name, _ = broken
+    if name is None and not isinstance(holder, types.CellType):
+        kind = "array" if isinstance(holder, np.ndarray) else type(holder).__name__
+        held = "elements" if kind == "array" else "objects"
+        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
+    name = getattr(name, "__name__", name) or name_of_cell(function, holder)
+    return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
 
 
 @dataclass
@@ -168,13 +171,6 @@ def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) ->
     specs = captured.outputs[captured.out_tree.leaf_count() :]
     new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
     store_leaves(without(call.args, call.kwargs, call.statics), new)
-
-
-def contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # deleted
-        return cell
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+import types
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -16,7 +17,12 @@ from mlirml.errors import SourceLocation
 from mlirml.tree import TreeDef
 
 Guard = tuple[Any, Any, Any]
-"""A dict, a key and its value; a closure cell, None and its contents; or a list, None and the tuple of its items."""
+"""What a program was compiled for, as holder, name and value.
+
+A dict or class, a key and its value; an object, the descriptor of a slot and its value; a closure cell, None and its
+contents; a dict, None and the tuple of its keys and values in turn, or how many there are; a list, set or deque, None
+and the tuple of its items; an array, None and a copy.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,22 @@ class Captured:
         return self.key
 
 
-def lasting(guards: Iterable[Guard]) -> Iterator[Guard]:
-    """The guards without those of lists that the function itself has changed, which would never hold again."""
-    for holder, name, value in guards:
-        if type(holder) is not list or same_items(holder, value):
-            yield holder, name, value
-
-
-def same_items(now: list[Any], then: tuple[Any, ...]) -> bool:
-    """Whether a list holds what it held."""
-    return len(now) == len(then) and all(a is b for a, b in zip(now, then))
+def holds(guard: Guard) -> bool:
+    """Whether a holder still holds what it held; the native dispatcher asks the same in C++."""
+    holder, name, value = guard
+    if isinstance(holder, types.CellType):
+        try:
+            return holder.cell_contents is value
+        except ValueError:  # deleted
+            return False
+    if isinstance(name, types.MemberDescriptorType):
+        return getattr(holder, name.__name__, guard) is value
+    if name is not None:
+        return (vars(holder) if isinstance(holder, type) else holder).get(name, guard) is value
+    if isinstance(holder, np.ndarray):
+        same = holder.shape == value.shape and holder.dtype == value.dtype
+        return same and holder.tobytes() == value.tobytes()
+    if type(value) is int:
+        return len(holder) == value
+    items = [x for item in holder.items() for x in item] if isinstance(holder, dict) else list(holder)
+    return len(items) == len(value) and all(map(operator.is_, items, value))

@@ -17,10 +17,11 @@ from mlirml.capture import picking, special
 from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
-from mlirml.capture.captured import Captured, lasting
+from mlirml.capture.captured import Captured, Guard
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
+from mlirml.capture.reached import Reached
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
@@ -75,7 +76,8 @@ class Trace:
         self.name = name
         self.builder = ComplexBuilder(Places())
         self.done = False
-        self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
+        self.guards: dict[Any, Guard] = {}
+        self.reached = Reached(self.guards)
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
         self.drops_unused = False
@@ -552,6 +554,7 @@ def trace(
     for position in sorted(place for place in statics if isinstance(place, int)):
         args.insert(position, statics[position])
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
+    state.reached.add((function, *statics.values()))
     token = _CURRENT.set(state)
     try:
         with _uncovered():
@@ -588,7 +591,7 @@ def trace(
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
-        tuple(lasting(state.guards.values())),
+        tuple(state.guards.values()),
         tuple(new),
         entry,
         tuple(builder.narrowed_at),
