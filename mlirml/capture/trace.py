@@ -22,6 +22,7 @@ from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
 from mlirml.capture.reached import Reached
+from mlirml.capture.recursion import recursion_errors
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
@@ -86,6 +87,7 @@ class Trace:
         self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
+        self.constructs = 0  # how many loops and branches are being written inside of each other
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
@@ -557,7 +559,7 @@ def trace(
     state.reached.add((function, *statics.values()))
     token = _CURRENT.set(state)
     try:
-        with _uncovered():
+        with recursion_errors(), _uncovered():
             named |= kwargs
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
