@@ -25,6 +25,10 @@ and the tuple of its items; an array, None and a copy.
 """
 
 
+ANY: Any = NotImplemented
+"""Stands in guards for an item of a container that may change, as it is an input of the program."""
+
+
 @dataclass(frozen=True)
 class Captured:
     """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
@@ -51,6 +55,8 @@ class Captured:
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     checks: tuple[Check, ...] = field(default=(), repr=False)
+    effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing would change, to be done after the call
+    unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
     places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
 
     def result(self, outputs: Sequence[Any]) -> Any:
@@ -93,4 +99,4 @@ def holds(guard: Guard) -> bool:
     if type(value) is int:
         return len(holder) == value
     items = [x for item in holder.items() for x in item] if isinstance(holder, dict) else list(holder)
-    return len(items) == len(value) and all(map(operator.is_, items, value))
+    return len(items) == len(value) and all(old is ANY or now is old for now, old in zip(items, value))

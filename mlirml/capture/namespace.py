@@ -319,7 +319,8 @@ def _is_replaced(cell: types.CellType) -> bool:
         value = cell.cell_contents
     except ValueError:  # not filled yet
         return False
-    return isinstance(value, (types.FunctionType, types.MethodType, types.ModuleType, functools.partial))
+    kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
+    return isinstance(value, kinds) or _random_name(value) is not None
 
 
 def _guard_cell(cell: types.CellType, trace: Trace) -> None:

@@ -74,6 +74,7 @@ class Reached:
         self.names: set[str] = set()
         self.objects: list[_Attributes] = []
         self.random: list[Any] = []
+        self.clocks = False  # whether some function may read a clock or the like
         self._queue: deque[tuple[Any, bool]] = deque()
         self._seen: dict[tuple[int, bool], Any] = {}  # holds what it has seen, so that no other object gets its address
         self._classes: dict[type, tuple[type, ...]] = {}
@@ -109,6 +110,9 @@ class Reached:
         elif isinstance(value, type):
             self._class(value)
             self._more([vars(c).get("__init__") for c in self._classes.get(value, ())], False)
+        elif isinstance(value, types.BuiltinFunctionType):
+            self.clocks |= is_clock(value)
+            self._more((value.__self__,))
         elif isinstance(value, (staticmethod, classmethod)):
             self._more((value.__func__,), False)
         elif isinstance(value, property):
@@ -137,6 +141,7 @@ class Reached:
         scope = getattr(function.__globals__, "real", function.__globals__)
         for name in globals_ & scope.keys():
             value = scope[name]
+            self.clocks |= _has_clock(value)
             if not live and not isinstance(value, types.ModuleType):
                 self.guard(scope, name, value)
             self._more((value,), live)
@@ -161,13 +166,13 @@ class Reached:
 
     def _object(self, value: Any) -> None:
         kind = type(value)
-        if is_random(value):
+        if is_random(value) or isinstance(value, types.GeneratorType) or kind.__module__ == "itertools":
             self.random.append(value)
             return
         if _is_library(kind.__module__) and kind is not types.SimpleNamespace:
             inner = getattr(value, "__dict__", None)
             if kind.__module__.partition(".")[0] == "mlirml" and isinstance(inner, dict):  # `Compiled`, `custom_vjp`
-                self._more([inner.get(n) for n in ("fn", "rules", "rule") if n in inner], True)
+                self._more([inner.get(n) for n in ("fn", "rules", "rule", "_function") if n in inner], True)
             self._more((getattr(value, "__wrapped__", None),))  # `lru_cache`
             return
         self._class(kind)
@@ -226,6 +231,28 @@ def is_random(value: Any) -> bool:
     """Whether an object draws random numbers."""
     kinds = type(value).__mro__
     return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in kinds)
+
+
+def is_clock(function: Any) -> bool:
+    """Whether a function of C gives another result each time."""
+    name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if getattr(owner, "__module__", None) == "datetime" and isinstance(owner, type):
+        return name in ("now", "utcnow", "today")
+    if getattr(function, "__module__", None) == "time":
+        return name in _CLOCKS
+    return name in ("urandom", "getrandom") or (owner is not None and type(owner).__module__ in ("random", "_random"))
+
+
+_CLOCKS = frozenset(
+    "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time process_time_ns thread_time "
+    "thread_time_ns localtime gmtime ctime asctime strftime clock_gettime".split()
+)
+
+
+def _has_clock(value: Any) -> bool:
+    """Whether what a global holds may lead to such a function."""
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return home in ("time", "datetime", "random", "secrets", "uuid", "os", "posix")
 
 
 def _is_library(name: Any) -> bool:

@@ -62,6 +62,8 @@ _HARMLESS_HELP = {
     "casting": "convert the operands with `.astype(...)`",
 }
 
+STATE = "<state>"  # what the argument is called that holds the function's state
+
 _CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
 
 
@@ -536,11 +538,15 @@ def trace(
     statics: dict[int | str, Any],
     overlaps: Aliasing | None = None,
     loops: bool = False,
+    places: Sequence[Any] = (),
+    python: Any = (),
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
 
-    With `loops`, Python's loops and branches become those of the program.
+    With `loops`, Python's loops and branches become those of the program. `places` are those of its state, whose values
+    are in the argument named `STATE`.
     """
+    from mlirml.capture.effects import Effects
     from mlirml.capture.namespace import retarget
 
     state = Trace(name)
@@ -557,11 +563,15 @@ def trace(
         args.insert(position, statics[position])
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
     state.reached.add((function, *statics.values()))
+    items = kwargs.get(STATE, ())
+    effects = Effects(state.reached, places, items, python)
+    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python)
     token = _CURRENT.set(state)
     try:
-        with recursion_errors(), _uncovered():
-            named |= kwargs
+        with effects, recursion_errors(), _uncovered():
+            named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        unset = tuple(i for i, item in enumerate(items) if item.pop("unset", item) is not item)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
@@ -593,12 +603,14 @@ def trace(
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
-        tuple(state.guards.values()),
+        effects.guards(),
         tuple(new),
         entry,
         tuple(builder.narrowed_at),
         tuple(cells[i].stored_at for i in written),
         tuple(builder.checks),
+        effects.redone,
+        unset,
     )
 
 

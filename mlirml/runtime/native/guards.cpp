@@ -27,12 +27,15 @@ bool slot_is(const Guard &guard) {
   return now == guard.value.ptr();
 }
 
+// Items that are inputs of the program may be anything.
+bool fits(PyObject *now, PyObject *then) { return now == then || then == Py_NotImplemented; }
+
 bool same_entries(PyObject *dict, PyObject *tuple) {
   if (2 * PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(tuple)) return false;
   PyObject *key, *value;
   Py_ssize_t i = 0;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value); i += 2)
-    if (key != PyTuple_GET_ITEM(tuple, i) || value != PyTuple_GET_ITEM(tuple, i + 1)) return false;
+    if (key != PyTuple_GET_ITEM(tuple, i) || !fits(value, PyTuple_GET_ITEM(tuple, i + 1))) return false;
   return true;
 }
 
@@ -40,7 +43,7 @@ bool same_list(PyObject *list, PyObject *tuple) {
   const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
   if (PyList_GET_SIZE(list) != size) return false;
   for (Py_ssize_t i = 0; i < size; i++)
-    if (PyList_GET_ITEM(list, i) != PyTuple_GET_ITEM(tuple, i)) return false;
+    if (!fits(PyList_GET_ITEM(list, i), PyTuple_GET_ITEM(tuple, i))) return false;
   return true;
 }
 
