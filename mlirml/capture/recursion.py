@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mlirml.capture.frames import code_location, is_internal
+from mlirml.capture.reached import names_of
 from mlirml.errors import CaptureError, TracedBoolError, UnboundedRecursionError
 
 DEEPEST = 200  # branches inside of each other, at most: deeper ones are of a recursion that has no end when traced
@@ -63,6 +64,9 @@ def _recursive(traceback: types.TracebackType | None) -> str | None:
     """The function whose condition failed, if it names itself."""
     frames = list(_frames(traceback))
     code = frames[-1][0] if frames else None
-    if code is None or code.co_name == "<lambda>":
+    if code is None:
         return None
-    return code.co_name if code.co_name in (*code.co_names, *code.co_freevars) else None
+    called = {*names_of(code)[1], *code.co_freevars}
+    if code.co_varnames[:1] == ("self",):
+        called |= {*code.co_names}
+    return code.co_name if code.co_name in called else None
