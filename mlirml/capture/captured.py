@@ -19,7 +19,8 @@ from mlirml.tree import TreeDef
 Guard = tuple[Any, Any, Any]
 """What a program was compiled for, as holder, name and value.
 
-A dict or class, a key and its value; an object, the descriptor of a slot and its value; a closure cell, None and its
+A dict or class, a key and its value; an object, the descriptor of a slot and its value, or
+the descriptor again where it has none; a closure cell, None and its
 contents; a dict, None and the tuple of its keys and values in turn, or how many there are; a list, set or deque, None
 and the tuple of its items; an array, None and a copy.
 """
@@ -90,7 +91,7 @@ def holds(guard: Guard) -> bool:
         except ValueError:  # deleted
             return False
     if isinstance(name, types.MemberDescriptorType):
-        return getattr(holder, name.__name__, guard) is value
+        return getattr(holder, name.__name__, name) is value
     if name is not None:
         return (vars(holder) if isinstance(holder, type) else holder).get(name, guard) is value
     if isinstance(holder, np.ndarray):

@@ -15,9 +15,9 @@ import pickle
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +25,13 @@ from mlirml.capture.array import Traced
 from mlirml.capture.captured import ANY, Guard, holds
 from mlirml.capture.frames import code_location, is_internal, user_location
 from mlirml.capture.reached import Reached, is_clock
+from mlirml.capture.watched import original
 from mlirml.dataclass import dataclass
 from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
 from mlirml.tree import TreeDef, flatten
+
+if TYPE_CHECKING:
+    from mlirml.capture.trace import Trace
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "nothing"})()
 NEVER: Guard = ([], None, (None,))  # does not hold: for what has to be traced at each call
@@ -128,16 +132,21 @@ class Effects:
     it will hold, where it holds nothing now that a program takes. `python` are places of numbers that tracing needs.
     """
 
-    def __init__(self, reached: Reached, places: Sequence[Place], items: Sequence[dict[str, Any]], python: Any) -> None:
-        self.places, self.items, self.python = places, items, python
-        self.reached = reached
+    def __init__(self, trace: Trace, places: Sequence[Place], items: Sequence[dict[str, Any]], python: Any) -> None:
+        self.trace, self.places, self.items, self.python = trace, places, items, python
+        self.reached = reached = trace.reached
         self.again: Callable[[], Any] = _nothing
         self.redone: tuple[Change, ...] = ()
         self._objects, self._guards = list(reached.objects), list(reached.guards.values())
         self._random = [(one, _state(one)) for one in _sources(reached)]
         self._profile: Any = None
+        self._watched: list[tuple[Place, Any, Any]] = []
 
     def __enter__(self) -> None:
+        for place, array in self._arrays():
+            watched = self.trace.watched(array)
+            place.set(watched)
+            self._watched.append((place, array, watched))
         for place, item in zip(self.places, self.items):
             if "value" in item:
                 place.set(item["value"])
@@ -148,6 +157,9 @@ class Effects:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self.reached.clocks:
             sys.setprofile(self._profile)
+        for place, array, watched in self._watched:
+            if place.get() is watched:
+                place.set(array)
         changes = self.changes()
         try:
             if error is None and not _LOCATING:
@@ -188,13 +200,36 @@ class Effects:
             raise StateChanged([*places, *numbers], numbers, trees)
         self.redone = tuple(changes)
 
+    def _arrays(self) -> Iterator[tuple[Place, np.ndarray]]:
+        """The arrays that are held where something else can be put for a while."""
+        for holder, name, value in self._guards:
+            if name is not None or isinstance(holder, types.CellType):
+                found = [(name, value)] if not isinstance(holder, type) else []
+            elif not isinstance(value, tuple) or not isinstance(holder, (dict, list)):
+                found = []
+            elif isinstance(holder, dict):
+                found = list(zip(value[::2], value[1::2]))
+            else:
+                found = list(enumerate(value))
+            yield from ((Place(holder, key, ""), x) for key, x in found if type(x) is np.ndarray)
+
+    def _contents(self) -> Iterator[Guard]:
+        """Guards for the elements of the arrays that were read, or could be without that it is seen."""
+        seen = {id(x) for _, array, watched in self._watched if watched is not array for x in (array, watched)}
+        seen |= {i for i, watched in self.trace.watches.items()}
+        arrays = [w.record.array for w in self.trace.watches.values() if w.record is not None and w.record.read]
+        arrays += [original(x) for x in self.reached.arrays if id(x) not in seen]
+        for array in arrays:
+            if not array.dtype.hasobject:
+                yield array, None, array.copy()
+
     def changes(self) -> list[Change]:
         """What is other than before."""
         found: dict[Any, Change] = {}
 
         def note(holder: Any, key: Any, path: str, before: Any, *, whole: bool = False, after: Any = MISSING) -> None:
             place = Place(holder, key, path)
-            now = after if whole else place.get()
+            now = after if whole else original(place.get())
             if now is not before and not _is_ours(now):
                 found.setdefault(place.name, Change(place, before, now, whole))
 
@@ -212,7 +247,7 @@ class Effects:
         if isinstance(holder, types.CellType):
             note(holder, None, "a variable of an enclosing function", value)
         elif name is not None:
-            note(holder, name, getattr(name, "__name__", str(name)), value)
+            note(holder, name, getattr(name, "__name__", str(name)), MISSING if value is name else value)
         elif isinstance(holder, dict) and isinstance(value, tuple):
             before = dict(zip(value[::2], value[1::2]))
             if list(before) == list(holder)[: len(before)]:
@@ -231,6 +266,7 @@ class Effects:
         inputs = {place.name for place, item in zip(self.places, self.items) if "value" in item}
         found = []
         for holder, name, value in self.reached.guards.values():
+            value = original(value)
             if (id(holder), name) in inputs or isinstance(value, Traced):
                 continue
             if name is None and type(value) is tuple:
@@ -241,7 +277,9 @@ class Effects:
                     value = tuple(ANY if (id(holder), i) in inputs else x for i, x in enumerate(value))
                 if any(isinstance(x, Traced) for x in value):
                     continue
+                value = tuple(map(original, value))
             found.append((holder, name, value))
+        found += self._contents()
         return (*found, NEVER) if self.redone else tuple(found)
 
     def _refuse_draws(self) -> None:

@@ -238,7 +238,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     trace.reached.add(value)
-    return value
+    return trace.watched(value) if type(value) is np.ndarray else value
 
 
 def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:

@@ -74,6 +74,7 @@ class Reached:
         self.names: set[str] = set()
         self.objects: list[_Attributes] = []
         self.random: list[Any] = []
+        self.arrays: list[np.ndarray] = []
         self.clocks = False  # whether some function may read a clock or the like
         self._queue: deque[tuple[Any, bool]] = deque()
         self._seen: dict[tuple[int, bool], Any] = {}  # holds what it has seen, so that no other object gets its address
@@ -96,7 +97,7 @@ class Reached:
 
     def _visit(self, value: Any, live: bool) -> None:
         kind = type(value)
-        if kind in _CONSTANTS or (id(value), live) in self._seen:
+        if kind in _CONSTANTS or kind is types.MemberDescriptorType or (id(value), live) in self._seen:
             return
         self._seen[id(value), live] = value
         if isinstance(value, types.FunctionType):
@@ -117,6 +118,8 @@ class Reached:
             self._more((value.__func__,), False)
         elif isinstance(value, property):
             self._more((value.fget, value.fset), False)
+        elif isinstance(value, np.ndarray):
+            self.arrays.append(value)
         elif not self._container(value):
             self._object(value)
 
@@ -213,9 +216,9 @@ class Reached:
                 self._more((value,))
         if not isinstance(one.owner, (type, types.ModuleType)):
             for name, member in slots_of(type(one.owner)):
-                if name not in one.seen and (every or name in wanted) and hasattr(one.owner, name):
+                if name not in one.seen and (every or name in wanted):
                     one.seen.add(name)
-                    value = member.__get__(one.owner)
+                    value = getattr(one.owner, name, member)
                     self.guards[id(one.owner), name] = one.owner, member, value
                     self._more((value,))
 

@@ -28,6 +28,7 @@ from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
 from mlirml.capture.unread import Places
 from mlirml.capture.unsupported import refuse
+from mlirml.capture.watched import Watched, original
 from mlirml.config import config
 from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
@@ -81,6 +82,7 @@ class Trace:
         self.done = False
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
+        self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
         self.drops_unused = False
@@ -181,7 +183,7 @@ class Trace:
                 f"{_a(type(x).__name__)} has an arithmetic of its own, which is not compiled",
                 help="use `np.asarray(x)`",
             )
-        array = np.asarray(x)
+        array = np.asarray(original(x))
         if not is_supported(array.dtype):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
         if isinstance(x, np.generic):
@@ -373,7 +375,7 @@ class Trace:
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]
         if not isinstance(source, Traced):
-            source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
+            source = self.wrap(self.builder.constant(np.asarray(original(source)), live=isinstance(source, np.ndarray)))
         if _is_weak(source):
             source = source._copy()
         views = record.build(source.shape, *args[1:], **kwargs)
@@ -419,6 +421,20 @@ class Trace:
                 reason = "a store into an array of which a NumPy function made a view"
                 source._cell.frozen = known._cell.frozen = reason
         return known
+
+    def watched(self, array: np.ndarray) -> Any:
+        """A real array as the function sees it."""
+        if array.dtype.hasobject or not is_supported(array.dtype):
+            return array
+        known = self.watches.get(id(array))
+        if known is None:
+            known = self.watches[id(array)] = Watched.of(array, self._refuse_store)
+        return known
+
+    def _refuse_store(self) -> CaptureError:
+        error = self.real_array_error()
+        error.location = user_location(2)
+        return error
 
     def real_array_error(self) -> CaptureError:
         """The error for a store into an array that is not traced."""
@@ -564,7 +580,7 @@ def trace(
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
     state.reached.add((function, *statics.values()))
     items = kwargs.get(STATE, ())
-    effects = Effects(state.reached, places, items, python)
+    effects = Effects(state, places, items, python)
     effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python)
     token = _CURRENT.set(state)
     try:

@@ -24,7 +24,7 @@ bool slot_is(const Guard &guard) {
   PyObject *now = Py_TYPE(descriptor)->tp_descr_get(descriptor, guard.holder.ptr(), nullptr);
   if (!now) PyErr_Clear();
   Py_XDECREF(now);
-  return now == guard.value.ptr();
+  return (now ? now : descriptor) == guard.value.ptr();  // the descriptor itself for a slot without a value
 }
 
 // Items that are inputs of the program may be anything.
