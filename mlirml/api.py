@@ -391,6 +391,7 @@ class Compiled(Dispatcher):
         dynamic = without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
+        paths = self._state.named(paths)
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         inputs = leaves if abstract else [self._input(*leaf) for leaf in zip(leaves, specs, paths)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +24,6 @@ class State:
         self.places: list[Place] = []
         self.python: frozenset[Any] = frozenset()
         self._numbers: list[Place] = []
-        self._trees: dict[Any, Any] = {}
 
     def settled(self, run: Callable[[], _Result]) -> _Result:
         """What `run` returns, which traces the function, once all places are known."""
@@ -45,16 +45,22 @@ class State:
         raise InternalError("the state of a function does not settle")
 
     def _adopt(self, found: StateChanged) -> None:
-        known = {place.name for place in self.places}
-        self.places += [place for place in found.places if place.name not in known]
-        self._numbers += [place for place in found.numbers if place.name not in known]
-        self._trees |= found.trees
+        new = {place.name for place in found.places}
+        self.places = [*(place for place in self.places if place.name not in new), *found.places]
+        self._numbers += found.numbers
 
-    def items(self) -> list[dict[str, Any]]:
+    def items(self) -> list[Any]:
         """The values for a call."""
         from mlirml.capture.effects import items_of
 
-        return items_of(self.places, self._trees)
+        return items_of(self.places)
+
+    def named(self, paths: list[str]) -> list[str]:
+        """The paths of all leaves, in the user's words for those of the state."""
+        if not self.places:
+            return paths
+        found = [re.match(r"<state>\[(\d+)\]", path) for path in paths]
+        return [self.places[int(m[1])].path if m else path for m, path in zip(found, paths)]
 
     def write_back(self, call: Call, captured: Captured) -> None:
         """What a call has made of the state; then what is done in Python."""

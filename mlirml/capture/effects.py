@@ -26,7 +26,7 @@ from mlirml.capture.captured import ANY, Guard, holds
 from mlirml.capture.frames import code_location, is_internal, user_location
 from mlirml.capture.reached import Reached, is_clock
 from mlirml.capture.watched import original
-from mlirml.dataclass import dataclass
+from mlirml.dataclass import dataclass, replace
 from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
 from mlirml.tree import TreeDef, flatten
 
@@ -35,16 +35,21 @@ if TYPE_CHECKING:
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "nothing"})()
 NEVER: Guard = ([], None, (None,))  # does not hold: for what has to be traced at each call
+Item = dict[tuple[str, TreeDef], list[Any]]
 _NUMBERS = (bool, int, float, complex)
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A variable, attribute or item that outlives a call; `path` is what errors call it."""
+    """A variable, attribute or item that outlives a call; `path` is what errors call it.
+
+    `tree` is the structure of what the function puts there, where it holds nothing now that a program takes.
+    """
 
     holder: Any
     key: Any
     path: str
+    tree: TreeDef | None = None
 
     @property
     def name(self) -> tuple[int, Any]:
@@ -120,19 +125,20 @@ class Change:
 class StateChanged(BaseException):
     """The function changes places that are to be inputs and outputs of its program. No error: users do not see it."""
 
-    def __init__(self, places: Sequence[Place], numbers: Sequence[Place], trees: dict[Any, TreeDef]) -> None:
+    def __init__(self, places: Sequence[Place], numbers: Sequence[Place]) -> None:
         super().__init__()
-        self.places, self.numbers, self.trees = places, numbers, trees
+        self.places, self.numbers = places, numbers
 
 
 class Effects:
     """Context manager around the run of a traced function, which gets `items` at its `places`.
 
-    Each item is a dict with one value: under "value" what the place holds, under "new" something of the structure that
-    it will hold, where it holds nothing now that a program takes. `python` are places of numbers that tracing needs.
+    Each item is a dict with one list of leaves: under "value" and their structure those that the place holds, under
+    "new" and a structure as many numbers, where it holds nothing now that a program takes. `python` are places of
+    numbers that tracing needs.
     """
 
-    def __init__(self, trace: Trace, places: Sequence[Place], items: Sequence[dict[str, Any]], python: Any) -> None:
+    def __init__(self, trace: Trace, places: Sequence[Place], items: Sequence[Item], python: Any) -> None:
         self.trace, self.places, self.items, self.python = trace, places, items, python
         self.reached = reached = trace.reached
         self.again: Callable[[], Any] = _nothing
@@ -148,8 +154,9 @@ class Effects:
             place.set(watched)
             self._watched.append((place, array, watched))
         for place, item in zip(self.places, self.items):
-            if "value" in item:
-                place.set(item["value"])
+            ((mode, tree), leaves) = next(iter(item.items()))
+            if mode == "value":
+                place.set(tree.unflatten(leaves))
         if self.reached.clocks:
             self._profile = sys.getprofile()
             sys.setprofile(_refuse_clocks)
@@ -173,14 +180,16 @@ class Effects:
     def _take(self, changes: list[Change]) -> None:
         """The new state becomes a result."""
         for place, item in zip(self.places, self.items):
-            now, (mode, old) = place.get(), next(iter(item.items()))
-            changed = any(c.place.name == place.name for c in changes)
-            if mode == "new" and not changed:
-                item["unset"] = None
-            elif flatten(now)[1] != flatten(old)[1] or not is_plain(now):
-                raise self._leak(next(c for c in changes if c.place.name == place.name))
-            else:
-                item[mode] = now
+            key = mode, tree = next(iter(item))
+            change = next((c for c in changes if c.place.name == place.name), None)
+            if change is None:
+                if mode == "new":
+                    item["unset"] = None
+                continue
+            leaves, after = flatten(change.after)
+            if after != tree or not is_plain(change.after):
+                raise self._leak(change)
+            item[key][:] = leaves
 
     def _check(self, changes: list[Change]) -> None:
         drawn = [one for one, state in self._random if _state(one) != state]
@@ -191,13 +200,13 @@ class Effects:
             traced = holds_traced(change.after)
             if traced and (change.whole or not is_plain(change.after)):
                 raise self._leak(change)
+            place = replace(change.place, tree=flatten(change.after)[1])
             if traced:
-                places.append(change.place)
-            elif not change.whole and _are_numbers(change) and change.place.name not in self.python:
-                numbers.append(change.place)
+                places.append(place)
+            elif not change.whole and _are_numbers(change) and place.name not in self.python:
+                numbers.append(place)
         if places or numbers:
-            trees = {change.place.name: flatten(change.after)[1] for change in changes}
-            raise StateChanged([*places, *numbers], numbers, trees)
+            raise StateChanged([*places, *numbers], numbers)
         self.redone = tuple(changes)
 
     def _arrays(self) -> Iterator[tuple[Place, np.ndarray]]:
@@ -263,7 +272,7 @@ class Effects:
 
     def guards(self) -> tuple[Guard, ...]:
         """The guards of a program that gets its state as inputs."""
-        inputs = {place.name for place, item in zip(self.places, self.items) if "value" in item}
+        inputs = {p.name for p, item in zip(self.places, self.items) if any(key[0] == "value" for key in item)}
         found = []
         for holder, name, value in self.reached.guards.values():
             value = original(value)
@@ -348,24 +357,26 @@ class _Found(BaseException):
 _LOCATING: list[bool] = []  # whether a function runs again to find the line of an error; under the compiler's lock
 
 
-def items_of(places: Iterable[Place], trees: dict[Any, Any]) -> list[dict[str, Any]]:
+def items_of(places: Iterable[Place]) -> list[Item]:
     """What the places hold, for a call."""
-    found = []
+    found: list[Item] = []
     for place in places:
         now = place.get()
         if now is not MISSING and now is not None and is_plain(now):
-            found.append({"value": now})
+            leaves, tree = flatten(now)
+            found.append({("value", tree): leaves})
         else:
-            tree = trees[place.name]
-            found.append({"new": tree.unflatten([0.0] * tree.leaf_count())})
+            assert place.tree is not None
+            found.append({("new", place.tree): [0.0] * place.tree.leaf_count()})
     return found
 
 
-def write_back(places: Iterable[Place], items: Iterable[dict[str, Any]], unset: Sequence[int]) -> None:
+def write_back(places: Iterable[Place], items: Iterable[Item], unset: Sequence[int]) -> None:
     """Let the places hold what a call has made of the items."""
     for number, (place, item) in enumerate(zip(places, items)):
         if number not in unset:
-            place.set(next(iter(item.values())))
+            ((_, tree), leaves) = next(iter(item.items()))
+            place.set(tree.unflatten(leaves))
 
 
 def is_plain(value: Any) -> bool:

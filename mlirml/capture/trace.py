@@ -587,7 +587,7 @@ def trace(
         with effects, recursion_errors(), _uncovered():
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
-        unset = tuple(i for i, item in enumerate(items) if item.pop("unset", item) is not item)
+        unset = tuple(i for i, item in enumerate(items) if item.pop("unset", item) is None)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
