@@ -560,7 +560,7 @@ class Compiled(Dispatcher):
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
-            state = {"places": tuple(self._state.places), "python": self._state.python}
+            state: Any = {"places": tuple(self._state.places), "python": self._state.python}
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
                 return capture(fn, *given, loops, **state)
             from mlirml.capture.donation import Donation

@@ -49,11 +49,16 @@ def changed(captured: Captured, function: Any) -> str | None:
     broken = next((guard for guard in captured.guards if not holds(guard)), None)
     if broken is None:
         return None
-    holder, name, _ = broken
+    holder, name, value = broken
+    if name is None and isinstance(holder, dict):
+        pairs = zip(value[::2], value[1::2])
+        name = next((key for key, old in pairs if type(key) is str and not holds((holder, key, old))), None)
     if name is None and not isinstance(holder, types.CellType):
         kind = "array" if isinstance(holder, np.ndarray) else type(holder).__name__
         held = "elements" if kind == "array" else "objects"
-        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
+        return (
+            f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
+        )
     name = getattr(name, "__name__", name) or name_of_cell(function, holder)
     return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
 

@@ -1,4 +1,4 @@
-"""The state of a compiled function: what it changes outside of its arguments, an input and an output of its programs."""
+"""The state of a compiled function: what it changes outside of its arguments, an input and output of its programs."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def holds(guard: Guard) -> bool:
         return (vars(holder) if isinstance(holder, type) else holder).get(name, guard) is value
     if isinstance(holder, np.ndarray):
         same = holder.shape == value.shape and holder.dtype == value.dtype
-        return same and holder.tobytes() == value.tobytes()
+        return bool(same and holder.tobytes() == value.tobytes())
     if type(value) is int:
         return len(holder) == value
     items = [x for item in holder.items() for x in item] if isinstance(holder, dict) else list(holder)

@@ -26,11 +26,30 @@ _SHIFT = 1 if sys.version_info >= (3, 11) else 0  # the last bit of LOAD_GLOBAL 
 
 # Code that names one of these may read any attribute.
 _REFLECTION = frozenset(
-    "getattr hasattr setattr vars dir eval exec __dict__ __getattribute__ attrgetter methodcaller "
-    "asdict astuple fields replace copy deepcopy".split()
+    [
+        "getattr",
+        "hasattr",
+        "setattr",
+        "vars",
+        "dir",
+        "eval",
+        "exec",
+        "__dict__",
+        "__getattribute__",
+        "attrgetter",
+        "methodcaller",
+        "asdict",
+        "astuple",
+        "fields",
+        "replace",
+        "copy",
+        "deepcopy",
+    ]
 )
 # Special methods that Python calls though no code names them, but for those that a trace does not call.
-_UNCALLED = frozenset("__init__ __new__ __del__ __repr__ __str__ __reduce__ __getstate__ __setstate__".split())
+_UNCALLED = frozenset(
+    ["__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getstate__", "__setstate__"]
+)
 
 _NAMES: weakref.WeakKeyDictionary[types.CodeType, tuple[frozenset[str], frozenset[str]]] = weakref.WeakKeyDictionary()
 
@@ -63,6 +82,7 @@ class _Attributes:
     def __init__(self, owner: Any, held: dict[str, Any] | None, live: bool) -> None:
         self.owner, self.held, self.live = owner, held, live
         self.before = {} if held is None else dict(held)
+        self.shared = isinstance(owner, types.ModuleType)
         self.seen: set[str] = set()
 
 
@@ -75,6 +95,7 @@ class Reached:
         self.objects: list[_Attributes] = []
         self.random: list[Any] = []
         self.arrays: list[np.ndarray] = []
+        self.opaque = False  # whether there is code whose reads of globals are not seen
         self.clocks = False  # whether some function may read a clock or the like
         self._queue: deque[tuple[Any, bool]] = deque()
         self._seen: dict[tuple[int, bool], Any] = {}  # holds what it has seen, so that no other object gets its address
@@ -141,6 +162,7 @@ class Reached:
             return
         every, globals_ = names_of(function.__code__)
         self.names |= every
+        self.opaque |= not live
         scope = getattr(function.__globals__, "real", function.__globals__)
         for name in globals_ & scope.keys():
             value = scope[name]
@@ -169,7 +191,7 @@ class Reached:
 
     def _object(self, value: Any) -> None:
         kind = type(value)
-        if is_random(value) or isinstance(value, types.GeneratorType) or kind.__module__ == "itertools":
+        if is_random(value) or (hasattr(kind, "__next__") and _is_library(kind.__module__)):
             self.random.append(value)
             return
         if _is_library(kind.__module__) and kind is not types.SimpleNamespace:
@@ -247,8 +269,24 @@ def is_clock(function: Any) -> bool:
 
 
 _CLOCKS = frozenset(
-    "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time process_time_ns thread_time "
-    "thread_time_ns localtime gmtime ctime asctime strftime clock_gettime".split()
+    [
+        "time",
+        "time_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "monotonic",
+        "monotonic_ns",
+        "process_time",
+        "process_time_ns",
+        "thread_time",
+        "thread_time_ns",
+        "localtime",
+        "gmtime",
+        "ctime",
+        "asctime",
+        "strftime",
+        "clock_gettime",
+    ]
 )
 
 

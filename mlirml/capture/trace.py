@@ -578,7 +578,8 @@ def trace(
     for position in sorted(place for place in statics if isinstance(place, int)):
         args.insert(position, statics[position])
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
-    state.reached.add((function, *statics.values()))
+    for root in (function, *statics.values()):
+        state.reached.add(root)
     items = kwargs.get(STATE, ())
     effects = Effects(state, places, items, python)
     effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python)
@@ -587,7 +588,6 @@ def trace(
         with effects, recursion_errors(), _uncovered():
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
-        unset = tuple(i for i, item in enumerate(items) if item.pop("unset", item) is None)
         with at_function(function):
             leaves, out_tree = flatten(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
@@ -626,7 +626,7 @@ def trace(
         tuple(cells[i].stored_at for i in written),
         tuple(builder.checks),
         effects.redone,
-        unset,
+        tuple(effects.unset),
     )
 
 

@@ -1,4 +1,4 @@
-"""Real arrays as a traced function sees them: what NumPy computes of them while tracing makes the program depend on them.
+"""Real arrays as a traced function sees them: what NumPy computes of them while tracing, the program depends on.
 
 An array that only meets traced ones is an argument of the program, which reads it anew at each call. One whose elements
 are read while tracing, as in `x * w[0]` or `x + np.sum(w)`, is compared with what it held before each call.
@@ -15,9 +15,39 @@ from mlirml.capture.array import Traced
 
 # What tells nothing of the elements.
 _METADATA = frozenset(
-    "shape dtype ndim size itemsize nbytes flags strides base device T mT real imag reshape transpose squeeze swapaxes "
-    "view record plain store __class__ __array_priority__ __array_ufunc__ __array_function__ __array_finalize__ "
-    "__array_wrap__ __array_interface__ __array_struct__ __dict__".split()
+    [
+        "shape",
+        "dtype",
+        "ndim",
+        "size",
+        "itemsize",
+        "nbytes",
+        "flags",
+        "strides",
+        "base",
+        "device",
+        "T",
+        "mT",
+        "real",
+        "imag",
+        "reshape",
+        "transpose",
+        "squeeze",
+        "swapaxes",
+        "view",
+        "record",
+        "plain",
+        "store",
+        "__class__",
+        "__array_priority__",
+        "__array_ufunc__",
+        "__array_function__",
+        "__array_finalize__",
+        "__array_wrap__",
+        "__array_interface__",
+        "__array_struct__",
+        "__dict__",
+    ]
 )
 _OF_SHAPES = (np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.empty_like, np.may_share_memory)
 
@@ -118,7 +148,7 @@ class Watched(np.ndarray):
         return self.plain().__reduce__()
 
     def __deepcopy__(self, memo: Any) -> np.ndarray:
-        return self.plain().copy()
+        return np.array(self.plain())
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Random objects, dicts, lists, arrays and numbers inside of each other: a compiled function sees each change of them."""
+"""Random objects, dicts, lists, arrays and numbers inside of each other: each change of them is seen."""
 
 from __future__ import annotations
 

@@ -94,9 +94,7 @@ def transformed(n: int, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("frontend", FRONTENDS)
-@pytest.mark.parametrize(
-    "function", [fibonacci, is_even, halves, nested, partly, LAMBDA, uses_remembered, transformed]
-)
+@pytest.mark.parametrize("function", [fibonacci, is_even, halves, nested, partly, LAMBDA, uses_remembered, transformed])
 def test_recursion_that_ends(function: Any, frontend: str) -> None:
     compiled = ml.compile(function, frontend=frontend, static_argnums=0)
     np.testing.assert_allclose(compiled(5, X), function(5, X), rtol=1e-12)
