@@ -307,7 +307,7 @@ class Compiled(Dispatcher):
                     self._device_forms[form] = build
         if build.captured.replaced:
             store_items(call, build.captured, results[build.captured.out_tree.leaf_count() :])
-        if not plain:
+        if self._state.places:
             self._state.write_back(call, captured)
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
             host = device("cpu")

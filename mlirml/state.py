@@ -63,11 +63,8 @@ class State:
         return [self.places[int(m[1])].path if m else path for m, path in zip(found, paths)]
 
     def write_back(self, call: Call, captured: Captured) -> None:
-        """What a call has made of the state; then what is done in Python."""
-        if self.places:
-            from mlirml.capture.effects import write_back
-            from mlirml.capture.trace import STATE
+        """What a call has made of the state."""
+        from mlirml.capture.effects import write_back
+        from mlirml.capture.trace import STATE
 
-            write_back(self.places, call.kwargs[STATE], captured.unset)
-        for change in captured.effects:
-            change.redo()
+        write_back(self.places, call.kwargs[STATE], captured.unset)

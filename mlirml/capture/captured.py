@@ -56,7 +56,7 @@ class Captured:
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     checks: tuple[Check, ...] = field(default=(), repr=False)
-    effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing would change, to be done after the call
+    effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing has changed, which each call has to
     unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
     places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
 

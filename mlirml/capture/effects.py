@@ -1,11 +1,11 @@
 """What tracing a function does to the state that it reaches, which a program has to do at each call.
 
     self.total += x[0]      the attribute is an input and an output of the program, which is written back after a call
-    self.mode = "fast"      done in Python: the function is traced at each call that changes what is no number
+    self.mode = "fast"      done in Python, while tracing: a function that does so is traced at each call
     self.log.append(x)      an error: a value of the program in a container that grows
     rng.normal()            an error: the number would be drawn once
 
-Tracing itself leaves no trace: all is put back as it was.
+Everything else is put back as it was, and all of it where tracing fails.
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ class Effects:
                 change.undo()
         if error is None and not _LOCATING:
             self._check([c for c in changes if c.place.name not in {p.name for p in self.places}])
+            for change in self.redone:
+                change.redo()
 
     def _take(self, changes: list[Change]) -> None:
         """The new state becomes a result."""
