@@ -532,7 +532,7 @@ def test_garbage_is_not_collected_while_compiling_and_is_again_afterwards() -> N
     compiled(np.ones(3))
     with pytest.raises(ml.errors.ArgumentError):
         compiled(np.ones(3), out=np.ones(4))
-    assert seen == [False] and gc.isenabled()
+    assert seen and not any(seen) and gc.isenabled()
     gc.disable()
     try:
         compiled(np.ones(4))
