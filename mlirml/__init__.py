@@ -30,6 +30,7 @@ from mlirml.errors import (
     TracedBoolError,
     TransformError,
     UnassignedNameError,
+    UnboundedRecursionError,
     UnsupportedSyntaxError,
 )
 from mlirml.runtime.array import Array, put, wait_all, wait_any
@@ -56,7 +57,8 @@ __all__ = [
     "ArgumentError", "Array", "CaptureError", "DTypeError", "IndexOutOfBoundsError", "IntegerRangeError",
     "InternalError", "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError",
     "NoBatchingError", "NoDerivativeError", "ParseError", "PipelineError", "ShapeError", "TargetError",
-    "TensorSpec", "TracedBoolError", "TransformError", "UnassignedNameError", "UnsupportedSyntaxError",
+    "TensorSpec", "TracedBoolError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
+    "UnsupportedSyntaxError",
     "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "device", "devices", "errors",
     "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel",
     "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any",

@@ -22,6 +22,7 @@ from mlirml.calls import (
     changed,
     device_form,
     differences,
+    differs,
     leaf_array,
     needs_no_look,
     report,
@@ -50,6 +51,7 @@ from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
 from mlirml.runtime.device_program import DeviceProgram
+from mlirml.state import State
 from mlirml.targets.registry import get_target
 from mlirml.tree import flatten
 
@@ -223,7 +225,9 @@ class Compiled(Dispatcher):
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
+        self._state = State()
         self._takes_out = takes_out(fn)
+        self._takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
         self._attribute = self._name
         update_wrapper(self, fn, updated=())
 
@@ -290,11 +294,12 @@ class Compiled(Dispatcher):
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
         with _uncollected():
-            call = self._call(args, kwargs)
-            build = self._build(call)
+            call, build = self._state.settled(partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
-        if out is None and not build.captured.replaced and not call.overlaps:
+        captured = build.captured
+        plain = not self._state.places and not captured.effects
+        if out is None and plain and not captured.replaced and not call.overlaps:
             self._remember(call, build)
             if isinstance(build.program, DeviceProgram) and needs_no_look(build):
                 form = device_form(call.leaves, flatten((args, kwargs))[1])
@@ -302,10 +307,16 @@ class Compiled(Dispatcher):
                     self._device_forms[form] = build
         if build.captured.replaced:
             store_items(call, build.captured, results[build.captured.out_tree.leaf_count() :])
+        if self._state.places:
+            self._state.write_back(call, captured)
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
             host = device("cpu")
             results = [Array(host, x, x.shape, x.dtype) for x in results]
         return build.captured.result(results)
+
+    def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Build]:
+        call = self._call(args, kwargs)
+        return call, self._build(call)
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
@@ -353,13 +364,20 @@ class Compiled(Dispatcher):
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        from mlirml.capture.spec import TensorSpec, spec_of
+        from mlirml.capture.spec import TensorSpec, refuse_random, spec_of
 
         self._check_arguments(args, kwargs)
+        if not self._takes_names:  # in which order they are given makes no difference
+            kwargs = dict(sorted(kwargs.items()))
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
+        if self._state.places:
+            from mlirml.capture.trace import STATE
+
+            kwargs = {**kwargs, STATE: self._state.items()}
         names = argument_names(self.fn, args)
         for place, value in statics.items():
+            refuse_random(value, place if isinstance(place, str) else names[place], _definition(self.fn))
             try:
                 hash(value)
             except TypeError:
@@ -373,6 +391,7 @@ class Compiled(Dispatcher):
         dynamic = without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
+        paths = self._state.named(paths)
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         inputs = leaves if abstract else [self._input(*leaf) for leaf in zip(leaves, specs, paths)]
@@ -459,21 +478,22 @@ class Compiled(Dispatcher):
         with _COMPILER:
             build = self._builds.get(key)
             if build is None or build.changed(self.fn) is not None:
+                known = [build for build in self._builds.values() if not differs(call, build)]
                 if reason is not None:
                     self._forget(key)
-                build = self._compile(call, reason or self._why(call))
+                build = self._compile(call, reason or self._why(call), known)
                 self._builds[key] = build
         return build
 
     def _forget(self, key: Any) -> None:
         """Let go of programs for the old value of a variable, which would pile up."""
+        for build in self._builds.values():
+            build.remembered.clear()
         self._builds.pop(key, None)
         self._device_forms.clear()
         self.clear()
-        for build in self._builds.values():
-            build.remembered.clear()
 
-    def _compile(self, call: Call, reason: str) -> Build:
+    def _compile(self, call: Call, reason: str, known: Sequence[Build]) -> Build:
         if call.abstract:
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
         from mlirml import cache
@@ -481,6 +501,9 @@ class Compiled(Dispatcher):
         clock = Clock()
         captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
+        alike = next((build for build in known if build.captured.runs_as(captured)), None)
+        if alike is not None:  # what has changed makes no difference to the program
+            return replace(alike, captured=captured, treedef=call.treedef)
         entries = cache.key_entries(captured.key, self.target.fingerprint())
         artifact, program = self._cached_program(captured, entries, clock)
         from_disk = program is not None
@@ -537,14 +560,15 @@ class Compiled(Dispatcher):
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
+            state: Any = {"places": tuple(self._state.places), "python": self._state.python}
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
-                return capture(fn, *given, loops)
+                return capture(fn, *given, loops, **state)
             from mlirml.capture.donation import Donation
 
             donation = Donation(
                 fn, (*self.donate_argnums, *self._donated_names), partial(without, statics=call.statics), loops
             )
-            return donation.finished(capture(donation.function(), *given))
+            return donation.finished(capture(donation.function(), *given, **state))
 
         loops = wants_loops(self.fn, self.frontend)
         try:
@@ -591,7 +615,7 @@ class Compiled(Dispatcher):
     def trace(self, *args: Any, **kwargs: Any) -> Captured:
         """The captured module for these arguments (arrays or `TensorSpec`s); `.as_text()` prints it."""
         with _COMPILER:
-            return self._capture(self._call(args, kwargs))
+            return self._state.settled(lambda: self._capture(self._call(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The module after all passes, ready for code generation."""
@@ -599,7 +623,7 @@ class Compiled(Dispatcher):
 
     def executable(self, *args: Any, **kwargs: Any) -> Any:
         """The loaded program for these arguments: `program(list of leaves, outs or None) -> list of outputs`."""
-        return self._build(self._call(args, kwargs)).program
+        return self._state.settled(partial(self._prepared, args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The MLIR text after a stage: capture, raise, transform, optimize, offload, schedule or lower."""
@@ -607,7 +631,7 @@ class Compiled(Dispatcher):
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         with _COMPILER:
-            captured = self._capture(self._call(args, kwargs))
+            captured = self.trace(*args, **kwargs)
             module = parsed(captured)
             if stage != "capture":
                 run_pipeline(self.target, module, stage)
@@ -625,7 +649,7 @@ class Compiled(Dispatcher):
                     lines.append(f"where signature {build.number} runs:")
                     lines += [f"   {line}" for line in build.program.describe()]
         if args or kwargs:
-            call = self._call(args, kwargs)
+            call = self._state.settled(partial(self._call, args, kwargs))
             known = self._builds.get(call.key())
             why = self._why(call) if known is None else known.changed(self.fn)
             runs = f"runs signature {known.number}" if known is not None else ""

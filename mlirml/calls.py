@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -43,16 +44,23 @@ class Build:
 
 def changed(captured: Captured, function: Any) -> str | None:
     """The first guard that does not hold any more, in words."""
-    from mlirml.capture.captured import same_items
+    from mlirml.capture.captured import holds
 
-    for holder, name, value in captured.guards:
-        if type(holder) is list:
-            if not same_items(holder, value):
-                return "a list that it reads holds other objects than when it was compiled"
-        elif (contents(holder) if name is None else holder.get(name, captured)) is not value:
-            name = name or name_of_cell(function, holder)
-            return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
-    return None
+    broken = next((guard for guard in captured.guards if not holds(guard)), None)
+    if broken is None:
+        return None
+    holder, name, value = broken
+    if name is None and isinstance(holder, dict):
+        pairs = zip(value[::2], value[1::2])
+        name = next((key for key, old in pairs if type(key) is str and not holds((holder, key, old))), None)
+    if name is None and not isinstance(holder, types.CellType):
+        kind = "array" if isinstance(holder, np.ndarray) else type(holder).__name__
+        held = "elements" if kind == "array" else "objects"
+        return (
+            f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
+        )
+    name = getattr(name, "__name__", name) or name_of_cell(function, holder)
+    return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
 
 
 @dataclass
@@ -83,6 +91,7 @@ class Call:
         """What has to be equal for two calls to run the same program."""
         return (
             self.treedef,
+            self.treedef.orders(),
             self.specs,
             self.overlaps,
             tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
@@ -94,7 +103,7 @@ def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
 
     The values of integers are part of what is checked, and objects of other kinds are converted.
     """
-    form: list[Any] = [tree]
+    form: list[Any] = [tree, tree.orders()]
     for leaf in leaves:
         kind = type(leaf)
         if kind is Array:
@@ -169,13 +178,6 @@ def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) ->
     store_leaves(without(call.args, call.kwargs, call.statics), new)
 
 
-def contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # deleted
-        return cell
-
-
 def name_of_cell(function: Any, cell: Any) -> str | None:
     """What the function calls the closure variable of a cell."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -198,7 +200,16 @@ def differences(call: Call, build: Build) -> list[str]:
         found.append("other arguments share memory, or in another way")
     if build.treedef != call.treedef and old.keys() == new.keys():
         found.append("the arguments have another structure")
+    elif not found and build.treedef.orders() != call.treedef.orders():
+        found.append("the keys of a dict come in another order")
     return found
+
+
+def differs(call: Call, build: Build) -> bool:
+    """Whether a call has another signature but for the order of the keys in dicts."""
+    statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
+    same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
+    return not same or statics[0] != statics[1]
 
 
 def memory_of(artifact: Artifact) -> str:

@@ -124,6 +124,10 @@ class TracedBoolError(CaptureError):
     """Python control flow, or a conversion to a Python number, on a value that is known only at run time."""
 
 
+class UnboundedRecursionError(CaptureError, RecursionError):
+    """A function calls itself without an end that is known when it is traced."""
+
+
 class LeakedTracerError(CaptureError):
     """A traced array is used after the function that made it was traced."""
 

@@ -18,13 +18,19 @@ _NONE, _LEAF = "none", "leaf"
 class TreeDef:
     """The structure of a pytree without its leaves; hashable, equal for equal structures.
 
-    Containers are tuple, list, dict (keys in sorted order where they sort), OrderedDict, named tuples, dataclass
-    instances and None. Everything else is a leaf.
+    Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None. Everything else is a
+    leaf. The leaves of a dict come in the order of its sorted keys, where they sort, so that dicts with the same keys
+    are of one structure; `inserted` is the order of the user's dict where that is another one, in which it is built.
     """
 
     kind: Any
     keys: tuple[Any, ...] = ()
     children: tuple[TreeDef, ...] = ()
+    inserted: tuple[Any, ...] = dataclasses.field(default=(), compare=False)
+
+    def orders(self) -> tuple[Any, ...]:
+        """The orders of insertion of all dicts, which tell equal structures apart for a function that iterates."""
+        return (self.inserted, *(child.orders() for child in self.children if child.children))
 
     def leaf_count(self) -> int:
         """The number of leaves."""
@@ -46,10 +52,14 @@ class TreeDef:
         if self.kind in (tuple, list):
             return self.kind(values)
         if self.kind in (dict, OrderedDict):
-            return self.kind(zip(self.keys, values))
+            return self._ordered(values)
         if dataclasses.is_dataclass(self.kind):
             return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
         return self.kind._make(values)
+
+    def _ordered(self, values: list[Any]) -> Any:
+        items = dict(zip(self.keys, values))
+        return {key: items[key] for key in self.inserted} if self.inserted else self.kind(items)
 
     def paths(self, prefix: str = "") -> list[str]:
         """A Python expression for each leaf, such as `params['w1'][0]`."""
@@ -68,7 +78,7 @@ class TreeDef:
         if self.kind not in (tuple, list, dict):
             raise ValueError(f"{self.kind.__name__} is no plain container")
         values = [child.nested(numbers) for child in self.children]
-        return self.kind(zip(self.keys, values)) if self.kind is dict else self.kind(values)
+        return self._ordered(values) if self.kind is dict else self.kind(values)
 
 
 def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
@@ -92,7 +102,8 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
         items = _items(tree)
         if items is not None:
             kind, keys, values = items
-            return TreeDef(kind, tuple(keys), tuple(_flatten(v, leaves, is_leaf) for v in values))
+            inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
+            return TreeDef(kind, tuple(keys), tuple(_flatten(v, leaves, is_leaf) for v in values), inserted)
     leaves.append(tree)
     return TreeDef(_LEAF)
 

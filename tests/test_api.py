@@ -203,23 +203,25 @@ def test_equal_static_objects_are_one_entry() -> None:
     assert compiled.entries == 1
 
 
-def test_dicts_in_another_order_are_the_same_program_and_known_natively() -> None:
+def test_dicts_in_another_order_are_known_natively() -> None:
     compiled = ml.compile(lambda p: {name: p[name] * 2 for name in p})
     params = {"w": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])}
-    halves = compiled(params)
-    assert list(halves) == ["b", "w"]
-    for count, given in ((2, halves), (2, params), (2, halves)):
-        np.testing.assert_equal(compiled(given), {name: 2 * given[name] for name in given})
+    turned = dict(reversed(params.items()))
+    assert list(compiled(params)) == ["w", "b"]
+    for count, given in ((2, turned), (2, params), (2, turned)):
+        result = compiled(given)
+        assert list(result) == list(given)
+        np.testing.assert_equal(result, {name: 2 * given[name] for name in given})
         assert compiled.entries == count
         assert compiled.find((given,)) is not None
-    assert "1 signature(s) compiled" in compiled.explain()
 
 
 def test_the_native_dispatcher_does_not_grow_with_the_orders_of_a_dict() -> None:
-    compiled = ml.compile(lambda p: sum(p.values()))
+    compiled = ml.compile(lambda p: p["a"] + p["b"] + p["c"] + p["d"] + p["e"])
     for names in itertools.islice(itertools.permutations("abcde"), 70):
         assert compiled({name: float(ord(name)) for name in names}) == sum(map(ord, names))
     assert compiled.entries == 64
+    assert "1 signature(s) compiled" in compiled.explain()
 
 
 # Results.
@@ -332,7 +334,7 @@ def test_a_changed_item_of_a_list_compiles_anew() -> None:
     assert compiled.explain().count("because a list that it reads holds other objects than when it was compiled") == 2
 
 
-def test_a_list_that_tracing_appends_to_compiles_once() -> None:
+def test_a_list_that_the_function_appends_to_grows_as_in_python() -> None:
     @ml.compile
     def noted(x: np.ndarray) -> np.ndarray:
         TRACED.append(1)
@@ -340,7 +342,8 @@ def test_a_list_that_tracing_appends_to_compiles_once() -> None:
 
     for _ in range(3):
         np.testing.assert_array_equal(noted(X), 2 * X)
-    assert len(TRACED) == 1 and noted.entries == 1
+    assert len(TRACED) == 3
+    assert "1 signature(s) compiled" in noted.explain()
 
 
 def test_a_list_of_an_object_may_grow() -> None:
@@ -529,7 +532,7 @@ def test_garbage_is_not_collected_while_compiling_and_is_again_afterwards() -> N
     compiled(np.ones(3))
     with pytest.raises(ml.errors.ArgumentError):
         compiled(np.ones(3), out=np.ones(4))
-    assert seen == [False] and gc.isenabled()
+    assert seen and not any(seen) and gc.isenabled()
     gc.disable()
     try:
         compiled(np.ones(4))

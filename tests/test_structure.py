@@ -27,7 +27,7 @@ TIERS = [
     {"pipelines.stages"},
     {"cache", "capture", "importers", "numpy"},
     {"nn", "optim", "random"},
-    {"calls", "compilation"},
+    {"calls", "compilation", "state"},
     {"api", "transforms"},
     {"opt", "opt_flags", "verify_diagnostics", "cli"},
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+import types
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -15,7 +17,17 @@ from mlirml.errors import SourceLocation
 from mlirml.tree import TreeDef
 
 Guard = tuple[Any, Any, Any]
-"""A dict, a key and its value; a closure cell, None and its contents; or a list, None and the tuple of its items."""
+"""What a program was compiled for, as holder, name and value.
+
+A dict or class, a key and its value; an object, the descriptor of a slot and its value, or
+the descriptor again where it has none; a closure cell, None and its
+contents; a dict, None and the tuple of its keys and values in turn, or how many there are; a list, set or deque, None
+and the tuple of its items; an array, None and a copy.
+"""
+
+
+ANY: Any = NotImplemented
+"""Stands in guards for an item of a container that may change, as it is an input of the program."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,8 @@ class Captured:
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     checks: tuple[Check, ...] = field(default=(), repr=False)
+    effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing has changed, which each call has to
+    unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
     places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
 
     def result(self, outputs: Sequence[Any]) -> Any:
@@ -54,18 +68,36 @@ class Captured:
         """The numbers of the outputs that are leaves of the result."""
         return range(self.out_tree.leaf_count()) if self.places is None else self.places
 
+    def runs_as(self, other: Captured) -> bool:
+        """Whether the program of one runs as that of the other, with the same arrays from outside."""
+        parts = ("key", "inputs", "outputs", "writebacks", "int_ranges")
+        return (
+            all(getattr(self, part) == getattr(other, part) for part in parts)
+            and len(self.constants) == len(other.constants)
+            and all(map(operator.is_, self.constants, other.constants))
+        )
+
     def as_text(self) -> str:
         """The MLIR module."""
         return self.key
 
 
-def lasting(guards: Iterable[Guard]) -> Iterator[Guard]:
-    """The guards without those of lists that the function itself has changed, which would never hold again."""
-    for holder, name, value in guards:
-        if type(holder) is not list or same_items(holder, value):
-            yield holder, name, value
-
-
-def same_items(now: list[Any], then: tuple[Any, ...]) -> bool:
-    """Whether a list holds what it held."""
-    return len(now) == len(then) and all(a is b for a, b in zip(now, then))
+def holds(guard: Guard) -> bool:
+    """Whether a holder still holds what it held; the native dispatcher asks the same in C++."""
+    holder, name, value = guard
+    if isinstance(holder, types.CellType):
+        try:
+            return holder.cell_contents is value
+        except ValueError:  # deleted
+            return False
+    if isinstance(name, types.MemberDescriptorType):
+        return getattr(holder, name.__name__, name) is value
+    if name is not None:
+        return (vars(holder) if isinstance(holder, type) else holder).get(name, guard) is value
+    if isinstance(holder, np.ndarray):
+        same = holder.shape == value.shape and holder.dtype == value.dtype
+        return bool(same and holder.tobytes() == value.tobytes())
+    if type(value) is int:
+        return len(holder) == value
+    items = [x for item in holder.items() for x in item] if isinstance(holder, dict) else list(holder)
+    return len(items) == len(value) and all(old is ANY or now is old for now, old in zip(items, value))

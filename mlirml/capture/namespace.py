@@ -45,9 +45,6 @@ COMPUTED = (
 LOOPS = "loops"
 HOOKS = "__mlirml__"
 
-# At most so many variables are looked up before each call.
-GUARDED = 256
-
 
 class Namespace:
     """Stands for the `numpy` module inside a traced function."""
@@ -204,7 +201,7 @@ class Overlay(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         value = self.real[name]  # a KeyError sends LOAD_GLOBAL on to the builtins
         if not isinstance(value, types.ModuleType):
-            self.trace.guards[id(self.real), name] = (self.real, name, value)
+            self.trace.reached.guard(self.real, name, value)
         return _replaced(value, self.trace, self.memo)
 
 
@@ -218,7 +215,7 @@ class _Module:
         real, trace, memo = self.__dict__["__mlirml__"]
         value = getattr(real, name)
         if name in vars(real) and not isinstance(value, types.ModuleType):
-            trace.guards[id(vars(real)), name] = (vars(real), name, value)
+            trace.reached.guard(vars(real), name, value)
         return _replaced(value, trace, memo)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -240,8 +237,8 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         return value if is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
-    _guard_contents(value, trace)
-    return value
+    trace.reached.add(value)
+    return trace.watched(value) if type(value) is np.ndarray else value
 
 
 def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
@@ -265,39 +262,6 @@ def _creation_name(value: Any) -> str | None:
     return _creation().get(value) if callable(value) and isinstance(value, Hashable) else None
 
 
-def _guard_contents(root: Any, trace: Trace) -> None:
-    """Note what an object or a dict holds, the nearest first: a program is not run after one of them was replaced."""
-    _guard_items(root, trace)
-    queue = [root]
-    for value in queue:
-        if isinstance(value, (list, tuple)):
-            queue += value[:GUARDED]
-            continue
-        if type(value) is not dict and (isinstance(value, types.ModuleType) or is_library(type(value).__module__)):
-            continue
-        held = value if type(value) is dict else getattr(value, "__dict__", None)
-        for name, item in held.items() if type(held) is dict else ():
-            if len(trace.guards) >= GUARDED:
-                return
-            if type(name) in (str, int) and (id(held), name) not in trace.guards:
-                trace.guards[id(held), name] = (held, name, item)
-                queue.append(item)
-
-
-def _guard_items(root: Any, trace: Trace) -> None:
-    """Note what a list holds, and the lists in it.
-
-    Lists that objects hold are left alone: many are there to be appended to, as by who watches a model, and that the
-    function reads them is not known.
-    """
-    queue = [root]
-    for value in queue:
-        if isinstance(value, (list, tuple)) and len(value) <= GUARDED and len(trace.guards) < GUARDED:
-            queue += value
-            if type(value) is list:
-                trace.guards[id(value), ""] = (value, None, tuple(value))
-
-
 def is_library(module: object) -> bool:
     root = str(module).partition(".")[0]
     return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or (root in sys.stdlib_module_names and root != "__main__")
@@ -309,7 +273,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
     if isinstance(function, functools.partial):
         return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)
     if isinstance(function, types.MethodType):
-        _guard_contents(function.__self__, trace)
+        trace.reached.add(function)
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
         if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
@@ -317,7 +281,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         return _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     if isinstance(call, types.FunctionType):
-        _guard_contents(function, trace)
+        trace.reached.add(function)
         return types.MethodType(retarget(call, trace, memo), function)
     return function
 
@@ -355,7 +319,8 @@ def _is_replaced(cell: types.CellType) -> bool:
         value = cell.cell_contents
     except ValueError:  # not filled yet
         return False
-    return isinstance(value, (types.FunctionType, types.MethodType, types.ModuleType, functools.partial))
+    kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
+    return isinstance(value, kinds) or _random_name(value) is not None
 
 
 def _guard_cell(cell: types.CellType, trace: Trace) -> None:
@@ -364,8 +329,8 @@ def _guard_cell(cell: types.CellType, trace: Trace) -> None:
     except ValueError:
         return
     if not isinstance(value, types.ModuleType):
-        trace.guards[id(cell), "cell_contents"] = (cell, None, value)
-        _guard_contents(value, trace)
+        trace.reached.guard(cell, None, value)
+        trace.reached.add(value)
 
 
 def _refuse_global_stores(function: types.FunctionType) -> None:

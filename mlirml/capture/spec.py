@@ -9,7 +9,7 @@ import numpy as np
 from mlirml.capture.advice import STATIC
 from mlirml.dataclass import dataclass
 from mlirml.dialects.dtypes import describe, is_supported, tensor_type
-from mlirml.errors import ArgumentError, DTypeError
+from mlirml.errors import ArgumentError, DTypeError, SourceLocation
 from mlirml.runtime.array import Array
 
 
@@ -58,6 +58,18 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     return TensorSpec(array.shape, array.dtype, scalar=isinstance(leaf, np.generic))
 
 
+def refuse_random(value: Any, path: str, location: SourceLocation | None = None) -> None:
+    """Refuse an argument that draws random numbers: it would do so once, when the function is traced."""
+    from mlirml.capture.reached import is_random
+
+    if is_random(value):
+        raise ArgumentError(
+            f"argument `{path}` is a {type(value).__name__}, whose numbers would be drawn once, when it is traced",
+            location=location,
+            help="draw outside, and pass the numbers as an argument",
+        )
+
+
 def as_array(leaf: Any, path: str) -> np.ndarray:
     """An argument leaf as a NumPy array without copying; refuses what has no exact array meaning."""
     if has_own_arithmetic(leaf):
@@ -65,6 +77,7 @@ def as_array(leaf: Any, path: str) -> np.ndarray:
             f"argument `{path}` is a {type(leaf).__name__}, whose arithmetic differs from plain arrays",
             help="pass `np.asarray(x)`, for a masked array `x.filled(value)` and the mask",
         )
+    refuse_random(leaf, path)
     arrayish = isinstance(leaf, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(leaf, "__array__")
     if not arrayish and not hasattr(leaf, "__array_interface__") and not _has_buffer(leaf):
         raise ArgumentError(

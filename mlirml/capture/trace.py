@@ -17,15 +17,18 @@ from mlirml.capture import picking, special
 from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
-from mlirml.capture.captured import Captured, lasting
+from mlirml.capture.captured import Captured, Guard
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
+from mlirml.capture.reached import Reached
+from mlirml.capture.recursion import recursion_errors
 from mlirml.capture.scattering import apply_at
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
 from mlirml.capture.unread import Places
 from mlirml.capture.unsupported import refuse
+from mlirml.capture.watched import Watched, original
 from mlirml.config import config
 from mlirml.dialects.build import Operand, Scalar, Value
 from mlirml.dialects.complex import ComplexBuilder
@@ -60,6 +63,8 @@ _HARMLESS_HELP = {
     "casting": "convert the operands with `.astype(...)`",
 }
 
+STATE = "<state>"  # what the argument is called that holds the function's state
+
 _CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
 
 
@@ -75,7 +80,9 @@ class Trace:
         self.name = name
         self.builder = ComplexBuilder(Places())
         self.done = False
-        self.guards: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
+        self.guards: dict[Any, Guard] = {}
+        self.reached = Reached(self.guards)
+        self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
         self.drops_unused = False
@@ -84,6 +91,7 @@ class Trace:
         self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
+        self.constructs = 0  # how many loops and branches are being written inside of each other
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
@@ -175,7 +183,7 @@ class Trace:
                 f"{_a(type(x).__name__)} has an arithmetic of its own, which is not compiled",
                 help="use `np.asarray(x)`",
             )
-        array = np.asarray(x)
+        array = np.asarray(original(x))
         if not is_supported(array.dtype):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
         if isinstance(x, np.generic):
@@ -367,7 +375,7 @@ class Trace:
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]
         if not isinstance(source, Traced):
-            source = self.wrap(self.builder.constant(np.asarray(source), live=isinstance(source, np.ndarray)))
+            source = self.wrap(self.builder.constant(np.asarray(original(source)), live=isinstance(source, np.ndarray)))
         if _is_weak(source):
             source = source._copy()
         views = record.build(source.shape, *args[1:], **kwargs)
@@ -413,6 +421,20 @@ class Trace:
                 reason = "a store into an array of which a NumPy function made a view"
                 source._cell.frozen = known._cell.frozen = reason
         return known
+
+    def watched(self, array: np.ndarray) -> Any:
+        """A real array as the function sees it."""
+        if array.dtype.hasobject or not is_supported(array.dtype):
+            return array
+        known = self.watches.get(id(array))
+        if known is None:
+            known = self.watches[id(array)] = Watched.of(array, self._refuse_store)
+        return known
+
+    def _refuse_store(self) -> CaptureError:
+        error = self.real_array_error()
+        error.location = user_location(2)
+        return error
 
     def real_array_error(self) -> CaptureError:
         """The error for a store into an array that is not traced."""
@@ -532,11 +554,15 @@ def trace(
     statics: dict[int | str, Any],
     overlaps: Aliasing | None = None,
     loops: bool = False,
+    places: Sequence[Any] = (),
+    python: Any = (),
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
 
-    With `loops`, Python's loops and branches become those of the program.
+    With `loops`, Python's loops and branches become those of the program. `places` are those of its state, whose values
+    are in the argument named `STATE`.
     """
+    from mlirml.capture.effects import Effects
     from mlirml.capture.namespace import retarget
 
     state = Trace(name)
@@ -552,10 +578,15 @@ def trace(
     for position in sorted(place for place in statics if isinstance(place, int)):
         args.insert(position, statics[position])
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
+    for root in (function, *statics.values()):
+        state.reached.add(root)
+    items = kwargs.get(STATE, ())
+    effects = Effects(state, places, items, python)
+    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python)
     token = _CURRENT.set(state)
     try:
-        with _uncovered():
-            named |= kwargs
+        with effects, recursion_errors(), _uncovered():
+            named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
             leaves, out_tree = flatten(result)
@@ -588,12 +619,14 @@ def trace(
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
-        tuple(lasting(state.guards.values())),
+        effects.guards(),
         tuple(new),
         entry,
         tuple(builder.narrowed_at),
         tuple(cells[i].stored_at for i in written),
         tuple(builder.checks),
+        effects.redone,
+        tuple(effects.unset),
     )
 
 

@@ -23,7 +23,7 @@ def test_a_body_is_traced_once_and_stays_a_loop() -> None:
     calls = []
 
     def body(i: Any, c: Any) -> Any:
-        calls.append(i)
+        calls.append("body")
         return np.sin(c) + i
 
     texts = [ml.trace(lambda x, n=n: ml.fori_loop(0, n, body, x), X).as_text() for n in (10, 100000)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -366,14 +367,14 @@ def test_arrays_of_another_trace_are_refused() -> None:
 
 
 def test_leaked_arrays_are_refused() -> None:
-    kept: list[Any] = []
+    kept: Any = threading.local()
 
     def keep(x: Any) -> Any:
-        kept.append(x * 2)
+        kept.value = x * 2
         return x
 
     ml.compile(keep)(X)
-    leaked = kept[0]
+    leaked = kept.value
     assert leaked.shape == (4,)
     uses: list[Callable[[], Any]] = [
         lambda: leaked + 1, lambda: 1 + leaked, lambda: np.sin(leaked), lambda: leaked[0], lambda: leaked.sum(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,20 +12,20 @@ import pytest
 import mlirml as ml
 from tests.errors.shown import check_error
 
-KEPT: list[Any] = []
+KEPT: Any = threading.local()
 
 
 def keep(x: Any) -> Any:
-    KEPT.append(x + 1)
+    KEPT.value = x + 1
     return x
 
 
 def use(x: Any) -> Any:
-    return x * KEPT[0]
+    return x * KEPT.value
 
 
 def use_outside() -> Any:
-    return np.sum(KEPT[0])
+    return np.sum(KEPT.value)
 
 
 def two_traces(x: Any) -> Any:
@@ -38,7 +39,7 @@ def two_traces(x: Any) -> Any:
 def kept() -> Iterator[None]:
     ml.compile(keep)(np.ones(3))
     yield
-    KEPT.clear()
+    del KEPT.value
 
 
 def test_in_a_later_trace() -> None:
@@ -46,10 +47,10 @@ def test_in_a_later_trace() -> None:
         lambda: ml.compile(use)(np.ones(3)),
         """
         mlirml.LeakedTracerError: a traced array (f64[3]) is used after `keep` was traced
-          --> test_leak.py:23:12 (use)
+          --> test_leak.py:24:12 (use)
             |
-         23 |     return x * KEPT[0]
-            |            ^^^^^^^^^^^
+         24 |     return x * KEPT.value
+            |            ^^^^^^^^^^^^^^
            = help: return it from the function; do not keep it in a global, a closure or an attribute
         """,
     )
@@ -60,10 +61,10 @@ def test_outside_of_any_trace() -> None:
         use_outside,
         """
         mlirml.LeakedTracerError: a traced array (f64[3]) is used after `keep` was traced
-          --> test_leak.py:27:12 (use_outside)
+          --> test_leak.py:28:12 (use_outside)
             |
-         27 |     return np.sum(KEPT[0])
-            |            ^^^^^^^^^^^^^^^
+         28 |     return np.sum(KEPT.value)
+            |            ^^^^^^^^^^^^^^^^^^
            = help: return it from the function; do not keep it in a global, a closure or an attribute
         """,
     )
@@ -74,9 +75,9 @@ def test_in_an_inner_trace() -> None:
         lambda: ml.compile(two_traces)(np.ones(3)),
         """
         mlirml.CaptureError: an array of the trace of `inner` is used in the trace of `two_traces`
-          --> test_leak.py:32:16 (inner)
+          --> test_leak.py:33:16 (inner)
             |
-         32 |         return x + y
+         33 |         return x + y
             |                ^^^^^
            = help: pass it as an argument
         """,

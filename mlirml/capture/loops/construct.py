@@ -10,6 +10,7 @@ from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind
 from mlirml.capture.loops.containers import Held, Place
 from mlirml.capture.loops.variables import Stored, Variables
+from mlirml.capture.recursion import DEEPEST
 from mlirml.capture.trace import Trace
 from mlirml.dialects.build import Region
 
@@ -49,6 +50,15 @@ class Construct:
 
     def run(self) -> None:
         """Write it."""
+        self.trace.constructs += 1
+        try:
+            if self.trace.constructs > DEEPEST:
+                raise RecursionError
+            self._attempts()
+        finally:
+            self.trace.constructs -= 1
+
+    def _attempts(self) -> None:
         b = self.trace.builder
         self.held = Held(self.variables.items())
         self.add_places(self.held.known(self.trace.places.get(self.key, ())))

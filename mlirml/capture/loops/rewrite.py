@@ -51,14 +51,18 @@ def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
     """The code of a definition with hooks in it."""
     node = _Rewriter().definition(source.node)
     body: list[ast.stmt]
-    body = [ast.copy_location(ast.Return(node), node)] if isinstance(node, ast.Lambda) else [node]
+    if isinstance(node, ast.Lambda):
+        body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
+    else:  # by its own name the function would see itself there, not the global of this name
+        node.name = name = ".function"
+        body = [node]
     none: list[ast.expr] = []
     scope = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, none)
     outer = ast.FunctionDef(".outer", scope, body, [], None)
     outer.type_params = []  # type: ignore[attr-defined]  # from Python 3.12 on
     module = ast.fix_missing_locations(ast.Module([outer], []))
     compiled = compile(module, source.file, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE)
-    made = _inner(_inner(compiled, ".outer"), code.co_name)
+    made = _inner(_inner(compiled, ".outer"), name)
     return _named(made, code.co_name, getattr(code, "co_qualname", code.co_name))
 
 

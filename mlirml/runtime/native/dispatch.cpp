@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "guards.h"
 #include "leaves.h"
 #include "program.h"
 
@@ -31,27 +32,6 @@ struct OutTree {
 struct StaticLeaf {
   size_t leaf;
   nb::object value;
-};
-
-// What the program was compiled for: the value of a key in a dict, of a closure cell, or the items of a list.
-struct Guard {
-  nb::object holder;
-  nb::object name;   // None for a cell or a list
-  nb::object value;  // of a list: a tuple of its items
-
-  bool holds() const {
-    if (PyCell_Check(holder.ptr())) return PyCell_GET(holder.ptr()) == value.ptr();
-    if (PyList_CheckExact(holder.ptr())) {
-      Py_ssize_t size = PyTuple_GET_SIZE(value.ptr());
-      if (PyList_GET_SIZE(holder.ptr()) != size) return false;
-      for (Py_ssize_t i = 0; i < size; i++)
-        if (PyList_GET_ITEM(holder.ptr(), i) != PyTuple_GET_ITEM(value.ptr(), i)) return false;
-      return true;
-    }
-    PyObject *now = PyDict_GetItemWithError(holder.ptr(), name.ptr());
-    if (!now) PyErr_Clear();
-    return now == value.ptr();
-  }
 };
 
 struct Entry {
@@ -286,21 +266,6 @@ void check_program(const Entry &entry, const Flat &flat) {
   if (entry.order.size() != inputs.size()) throw nb::value_error("the program does not take as many inputs as there are leaves");
   for (size_t i = 0; i < inputs.size(); i++)
     if (!check_input(inputs[i], flat.leaves[entry.order[i]], i)) throw nb::python_error();
-}
-
-std::vector<Guard> parse_guards(nb::handle guards) {
-  std::vector<Guard> result;
-  for (nb::handle item : guards) {
-    auto [holder, name, value] = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(item);
-    if (!PyCell_Check(holder.ptr()) && !PyDict_CheckExact(holder.ptr()) && !PyList_CheckExact(holder.ptr()))
-      throw nb::type_error("guards: a holder is a dict, a list or a closure cell");
-    if (PyDict_CheckExact(holder.ptr()) && !PyUnicode_CheckExact(name.ptr()) && !PyLong_CheckExact(name.ptr()))
-      throw nb::type_error("guards: the key of a dict is a str or an int");
-    if (PyList_CheckExact(holder.ptr()) && !PyTuple_CheckExact(value.ptr()))
-      throw nb::type_error("guards: the items of a list come as a tuple");
-    result.push_back({holder, name, value});
-  }
-  return result;
 }
 
 bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle program, nb::handle out_tree,
