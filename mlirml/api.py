@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _COMPILER = threading.RLock()
 _LOG_LENGTH = 1000
 _FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
-_FORMS = 64  # of calls of one program that the native dispatcher, which tries one after the other, gets to know
+_FORMS = 64  # of calls of one program that the native dispatcher gets to know
 
 
 def compile(
@@ -583,7 +583,8 @@ class Compiled(Dispatcher):
             result: Any = build.captured.out_tree.nested(iter(build.captured.result_places()))
         except ValueError:
             result = build.captured.result
-        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards):
+        explain = partial(_failure, build.captured)
+        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards, explain):
             build.remembered.add(form)
 
     # Stages.

@@ -119,7 +119,7 @@ class Call {
     for (size_t i = 0; i < bound_results_ && !done_; i++) Py_DECREF(results_[i]);
   }
 
-  bool run() {
+  bool run(bool &entered) {
     for (size_t i = 0; i < program_->inputs.size(); i++)
       if (!bind_input(i)) return false;
     for (PyObject *constant : program_->constants)
@@ -130,6 +130,7 @@ class Call {
       if (!bind_output(i)) return false;
     if (!bind_workspace()) return false;
 
+    entered = true;
     PyThreadState *state = PyEval_SaveThread();
     program_->entry(pointers_.data());
     PyEval_RestoreThread(state);
@@ -521,7 +522,8 @@ PyObject *program_call(PyObject *object, PyObject *args, PyObject *kwargs) {
   try {
     SmallBuffer<PyObject *, 16> results;
     results.reserve(self->outputs.size());
-    if (!run_program(self, values, outs.is_valid() ? PySequence_Fast_ITEMS(outs.ptr()) : nullptr, results.data()))
+    bool entered = false;
+    if (!run_program(self, values, outs.is_valid() ? PySequence_Fast_ITEMS(outs.ptr()) : nullptr, results.data(), entered))
       return nullptr;
     PyObject *list = PyList_New(static_cast<Py_ssize_t>(self->outputs.size()));
     for (size_t i = 0; i < self->outputs.size(); i++) {
@@ -551,8 +553,8 @@ bool check_input(const Input &input, PyObject *value, size_t index) {
   return fits || fail_mismatch("argument", index, input, value);
 }
 
-bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results) {
-  return Call(program, leaves, outs, results).run();
+bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results, bool &entered) {
+  return Call(program, leaves, outs, results).run(entered);
 }
 
 bool init_program(PyObject *module) {
