@@ -40,8 +40,8 @@ _LIBM = [
     "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
 _RUNTIME = [
-    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_sort", "mlirml_argsort", "memcpy",
-    "memset", "memmove", "bcmp", "memcmp",
+    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_sort",
+    "mlirml_argsort", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "checks.h"
+#include "interrupts.h"
 #include "leaves.h"
 #include "memory.h"
 #include "overlap.h"
@@ -131,10 +132,9 @@ class Call {
     if (!bind_workspace()) return false;
 
     entered = true;
-    PyThreadState *state = PyEval_SaveThread();
-    program_->entry(pointers_.data());
-    PyEval_RestoreThread(state);
-    if (raise_failed_check()) return false;
+    const bool finished = run_entry_point(program_->entry, pointers_.data(), program_->polls);
+    if (!finished) forget_failed_check();
+    if (!finished || raise_failed_check()) return false;
 
     done_ = copy_results();
     return done_;
@@ -438,6 +438,9 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the entry has address 0");
     return nullptr;
   }
+  nb::object calls_poll = nb::steal(PyObject_GetAttrString(code, "polls"));
+  if (!calls_poll.is_valid()) PyErr_Clear();  // code of another kind, which only has addresses
+  const bool polls = calls_poll.ptr() == Py_True;
   auto *self = reinterpret_cast<Program *>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   new (&self->inputs) std::vector<Input>();
@@ -445,6 +448,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   new (&self->constants) std::vector<PyObject *>();
   new (&self->writebacks) std::vector<Writeback>();
   self->entry = reinterpret_cast<Entry>(entry);
+  self->polls = polls;
   self->code = Py_NewRef(code);
   self->workspace_bytes = static_cast<size_t>(workspace_bytes);
   try {

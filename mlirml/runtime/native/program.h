@@ -39,6 +39,7 @@ using Entry = void (*)(void **);
 struct Program {
   PyObject_HEAD
   Entry entry;
+  bool polls;  // it has loops that ask for signals
   PyObject *code;
   std::vector<Input> inputs;
   std::vector<Spec> outputs;
