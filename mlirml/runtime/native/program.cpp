@@ -282,7 +282,8 @@ class Call {
     if (!program_->workspace_bytes) return true;
     workspace_ = block_allocate(program_->workspace_bytes);
     if (!workspace_) {
-      PyErr_NoMemory();
+      PyErr_Format(PyExc_MemoryError, "the program's workspace takes %zu bytes, which cannot be allocated",
+                   program_->workspace_bytes);
       return false;
     }
     pointers_.push(workspace_);
