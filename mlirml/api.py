@@ -44,7 +44,7 @@ from mlirml.errors import (
     TracedBoolError,
     UnsupportedSyntaxError,
 )
-from mlirml.processes import COMPILER, uncollected
+from mlirml.processes import COMPILER, sends_functions, uncollected
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
@@ -240,7 +240,10 @@ class Compiled(Dispatcher):
         if isinstance(fn, MethodType) and getattr(type(fn.__self__), self._attribute, self) is not self:
             return getattr, (fn.__self__, self._attribute)
         name = getattr(fn, "__qualname__", "")
-        if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
+        module = getattr(fn, "__module__", "")
+        # Other processes have another `__main__`, unless multiprocessing prepares it; cloudpickle sends its functions.
+        is_sent = module == "__main__" and sends_functions()
+        if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
         options = self.static_argnums, self._explains, self.frontend, self.donate_argnums
         return Compiled, (fn, self.target.name, *options)

@@ -114,6 +114,14 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def sends_functions() -> bool:
+    """True if the caller is asked for its parts by a pickler like cloudpickle's, which sends functions by value."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "dump":
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and hasattr(frame.f_locals.get("self"), "reducer_override")
+
+
 def _is_quiet() -> bool:
     """True if no thread is in native code of the compiler, and none is importing it."""
     return not _state.calls and not any(
