@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import sys
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
@@ -47,6 +45,7 @@ from mlirml.errors import (
     TracedBoolError,
     UnsupportedSyntaxError,
 )
+from mlirml.processes import COMPILER, sends_functions, uncollected
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
@@ -62,11 +61,9 @@ if TYPE_CHECKING:
     from mlirml.passes import Remark
     from mlirml.targets.target import Target
 
-# MLIR contexts and LLVM's option tables are not made for several threads at once.
-_COMPILER = threading.RLock()
 _LOG_LENGTH = 1000
 _FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
-_FORMS = 64  # of calls of one program that the native dispatcher, which tries one after the other, gets to know
+_FORMS = 64  # of calls of one program that the native dispatcher gets to know
 
 
 def compile(
@@ -124,25 +121,6 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
 def lower(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
     """The stage `lower` of a function for these arguments: the module that code is generated from."""
     return Compiled(fn, target).lower(*args, **kwargs)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collections: a compilation makes many objects and hardly a cycle, and they take 5 % of its time.
-
-    What it has made, the modules of the compiler first of all, lives on. It joins the oldest generation unseen, or the
-    next collection would go through all of it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            if not gc.get_freeze_count():  # else `unfreeze` would undo what somebody has frozen
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 @dataclass
@@ -266,7 +244,10 @@ class Compiled(Dispatcher):
         if isinstance(fn, MethodType) and getattr(type(fn.__self__), self._attribute, self) is not self:
             return getattr, (fn.__self__, self._attribute)
         name = getattr(fn, "__qualname__", "")
-        if getattr(sys.modules.get(getattr(fn, "__module__", "")), name, None) is self:
+        module = getattr(fn, "__module__", "")
+        # Other processes have another `__main__`, unless multiprocessing prepares it; cloudpickle sends its functions.
+        is_sent = module == "__main__" and sends_functions()
+        if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
         options = self.static_argnums, self._explains, self.frontend, self.donate_argnums
         return Compiled, (fn, self.target.name, *options)
@@ -280,7 +261,7 @@ class Compiled(Dispatcher):
             if known is not None and known.changed(self.fn) is None:
                 results = self._checked(known, partial(known.program, leaves))
                 return known.captured.result(results)
-        with _uncollected():
+        with uncollected():
             self._load_ahead()
             inlines = self._inlines((args, kwargs))
         if inlines:
@@ -293,7 +274,7 @@ class Compiled(Dispatcher):
                 return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
-        with _uncollected():
+        with uncollected():
             call, build = self._state.settled(partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
@@ -415,7 +396,7 @@ class Compiled(Dispatcher):
 
         if call.abstract or not aliasing.may_overlap(call.inputs):
             return
-        with _COMPILER:
+        with COMPILER:
             captured = self._captured_apart(call)
         stored = [target for _, target in captured.writebacks]
         if not stored:
@@ -475,7 +456,7 @@ class Compiled(Dispatcher):
             reason = build.changed(self.fn)
             if reason is None:
                 return build
-        with _COMPILER:
+        with COMPILER:
             build = self._builds.get(key)
             if build is None or build.changed(self.fn) is not None:
                 known = [build for build in self._builds.values() if not differs(call, build)]
@@ -607,14 +588,15 @@ class Compiled(Dispatcher):
             result: Any = build.captured.out_tree.nested(iter(build.captured.result_places()))
         except ValueError:
             result = build.captured.result
-        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards):
+        explain = partial(_failure, build.captured)
+        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards, explain):
             build.remembered.add(form)
 
     # Stages.
 
     def trace(self, *args: Any, **kwargs: Any) -> Captured:
         """The captured module for these arguments (arrays or `TensorSpec`s); `.as_text()` prints it."""
-        with _COMPILER:
+        with COMPILER:
             return self._state.settled(lambda: self._capture(self._call(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -630,7 +612,7 @@ class Compiled(Dispatcher):
         return self._run_until(stage, args, kwargs).as_text()
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
-        with _COMPILER:
+        with COMPILER:
             captured = self.trace(*args, **kwargs)
             module = parsed(captured)
             if stage != "capture":
@@ -640,7 +622,7 @@ class Compiled(Dispatcher):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """What was compiled, why, from where and in what time; with arguments, also what a call with them would do."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
-        with _COMPILER:
+        with COMPILER:
             for build in self._builds.values():
                 remarks = self._remarks(build)
                 lines += [f"loops of signature {build.number}:"] * bool(remarks)

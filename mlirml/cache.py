@@ -1,4 +1,8 @@
-"""The disk cache of compiled programs: keyed by named entries, written atomically, checked before it is trusted."""
+"""The disk cache of compiled programs: keyed by named entries, written atomically, checked before it is trusted.
+
+What is in it is machine code, so that an entry is loaded only where nobody but this user and root can have written it
+(`mlirml.private_folder`), and where its checksum and its key fit.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,18 @@ import importlib
 import importlib.util
 import json
 import os
+import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from mlirml import private_folder
 from mlirml.config import config
 from mlirml.dataclass import dataclass
+from mlirml.errors import CacheWarning
+from mlirml.private_folder import PrivateFolder, Untrusted
 from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact
 
@@ -21,7 +30,12 @@ if TYPE_CHECKING:
 
 _MAGIC = b"mlirml-cache-1\n"
 _SUFFIX = ".mlirml"
+_UNFINISHED = ".new-"
+_ABANDONED_AFTER = 600.0
+"""Seconds after which an unfinished file is that of a writer that was killed."""
 MAX_BYTES = 1 << 30
+_NOT_THERE = FileNotFoundError, NotADirectoryError, PermissionError
+_warned = False
 
 Entries = Sequence[tuple[str, str]]
 
@@ -111,8 +125,21 @@ def _folder() -> str:
     return platformdirs.user_cache_dir("mlirml")
 
 
-def _path(entries: Entries) -> str:
-    return os.path.join(_folder(), key_of(entries) + _SUFFIX)
+def _name(entries: Entries) -> str:
+    return key_of(entries) + _SUFFIX
+
+
+def _warn(reason: Untrusted) -> None:
+    """Say once why the cache is not used."""
+    global _warned
+    if not _warned:
+        _warned = True
+        message = (
+            f"the disk cache is not used: {reason}. Compiled programs are machine code, so they are loaded only from "
+            "files and folders that belong to this user or root and that nobody else may write (`chmod go-w`); "
+            "`config.cache_dir` names another folder (SECURITY.md)"
+        )
+        warnings.warn(message, CacheWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -129,22 +156,23 @@ def load(entries: Entries) -> Artifact | None:
     """The artifact of a key, or None. A damaged file is removed, never trusted."""
     if not config.cache:
         return None
-    path = _path(entries)
+    name = _name(entries)
     try:
-        with open(path, "rb") as file:
-            blob = file.read()
+        with private_folder.opened(_folder()) as folder:
+            try:
+                found, artifact = _decode(folder.read(name))
+                if found != tuple(map(tuple, entries)):
+                    raise ValueError("the file belongs to another key")
+            except ValueError:
+                folder.remove(name)
+                return None
+            folder.touch(name)  # the least recently used go first when the cache is full
+            return artifact
+    except Untrusted as reason:
+        _warn(reason)
     except OSError:
-        return None
-    try:
-        found, artifact = _decode(blob)
-        if found != tuple(map(tuple, entries)):
-            raise ValueError("the file belongs to another key")
-    except ValueError:
-        drop(entries)
-        return None
-    with suppress(OSError):
-        os.utime(path)  # the least recently used go first when the cache is full
-    return artifact
+        pass
+    return None
 
 
 def is_there() -> bool:
@@ -154,7 +182,8 @@ def is_there() -> bool:
 
 def drop(entries: Entries) -> None:
     """Remove the entry of a key, which turned out not to be usable."""
-    _remove(_path(entries))
+    with suppress(OSError), private_folder.opened(_folder()) as folder:
+        folder.remove(_name(entries))
 
 
 def store(entries: Entries, artifact: Artifact) -> None:
@@ -162,21 +191,13 @@ def store(entries: Entries, artifact: Artifact) -> None:
     if not config.cache:
         return
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
-    blob = _MAGIC + _digest(body).encode() + b"\n" + body
-    path = _path(entries)
-    folder, name = os.path.split(path)
-    # A name that no other thread or process writes to.
-    new = os.path.join(folder, f".new-{name[:16]}-{os.urandom(8).hex()}")
     try:
-        os.makedirs(folder, exist_ok=True)
-        try:
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(blob)
-            os.replace(new, path)
-        except BaseException:
-            _remove(new)
-            raise
-        _prune(folder)
+        private_folder.make(_folder())
+        with private_folder.opened(_folder()) as folder:
+            folder.write(_name(entries), _MAGIC + _digest(body).encode() + b"\n" + body)
+            _prune(folder)
+    except Untrusted as reason:
+        _warn(reason)
     except OSError:
         pass
 
@@ -195,36 +216,66 @@ def _decode(blob: bytes) -> tuple[tuple[tuple[str, str], ...], Artifact]:
 
 
 def listing() -> Iterator[Entry]:
-    """All entries, the least recently used first; a damaged one says what is wrong with it."""
-    paths = [p for p in directory().glob(f"*{_SUFFIX}") if p.is_file()]
-    for path in sorted(paths, key=lambda p: (p.stat().st_mtime_ns, p.name)):
-        try:
-            entries, _ = _decode(path.read_bytes())
-            problem = None if key_of(entries) == path.stem else "the file belongs to another key"
-            yield Entry(path, path.stat().st_size, entries, problem)
-        except (OSError, ValueError) as error:
-            yield Entry(path, path.stat().st_size, (), str(error))
+    """All entries, the least recently used first; a damaged one says what is wrong with it.
+
+    Raises `Untrusted` where others may write the folder.
+    """
+    where = directory()
+    with suppress(*_NOT_THERE), private_folder.opened(str(where)) as folder:
+        for name, status in _by_age(folder.files(_SUFFIX)):
+            try:
+                entries, _ = _decode(folder.read(name))
+                problem = None if key_of(entries) + _SUFFIX == name else "the file belongs to another key"
+                yield Entry(where / name, status.st_size, entries, problem)
+            except FileNotFoundError:  # removed by another process
+                continue
+            except (OSError, ValueError) as error:
+                yield Entry(where / name, status.st_size, (), str(error))
+
+
+def unfinished() -> list[tuple[Path, int]]:
+    """The files that writers have not finished, with their sizes: a killed one leaves its own behind."""
+    where = directory()
+    with suppress(*_NOT_THERE), private_folder.opened(str(where)) as folder:
+        return [(where / name, status.st_size) for name, status in folder.files(prefix=_UNFINISHED)]
+    return []
 
 
 def clear() -> int:
-    """Remove all entries; how many there were."""
-    paths = [*directory().glob(f"*{_SUFFIX}"), *directory().glob(".new-*")]
-    for path in paths:
-        _remove(path)
-    return len(paths)
+    """Remove all entries and unfinished files; how many there were. Raises `Untrusted` as `listing` does."""
+    with suppress(*_NOT_THERE), private_folder.opened(_folder()) as folder:
+        names = [name for name, _ in [*folder.files(_SUFFIX), *folder.files(prefix=_UNFINISHED)]]
+        for name in names:
+            folder.remove(name)
+        return len(names)
+    return 0
 
 
-def _prune(folder: str) -> None:
-    with os.scandir(folder) as found:
-        files = [(file.path, file.stat()) for file in found if file.name.endswith(_SUFFIX)]
+def remove_abandoned() -> int:
+    """Remove what killed writers have left; how many files."""
+    with suppress(*_NOT_THERE), private_folder.opened(_folder()) as folder:
+        return _remove_abandoned(folder)
+    return 0
+
+
+def _remove_abandoned(folder: PrivateFolder) -> int:
+    latest = time.time() - _ABANDONED_AFTER
+    abandoned = [name for name, status in folder.files(prefix=_UNFINISHED) if status.st_mtime < latest]
+    for name in abandoned:
+        folder.remove(name)
+    return len(abandoned)
+
+
+def _prune(folder: PrivateFolder) -> None:
+    _remove_abandoned(folder)
+    files = _by_age(folder.files(_SUFFIX))
     total = sum(status.st_size for _, status in files)
-    for path, status in sorted(files, key=lambda file: file[1].st_mtime_ns):
+    for name, status in files:
         if total <= MAX_BYTES:
             return
-        _remove(path)
+        folder.remove(name)
         total -= status.st_size
 
 
-def _remove(path: str | Path) -> None:
-    with suppress(OSError):
-        os.unlink(path)
+def _by_age(files: list[tuple[str, os.stat_result]]) -> list[tuple[str, os.stat_result]]:
+    return sorted(files, key=lambda file: (file[1].st_mtime_ns, file[0]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
 from mlirml.errors import InternalError
+from mlirml.processes import native_code
 from mlirml.targets.registry import open_artifact
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mlirml.targets.target import Target
 
 
+@native_code()
 def parsed(captured: Captured) -> mlir.Module:
     """The captured text as a module. MLIR's verifier runs here: what it refuses, the op records should have."""
     from mlirml.ir import mlir, parse
@@ -72,6 +74,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
     )
 
 
+@native_code()
 def built(target: Target, module: mlir.Module, clock: Clock) -> tuple[Artifact, Instrumentation]:
     """Run the target's passes and make code; what was seen of the passes, too."""
     watch = _watch()
@@ -106,6 +109,7 @@ def _watch() -> Instrumentation:
     return watch
 
 
+@native_code()
 def run_pipeline(
     target: Target, module: mlir.Module, stop_after: str | None = None, watch: Instrumentation | None = None
 ) -> Instrumentation:

@@ -204,6 +204,10 @@ CHECK_BITS = 20
 CHECK_LIMIT = 1 << 42
 
 
+class CacheWarning(UserWarning):
+    """The disk cache is not used, because somebody else may have written what is in it."""
+
+
 class CheckFailed(Exception):
     """What a target raises when a check of the program failed.
 

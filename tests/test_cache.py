@@ -165,14 +165,17 @@ def test_the_command_finds_damage(folder: Path, kind: str, capsys: pytest.Captur
     assert list(cache.listing()) == []
 
 
-def test_a_folder_in_the_place_of_a_file(folder: Path) -> None:
+def test_a_folder_in_the_place_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = run("compiler")
     path.unlink()
     path.mkdir()
-    for _ in range(2):
-        compiled = ml.compile(lambda x: x * 2 + 1)
-        np.testing.assert_array_equal(compiled(X), X * 2 + 1)
-        assert source_of(compiled) == "compiler"
+    monkeypatch.setattr(cache, "_warned", False)
+    with pytest.warns(ml.errors.CacheWarning, match="is no regular file") as warned:
+        for _ in range(2):
+            compiled = ml.compile(lambda x: x * 2 + 1)
+            np.testing.assert_array_equal(compiled(X), X * 2 + 1)
+            assert source_of(compiled) == "compiler"
+    assert len(warned) == 1
     assert main(["cache", "check"]) == 0
     assert [p.name for p in folder.iterdir()] == [path.name]
 

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "mlirml"
 
 TIERS = [
     {"dataclass"},
-    {"errors", "config", "tree"},
+    {"errors", "config", "tree", "private_folder", "processes"},
     {"runtime"},
     {"ir", "location"},
     {"passes", "dialects", "analysis"},

@@ -20,7 +20,7 @@ from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varyi
 from mlirml.capture.operators import install_operators
 from mlirml.capture.rows import MOST_ROWS, LongIteration
 from mlirml.dialects.build import Region, Scalar, Value, common_groups
-from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
+from mlirml.dialects.dtypes import as_dtype, check_integer, check_rank, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.moving import Moving, placed
 from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, is_column_major, reversal
@@ -110,6 +110,7 @@ class Traced:
             cell.region = trace.builder.region
         last = views[-1].shape if views else cell.value.shape
         self._shape: tuple[int, ...] = tuple(last)
+        check_rank(self._shape, "the result")
 
     # What a user asks of an array.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlirml.capture.advice import STATIC
 from mlirml.dataclass import dataclass
-from mlirml.dialects.dtypes import describe, is_supported, tensor_type
+from mlirml.dialects.dtypes import check_rank, describe, is_supported, tensor_type
 from mlirml.errors import ArgumentError, DTypeError, SourceLocation
 from mlirml.runtime.array import Array
 
@@ -55,6 +55,7 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     if type(leaf) in (bool, int, float, complex):
         return TensorSpec((), np.dtype(type(leaf)), weak=True)
     array = as_array(leaf, path)
+    check_rank(array.shape, f"argument `{path}`")
     return TensorSpec(array.shape, array.dtype, scalar=isinstance(leaf, np.generic))
 
 

@@ -125,9 +125,14 @@ def _ir(options: argparse.Namespace) -> int:
 def _cache(action: str) -> object:
     def run(options: argparse.Namespace) -> int:
         from mlirml.cli import disk_cache
+        from mlirml.private_folder import Untrusted
 
-        if action == "check":
-            return disk_cache.check(fix=options.fix)
-        return disk_cache.show() if action == "show" else disk_cache.clear()
+        try:
+            if action == "check":
+                return disk_cache.check(fix=options.fix)
+            return disk_cache.show() if action == "show" else disk_cache.clear()
+        except Untrusted as reason:
+            print(f"mlirml: the cache is not used: {reason}", file=sys.stderr)
+            return 1
 
     return run

@@ -12,7 +12,7 @@ def show() -> int:
     """List the entries, the least recently used first."""
     from mlirml.cli.console import console, size, table
 
-    found = list(cache.listing())
+    found, left = list(cache.listing()), cache.unfinished()
     out = console()
     if found:
         rows = table(None, "entry", "last used", "size", "target", "made by", "state", right=("size",))
@@ -31,7 +31,15 @@ def show() -> int:
     limit = size(cache.MAX_BYTES)
     count = "1 entry" if len(found) == 1 else f"{len(found)} entries"
     out.print(f"{count}, {size(total)} of at most {limit}, in {cache.directory()}", soft_wrap=True)
+    if left:
+        bytes = size(sum(count for _, count in left))
+        what = f"{_files(len(left))} of writers that have not finished, {bytes}"
+        out.print(f"{what}; `mlirml cache check --fix` removes old ones")
     return 0
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def _maker(facts: dict[str, str]) -> str:
@@ -50,6 +58,8 @@ def check(*, fix: bool) -> int:
             entry.path.unlink(missing_ok=True)
         print(f"{'removed' if fix else 'damaged'}: {entry.path}: {entry.problem}")
     print(f"{len(found)} checked, {len(damaged)} damaged{' and removed' if fix and damaged else ''}")
+    if fix and (count := cache.remove_abandoned()):
+        print(f"removed {_files(count)} of writers that were killed")
     if damaged and not fix:
         print("mlirml: remove them with `mlirml cache check --fix`", file=sys.stderr)
         return 1
@@ -59,5 +69,5 @@ def check(*, fix: bool) -> int:
 def clear() -> int:
     """Remove all entries."""
     count = cache.clear()
-    print(f"removed {'1 file' if count == 1 else f'{count} files'} from {cache.directory()}")
+    print(f"removed {_files(count)} from {cache.directory()}")
     return 0

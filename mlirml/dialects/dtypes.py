@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
 
 import numpy as np
 
-from mlirml.errors import DTypeError, IntegerRangeError
+from mlirml.errors import DTypeError, IntegerRangeError, ShapeError
 
 _NAMES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -15,6 +16,10 @@ _NAMES = {
 }  # fmt: skip
 # A complex number is a pair of floats; no MLIR type stands for it.
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
+MAX_RANK = 32
+"""Dimensions of an array, at most, as in NumPy 1: some of NumPy 2's own functions take no more of its 64."""
+MAX_BYTES = 1 << 47
+"""The memory that a process can address."""
 _SHORT = {"bool": "bool", "int": "i", "uint": "u", "float": "f", "bfloat": "bf", "complex": "c"}
 
 
@@ -103,7 +108,37 @@ def tensor_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
     """The text of a static tensor type, `tensor<4x8xf32>`; a complex array in memory has a last dimension of 2."""
     if dtype.name in _PARTS:
         shape, dtype = (*shape, 2), part_dtype(dtype)
+    if not 0 < math.prod(shape) <= MAX_BYTES // 16:
+        check_bytes(shape, dtype)
     return "tensor<" + "".join(f"{n}x" for n in shape) + mlir_name(dtype) + ">"
+
+
+def check_bytes(shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Refuse an array that no memory holds; an empty one, too, where an index along its other dimensions would not."""
+    size = math.prod(n or 1 for n in shape) * dtype.itemsize
+    if size > MAX_BYTES:
+        raise ShapeError(
+            f"the array is too big: {describe(shape, dtype)} takes {size} bytes",
+            notes=(f"a process can address {MAX_BYTES} bytes",),
+        )
+
+
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """What shapes broadcast to, however large; raises ValueError where they do not."""
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for place, size in enumerate(shape, len(result) - len(shape)):
+            if size != 1:
+                if result[place] not in (1, size):
+                    raise ValueError("the shapes do not broadcast")
+                result[place] = size
+    return tuple(result)
+
+
+def check_rank(shape: tuple[int, ...], what: str) -> None:
+    """Refuse an array of too many dimensions."""
+    if len(shape) > MAX_RANK:
+        raise ShapeError(f"{what} has {len(shape)} dimensions, and arrays have at most {MAX_RANK}")
 
 
 def describe(shape: tuple[int, ...], dtype: np.dtype) -> str:

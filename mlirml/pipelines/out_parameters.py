@@ -32,17 +32,64 @@ _UNSPLIT = 256
 def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """The argument of @main into whose memory a result goes, by the result's number.
 
-    None where a check at run time may fail after which the program goes on: then the arguments must be left alone.
+    None where a check may fail after something is stored: a call that fails leaves its arguments as they were.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
     numbers = list(main.attributes["mlirml.writebacks"])
     del main.attributes["mlirml.writebacks"]
+    written = dict(zip(numbers[::2], numbers[1::2], strict=True))
     ops = list(operations(main))
     checks = [op for op in ops if op.name == "cf.assert"]
     if checks and (len(ops) > _UNSPLIT or any(op.parent != main for op in checks)):
         return {}
-    return dict(zip(numbers[::2], numbers[1::2], strict=True))
+    final = block_ops(main.regions[0].blocks[0])[-1]
+    computed = {op for op in move_to_front(main, checks) if computes_tensor(op)}
+    if computed and computed & slice_of([final.operands[number] for number in written]):
+        return {}  # what is checked may be computed in the memory of the argument
+    return written
+
+
+def move_to_front(main: mlir.Operation, checks: Sequence[mlir.Operation]) -> set[mlir.Operation]:
+    """Move top-level checks and what they need before all else in @main; what they need."""
+    needed = slice_of([check.operands[0] for check in checks])
+    moved = needed.union(checks)
+    ops = block_ops(main.regions[0].blocks[0])
+    first = next(op for op in ops if op not in moved)
+    for op in ops:
+        if op in moved:
+            op.move_before(first)
+    return needed
+
+
+def slice_of(values: Sequence[mlir.Value]) -> set[mlir.Operation]:
+    """The top-level operations of @main that values depend on, those in whose regions they are captured too."""
+    found: set[mlir.Operation] = set()
+    todo = [op for value in values if (op := defining_op(value)) is not None]
+    while todo:
+        op = todo.pop()
+        if op in found:
+            continue
+        found.add(op)
+        for inner in (op, *operations(op)) if op.regions else (op,):
+            todo += [
+                made for value in inner.operands if (made := defining_op(value)) is not None and not is_in(made, op)
+            ]
+    return found
+
+
+def is_in(op: mlir.Operation, outer: mlir.Operation) -> bool:
+    """True if an operation is in a region of another one."""
+    parent = op.parent
+    while parent is not None and parent.operation != outer:
+        parent = parent.operation.parent
+    return parent is not None
+
+
+def computes_tensor(op: mlir.Operation) -> bool:
+    """True if an operation writes to memory."""
+    tensors = any(isinstance(result.type, mlir.RankedTensorType) for result in op.results)
+    return tensors and op.name not in (*TENSOR_VIEWS, "tensor.empty", "arith.constant")
 
 
 def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operation]:

@@ -56,8 +56,8 @@ PASSES = (
     "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
     "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
     "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
-    "split_function", "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
+    "split_function", "lower_sort", "poll_signals", "lower_asserts", "expand_math", "scope_buffers",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
@@ -89,6 +89,7 @@ _NEEDS = (
     ),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
+    ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),
@@ -126,7 +127,10 @@ def target_with(math: str, checkpoint_bytes: int, machine: Processor) -> Target:
             ("optimize", OPTIMIZE_HOST.format(bits=machine.vector_bits, l2=machine.l2_bytes)),
             ("offload", ""),
             ("schedule", schedule(machine)),
-            ("lower", f"{expand_math(math, machine)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
+            (
+                "lower",
+                f"{expand_math(math, machine)},mlirml-poll-signals,mlirml-lower-asserts,{LOWER},mlirml-flush-denormals",
+            ),
         ),
         load_passes=load_passes,
         codegen=partial(codegen, machine=machine),

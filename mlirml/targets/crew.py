@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from mlirml.config import config
+from mlirml.processes import native_code
 
 Job = Callable[[], "Iterable[Job]"]
 
@@ -77,7 +78,8 @@ class Crew:
                 self._running += 1
             more: Iterable[Job] = ()
             try:
-                more = job()
+                with native_code(is_help=True):
+                    more = job()
             except BaseException as failure:
                 self._failure = self._failure or failure
             with self._changed:

@@ -17,13 +17,14 @@ from typing import Any
 
 from mlirml.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
-from mlirml.ir import llvm, mlir, operations
+from mlirml.ir import mlir, operations
 from mlirml.targets.crew import Crew, Job, thread_count
 from mlirml.targets.elf import join, undefined_symbols
 from mlirml.targets.llvm_bf16 import move_bf16_as_integers
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm_literals import rewrite_float_literals
 from mlirml.targets.llvm_parts import Parts, drivers, pieces, split
+from mlirml.targets.llvm_translation import translate
 
 __all__ = [
     "EXTERNALS", "CodegenOptions", "Host", "ObjectBuilder", "compile_to_object", "host", "optimised_ir", "to_assembly",
@@ -40,8 +41,8 @@ _LIBM = [
     "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
 _RUNTIME = [
-    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_sort", "mlirml_argsort", "memcpy",
-    "memset", "memmove", "bcmp", "memcmp",
+    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_sort",
+    "mlirml_argsort", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""
@@ -107,7 +108,7 @@ def to_llvm_ir(module: Any) -> str:
     """
     operation = getattr(module, "operation", module)
     _guard(operation)
-    return rewrite_float_literals(_keep_vector_variants(llvm.translate_module_to_llvmir(operation)))
+    return rewrite_float_literals(_keep_vector_variants(translate(operation)))
 
 
 _VARIANTS = re.compile(r'"vector-function-abi-variant"="([^"]*)"')

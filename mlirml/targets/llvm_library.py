@@ -177,9 +177,29 @@ class Machine:
         data = lib.CreateTargetMachineData(self.ref)
         self.layout = lib.text(lib.CopyStringRepOfTargetData, data).encode()
         lib.DisposeTargetData(data)
+        self._builders: dict[tuple[bool, bool, bool] | None, int] = {}
+
+    def builder(self, options: tuple[bool, bool, bool] | None = None) -> int:
+        """A pass builder, made once: llvmlite does not free the callbacks of one (1.5 KB).
+
+        `options` says whether loops are vectorised, blocks are, and loops unrolled; None for LLVM's choice.
+        """
+        if options not in self._builders:
+            lib, tuning = self._lib, self._lib.CreatePipelineTuningOptions()
+            if options is not None:
+                vectorise_loops, vectorise_blocks, unroll = options
+                lib.PTOSetLoopVectorization(tuning, vectorise_loops)
+                lib.PTOSetLoopInterleaving(tuning, vectorise_loops)
+                lib.PTOSetSLPVectorization(tuning, vectorise_blocks)
+                lib.PTOSetLoopUnrolling(tuning, unroll)
+            self._builders[options] = lib.CreatePassBuilder(self.ref, tuning)
+            lib.DisposePipelineTuningOptions(tuning)
+        return self._builders[options]
 
     def dispose(self) -> None:
         """Free it."""
+        for builder in self._builders.values():
+            self._lib.DisposePassBuilder(builder)
         self._lib.DisposeTargetMachine(self.ref)
 
 
@@ -248,22 +268,15 @@ class Module:
         manager = self._lib.CreateNewModulePassManager()
         for name in names:
             getattr(self._lib, f"module_Add{name}Pass")(manager)
-        with _Builder(self.machine) as builder:
-            self._run(manager, builder)
+        self._run(manager, self.machine.builder())
 
     def run_default_passes(self, *, vectorise_loops: bool, vectorise_blocks: bool, unroll: bool) -> None:
         """Run the passes of the machine's optimisation level."""
-        with _Builder(self.machine) as builder:
-            self._lib.PTOSetLoopVectorization(builder.options, vectorise_loops)
-            self._lib.PTOSetLoopInterleaving(builder.options, vectorise_loops)
-            self._lib.PTOSetSLPVectorization(builder.options, vectorise_blocks)
-            self._lib.PTOSetLoopUnrolling(builder.options, unroll)
-            builder.make()
-            self._run(self._lib.buildPerModuleDefaultPipeline(builder.ref, self.machine.level), builder)
+        builder = self.machine.builder((vectorise_loops, vectorise_blocks, unroll))
+        self._run(self._lib.buildPerModuleDefaultPipeline(builder, self.machine.level), builder)
 
-    def _run(self, manager: int, builder: _Builder) -> None:
-        builder.make()
-        self._lib.RunNewModulePassManager(manager, self.ref, builder.ref)
+    def _run(self, manager: int, builder: int) -> None:
+        self._lib.RunNewModulePassManager(manager, self.ref, builder)
         self._lib.DisposeNewModulePassManger(manager)
 
     def link_in(self, other: Module) -> None:
@@ -310,23 +323,3 @@ class Module:
 
     def __str__(self) -> str:
         return self._lib.text(self._lib.PrintModuleToString, self.ref)
-
-
-class _Builder:
-    """A pass builder: `make` it after its options are set."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._lib, self._machine = library(), machine
-        self.options, self.ref = self._lib.CreatePipelineTuningOptions(), 0
-
-    def make(self) -> None:
-        """Make it, once."""
-        self.ref = self.ref or self._lib.CreatePassBuilder(self._machine.ref, self.options)
-
-    def __enter__(self) -> _Builder:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.ref:
-            self._lib.DisposePassBuilder(self.ref)
-        self._lib.DisposePipelineTuningOptions(self.options)

@@ -13,6 +13,7 @@ import threading
 from functools import cache
 
 from mlirml.errors import MlirmlError
+from mlirml.processes import native_code
 from mlirml.targets.crew import thread_count
 
 _BINDINGS = ("_mlir_libs", "libTorchMLIRAggregateCAPI.so")
@@ -26,6 +27,11 @@ def begin() -> None:
 
 
 def _load() -> None:
+    with native_code():
+        _load_libraries()
+
+
+def _load_libraries() -> None:
     spec = importlib.util.find_spec("torch_mlir")  # does not import it
     for folder in (spec.submodule_search_locations or []) if spec is not None else []:
         try:

@@ -6,6 +6,7 @@ import collections
 import gc
 import sys
 import threading
+import timeit
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -503,3 +504,36 @@ def test_arguments_may_be_taken_apart_while_the_program_runs(add_program: Add) -
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_call_among_hundreds_of_signatures_is_found_as_fast(add_program: Add) -> None:
+    program = add_program(8)
+
+    def seconds(signatures: int) -> float:
+        call = Dispatcher(miss)
+        calls = [(X, Y, "x" * (n % 3), ["y"] * (n % 7), n) for n in range(signatures)]
+        for arguments in calls:
+            statics = range(2, 4 + len(arguments[3]))
+            assert call.add(arguments, {}, program, 0, order=[0, 1], statics=statics)
+        assert call.entries == signatures
+        for arguments in calls:
+            assert call.find(arguments) is program
+        assert call.find((X, Y, "", [], 1000)) is None
+        first, *_, last = calls
+        return min(timeit.repeat(lambda: (call(*first), call(*last)), number=100, repeat=30)) / 200
+
+    assert seconds(300) - seconds(3) < 1e-6
+
+
+def test_a_failed_check_is_explained_without_another_call() -> None:
+    assembly = emit_object(
+        "declare void @mlirml_check_failed(i64)\n"
+        "define void @entry(ptr %0) {\n  call void @mlirml_check_failed(i64 5)\n  ret void\n}\n"
+    )
+    program = Program(load_object(assembly), "entry", [], [])
+    call = Dispatcher(miss)
+    seen: list[Any] = []
+    assert call.add((), {}, program, None, explain=lambda failed: (seen.append(failed.check), KeyError("five"))[1])
+    with pytest.raises(KeyError, match="five"):
+        call()
+    assert seen == [5]

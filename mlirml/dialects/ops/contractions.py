@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.complex_math import Complex, Real
-from mlirml.dialects.dtypes import as_dtype, is_complex, is_float, part_dtype
+from mlirml.dialects.dtypes import as_dtype, common_shape, is_complex, is_float, part_dtype
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops.complex_contractions import contract_parts
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
@@ -94,6 +95,9 @@ def _canonical(maps: tuple[str, str, str], letters: dict[str, str]) -> tuple[str
     return tuple("".join(letters[c] for c in m) for m in maps)  # type: ignore[return-value]
 
 
+_BATCH_LETTERS = "".join(c for c in string.ascii_letters if c not in "ijk")
+
+
 @operation("contraction", np.matmul, dtypes=ALL, arrays=2, tolerance=8)
 def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     """Matrix product; dimensions before the last two broadcast, 1-D operands are vectors."""
@@ -104,7 +108,7 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     if inner[0] != inner[1]:
         raise ShapeError(f"matmul: inner dimensions differ, {x1} @ {x2}", help=_transpose_hint(x1.shape, x2.shape))
     try:
-        batch = np.broadcast_shapes(x_batch, y_batch)
+        batch = common_shape(x_batch, y_batch)
     except ValueError:
         raise ShapeError(f"matmul: batch dimensions do not broadcast, {x1} @ {x2}") from None
     (x, y), accumulate, result = _prepared(b, (x1, x2))
@@ -117,7 +121,7 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
             as_dtype(dtype),
             as_dtype(dtype),
         )
-    letters = "abcdefghlmnop"[: len(batch)]
+    letters = _BATCH_LETTERS[: len(batch)]
     x, x_map = _batch_map(b, x, batch, letters, "ik" if len(x.shape) > 1 else "k")
     y, y_map = _batch_map(b, y, batch, letters, "kj" if len(y.shape) > 1 else "k")
     out_map = letters + ("i" if len(x1.shape) > 1 else "") + ("j" if len(x2.shape) > 1 else "")

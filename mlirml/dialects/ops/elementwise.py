@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
-from mlirml.dialects.dtypes import as_dtype, check_integer, is_float, is_supported, mlir_name, short_name
+from mlirml.dialects.dtypes import as_dtype, check_integer, common_shape, is_float, is_supported, mlir_name, short_name
 from mlirml.dialects.ops.registry import ALL, BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
 from mlirml.errors import DTypeError, ShapeError
 
@@ -61,7 +61,7 @@ def result_type(*operands: Operand) -> np.dtype:
 def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
     """The common shape, or a `ShapeError` that shows the shapes."""
     try:
-        return np.broadcast_shapes(*(o.shape for o in operands))
+        return common_shape(*(o.shape for o in operands))
     except ValueError:
         shapes = " and ".join(str(o) for o in operands if o.shape)
         raise ShapeError(
@@ -77,7 +77,7 @@ def _axis_hint(shapes: Sequence[tuple[int, ...]]) -> str | None:
     for i, shape in enumerate(shapes):
         for count in range(1, rank - len(shape) + 1 if shape else 0):
             try:
-                np.broadcast_shapes(*shapes[:i], (*shape, *[1] * count), *shapes[i + 1 :])
+                common_shape(*shapes[:i], (*shape, *[1] * count), *shapes[i + 1 :])
             except ValueError:
                 continue
             return f"did you mean `x{i + 1}[..{', None' * count}]`?".replace("[..,", "[...,")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
+from mlirml.dialects.dtypes import common_shape
 from mlirml.dialects.ops.positions import INT64, Positions, checked_mode, positions
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
@@ -16,7 +17,7 @@ from mlirml.errors import DTypeError, InvalidIndexError, ShapeError
 def broadcast_indices(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The common shape of index arrays."""
     try:
-        return np.broadcast_shapes(*shapes)
+        return common_shape(*shapes)
     except ValueError:
         shown = ", ".join(str(list(shape)) for shape in shapes)
         raise InvalidIndexError(
@@ -110,7 +111,7 @@ def broadcast_along(shape: tuple[int, ...], indices: tuple[int, ...], axis: int)
     """The sizes of the dimensions but for the axis, in which an array and indices broadcast."""
     first, second = ((*s[:axis], *s[axis + 1 :]) for s in (shape, indices))
     try:
-        return np.broadcast_shapes(first, second)
+        return common_shape(first, second)
     except ValueError:
         raise InvalidIndexError(
             f"indices of shape {list(indices)} and an array of shape {list(shape)} do not broadcast but for axis {axis}"

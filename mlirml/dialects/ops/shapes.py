@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.dialects.dtypes import common_shape
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, composed
 from mlirml.errors import ShapeError
@@ -113,7 +114,7 @@ def meshgrid(xp: Any, *xi: Any, copy: bool = True, sparse: bool = False, indexin
     vectors = [xp.asarray(x) for x in xi]
     lined = [v.reshape(tuple(-1 if order[i] == j else 1 for j in range(count))) for i, v in enumerate(vectors)]
     if not sparse:
-        shape = np.broadcast_shapes(*(v.shape for v in lined))
+        shape = common_shape(*(v.shape for v in lined))
         lined = [xp.broadcast_to(v, shape) for v in lined]
     return tuple(v.copy() for v in lined) if copy else tuple(lined)
 

@@ -13,6 +13,7 @@ import numpy as np
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Region, Value
 from mlirml.dialects.complex import ComplexBuilder, ComplexValue
+from mlirml.dialects.dtypes import common_shape
 from mlirml.dialects.ops.reductions import normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -355,7 +356,7 @@ def broadcast_to(old: Shape, shape: Any, subok: bool = False) -> ViewOp:
     """The array repeated to a larger shape."""
     target = integers("broadcast_to", "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
     try:
-        fits = np.broadcast_shapes(old, target) == target
+        fits = common_shape(old, target) == target
     except ValueError:
         fits = False
     if not fits:

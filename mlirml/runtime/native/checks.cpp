@@ -35,6 +35,8 @@ bool raise_failed_check() {
   return true;
 }
 
+void forget_failed_check() { first_failed = kNone; }
+
 bool is_failed_check() { return error_type && PyErr_ExceptionMatches(error_type); }
 
 }  // namespace mlirml

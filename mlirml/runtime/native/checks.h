@@ -15,6 +15,9 @@ namespace mlirml {
 // none did.
 bool raise_failed_check();
 
+// Forgets a check that failed on this thread: the call fails for another reason.
+void forget_failed_check();
+
 // Whether the exception that is set is such a one.
 bool is_failed_check();
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <unordered_map>
 #include <vector>
 
 #include "checks.h"
@@ -44,15 +45,26 @@ struct Entry {
   nb::object program;
   OutTree tree;
   nb::object builder;  // called with the list of outputs, instead of `tree`
+  nb::object explain;  // the exception for a check that failed, or None
 
   Program *native() const { return reinterpret_cast<Program *>(program.ptr()); }
+};
+
+using Leaves = std::vector<size_t>;
+
+// The entries by a key of their words and static values. Which leaves are static depends on the words.
+struct Table {
+  std::unordered_map<uint64_t, std::vector<Entry *>> entries;  // of one key: the latest first
+  std::unordered_map<uint64_t, std::vector<Leaves>> statics;   // by the hash of the words
+  Entry *last = nullptr;                                        // that was found
+  size_t count = 0;
 };
 
 struct Dispatcher {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject *miss;
-  std::vector<Entry *> entries;  // the most recently used first
+  Table *table;
 };
 
 void drop(Entry *entry) {
@@ -97,20 +109,78 @@ bool matches(const Entry &entry, const Flat &flat) {
   return true;
 }
 
-Entry *find(Dispatcher *self, const Flat &flat) {
-  std::vector<Entry *> &entries = self->entries;
-  for (size_t i = 0; i < entries.size(); i++) {
-    Entry *entry = entries[i];
-    EntryUse use(entry);  // looking up a guard's name may run Python code, and that may change the list
-    if (!matches(*entry, flat)) continue;
-    if (i >= entries.size() || entries[i] != entry) return nullptr;
-    if (i > 0) {
-      const auto place = entries.begin() + static_cast<std::ptrdiff_t>(i);
-      std::rotate(entries.begin(), place, place + 1);
-    }
-    return entry;
+uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+  return hash ^ hash >> 29;
+}
+
+uint64_t hash_of_words(const uint64_t *words, size_t count) {
+  uint64_t hash = count;
+  for (size_t i = 0; i < count; i++) hash = mixed(hash, words[i]);
+  return hash;
+}
+
+// Equal for values that `same_static` takes for the same; runs no Python code.
+uint64_t hash_of_static(PyObject *value) {
+  if (PyFloat_CheckExact(value)) {
+    const double number = PyFloat_AS_DOUBLE(value);
+    uint64_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    return bits;
   }
+  if (!PyLong_CheckExact(value) && !PyUnicode_CheckExact(value)) return reinterpret_cast<uintptr_t>(value);
+  const Py_hash_t hash = PyObject_Hash(value);
+  if (hash == -1) PyErr_Clear();
+  return static_cast<uint64_t>(hash);
+}
+
+uint64_t key_of(uint64_t hash, const Leaves &statics, const Flat &flat) {
+  for (size_t leaf : statics) hash = mixed(hash, hash_of_static(flat.leaves[leaf]));
+  return hash;
+}
+
+// Guards may run Python code that changes the table: what is found is looked up in it first.
+Entry *find_with_key(Table &table, uint64_t key, const Flat &flat) {
+  for (size_t i = 0;; i++) {
+    const auto found = table.entries.find(key);
+    if (found == table.entries.end() || i >= found->second.size()) return nullptr;
+    Entry *entry = found->second[i];
+    EntryUse use(entry);
+    if (!matches(*entry, flat)) continue;
+    const auto now = table.entries.find(key);
+    const bool is_there = now != table.entries.end() && i < now->second.size() && now->second[i] == entry;
+    return is_there ? entry : nullptr;
+  }
+}
+
+Entry *find(Dispatcher *self, const Flat &flat) {
+  Table &table = *self->table;
+  if (Entry *last = table.last) {
+    EntryUse use(last);
+    if (matches(*last, flat)) return table.last == last ? last : nullptr;
+  }
+  const uint64_t hash = hash_of_words(flat.words.data(), flat.words.size());
+  const auto statics = table.statics.find(hash);
+  if (statics == table.statics.end()) return nullptr;
+  SmallBuffer<uint64_t, 8> keys;
+  for (const Leaves &leaves : statics->second)
+    if (leaves.empty() || leaves.back() < flat.leaves.size()) keys.push(key_of(hash, leaves, flat));
+  for (uint64_t key : keys)
+    if (Entry *entry = find_with_key(table, key, flat)) return table.last = entry;
   return nullptr;
+}
+
+void insert_entry(Table &table, std::unique_ptr<Entry> entry, const Flat &flat) {
+  Leaves leaves;
+  for (const StaticLeaf &leaf : entry->statics) leaves.push_back(leaf.leaf);
+  std::sort(leaves.begin(), leaves.end());
+  const uint64_t hash = hash_of_words(flat.words.data(), flat.words.size());
+  std::vector<Leaves> &known = table.statics[hash];
+  if (std::find(known.begin(), known.end(), leaves) == known.end()) known.push_back(leaves);
+  std::vector<Entry *> &same = table.entries[key_of(hash, leaves, flat)];
+  same.insert(same.begin(), entry.get());
+  table.last = entry.release();
+  table.count++;
 }
 
 PyObject *build(const OutTree &tree, PyObject *const *outputs) {
@@ -148,7 +218,20 @@ PyObject *call_builder(PyObject *builder, PyObject *const *outputs, size_t count
   return PyObject_CallOneArg(builder, list.ptr());
 }
 
-// `refused` says that the program does not take these arguments, or that a check failed while it ran.
+// Replaces the exception of a failed check by the one that users see.
+void explain_failure(PyObject *explain) {
+  if (!explain || explain == Py_None || !is_failed_check()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  nb::object error = nb::steal(PyObject_CallOneArg(explain, value));
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  if (error.is_valid()) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
+}
+
+// `refused` says that the program does not take these arguments, and has not run.
 PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   EntryUse use(entry);
   Program *program = entry->native();
@@ -158,9 +241,10 @@ PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   const size_t count = program->outputs.size();
   buffer.reserve(count);
   PyObject **outputs = buffer.data();
-  if (!run_program(program, leaves.data(), nullptr, outputs)) {
-    refused = PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError) ||
-              is_failed_check();
+  bool entered = false;
+  if (!run_program(program, leaves.data(), nullptr, outputs, entered)) {
+    refused = !entered && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError));
+    explain_failure(entry->explain.ptr());
     return nullptr;
   }
   if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];
@@ -192,12 +276,12 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
   try {
     Flat flat;
     Entry *entry = nullptr;
-    if (!self->entries.empty() && flat.flatten_call(args, positional, names)) entry = find(self, flat);
+    if (self->table->count && flat.flatten_call(args, positional, names)) entry = find(self, flat);
     if (entry) {
       bool refused = false;
       PyObject *result = run_entry(entry, flat, refused);
       if (!refused) return result;
-      PyErr_Clear();  // `miss` knows the names of the arguments, and what the checks are about
+      PyErr_Clear();  // `miss` knows the names of the arguments
     }
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();
@@ -269,20 +353,20 @@ void check_program(const Entry &entry, const Flat &flat) {
 }
 
 bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle program, nb::handle out_tree,
-               nb::handle order, nb::handle statics, nb::handle guards) {
+               nb::handle order, nb::handle statics, nb::handle guards, nb::handle explain) {
   Flat flat;
   if (!flat.flatten_call(args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())) return false;
   auto entry = std::make_unique<Entry>();
   if (!fill_entry(*entry, flat, order, statics)) return false;
   entry->guards = parse_guards(guards);
   entry->program = nb::borrow(program);
+  entry->explain = nb::borrow(explain);
   if (PyCallable_Check(out_tree.ptr()))
     entry->builder = nb::borrow(out_tree);
   else
     entry->tree = parse_tree(out_tree, entry->native()->outputs.size());
   check_program(*entry, flat);
-  self->entries.insert(self->entries.begin(), entry.get());
-  entry.release();
+  insert_entry(*self->table, std::move(entry), flat);
   return true;
 }
 
@@ -304,10 +388,13 @@ PyObject *guarded(Body body) {
 }
 
 PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
-  static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order", "statics", "guards", nullptr};
-  PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr, *guards = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OOO:add", const_cast<char **>(names), &PyTuple_Type, &example,
-                                   &named, program_type, &program, &out_tree, &order, &statics, &guards))
+  static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order",
+                                "statics",      "guards",         "explain", nullptr};
+  PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr, *guards = nullptr,
+                                                  *explain = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OOOO:add", const_cast<char **>(names), &PyTuple_Type, &example,
+                                   &named, program_type, &program, &out_tree, &order, &statics, &guards,
+                                   &explain))
     return nullptr;
   if (named != Py_None && !PyDict_CheckExact(named)) {
     PyErr_SetString(PyExc_TypeError, "example_kwargs is a dict or None");
@@ -317,7 +404,7 @@ PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
     nb::object none = nb::make_tuple();
     return PyBool_FromLong(add_entry(reinterpret_cast<Dispatcher *>(object), example, named, program, out_tree, order,
                                      statics ? nb::handle(statics) : nb::handle(none),
-                                     guards ? nb::handle(guards) : nb::handle(none)));
+                                     guards ? nb::handle(guards) : nb::handle(none), explain));
   });
 }
 
@@ -333,9 +420,10 @@ PyObject *dispatcher_find(PyObject *object, PyObject *args) {
 }
 
 void clear_entries(Dispatcher *self) {
-  std::vector<Entry *> old;
-  old.swap(self->entries);  // dropping may run Python code, which must find a whole list
-  for (Entry *entry : old) drop(entry);
+  Table old;
+  std::swap(old, *self->table);  // dropping may run Python code, which must find a whole table
+  for (auto &[key, entries] : old.entries)
+    for (Entry *entry : entries) drop(entry);
 }
 
 PyObject *dispatcher_clear_entries(PyObject *object, PyObject *) {
@@ -344,14 +432,18 @@ PyObject *dispatcher_clear_entries(PyObject *object, PyObject *) {
 }
 
 PyObject *dispatcher_entries(PyObject *object, void *) {
-  return PyLong_FromSize_t(reinterpret_cast<Dispatcher *>(object)->entries.size());
+  return PyLong_FromSize_t(reinterpret_cast<Dispatcher *>(object)->table->count);
 }
 
 PyObject *dispatcher_new(PyTypeObject *type, PyObject *, PyObject *) {
   auto *self = reinterpret_cast<Dispatcher *>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->vectorcall = dispatcher_vectorcall;
-  new (&self->entries) std::vector<Entry *>();
+  self->table = new (std::nothrow) Table;
+  if (!self->table) {
+    Py_DECREF(self);
+    return PyErr_NoMemory();
+  }
   return reinterpret_cast<PyObject *>(self);
 }
 
@@ -370,30 +462,37 @@ int traverse_tree(const OutTree &tree, visitproc visit, void *arg) {
   return 0;
 }
 
+int traverse_entry(const Entry &entry, visitproc visit, void *arg) {
+  Py_VISIT(entry.program.ptr());
+  Py_VISIT(entry.builder.ptr());
+  Py_VISIT(entry.explain.ptr());
+  for (const StaticLeaf &leaf : entry.statics) Py_VISIT(leaf.value.ptr());
+  for (const Guard &guard : entry.guards) {
+    Py_VISIT(guard.holder.ptr());
+    Py_VISIT(guard.name.ptr());
+    Py_VISIT(guard.value.ptr());
+  }
+  return traverse_tree(entry.tree, visit, arg);
+}
+
 int dispatcher_traverse(PyObject *object, visitproc visit, void *arg) {
   auto *self = reinterpret_cast<Dispatcher *>(object);
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->miss);
-  for (const Entry *entry : self->entries) {
-    // A running call holds its entry's objects too, which the collector would otherwise count as garbage.
-    if (entry->users != 1) continue;
-    Py_VISIT(entry->program.ptr());
-    Py_VISIT(entry->builder.ptr());
-    for (const StaticLeaf &leaf : entry->statics) Py_VISIT(leaf.value.ptr());
-    for (const Guard &guard : entry->guards) {
-      Py_VISIT(guard.holder.ptr());
-      Py_VISIT(guard.name.ptr());
-      Py_VISIT(guard.value.ptr());
+  if (!self->table) return 0;
+  for (const auto &[key, entries] : self->table->entries)
+    for (const Entry *entry : entries) {
+      // A running call holds its entry's objects too, which the collector would otherwise count as garbage.
+      if (entry->users != 1) continue;
+      if (int stop = traverse_entry(*entry, visit, arg)) return stop;
     }
-    if (int stop = traverse_tree(entry->tree, visit, arg)) return stop;
-  }
   return 0;
 }
 
 int dispatcher_gc_clear(PyObject *object) {
   auto *self = reinterpret_cast<Dispatcher *>(object);
   Py_CLEAR(self->miss);
-  clear_entries(self);
+  if (self->table) clear_entries(self);
   return 0;
 }
 
@@ -402,8 +501,7 @@ void dispatcher_dealloc(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   dispatcher_gc_clear(object);
-  using Entries = std::vector<Entry *>;
-  self->entries.~Entries();
+  delete self->table;
   type->tp_free(object);
   Py_DECREF(type);
 }

@@ -15,6 +15,7 @@
 
 #include "checks.h"
 #include "device.h"
+#include "interrupts.h"
 #include "pool.h"
 #include "sort.h"
 
@@ -106,6 +107,12 @@ class Loader {
     place();
     relocate();
     protect();
+  }
+
+  bool refers_to(std::string_view name) const {
+    return std::any_of(used_.begin(), used_.end(), [&](uint32_t index) {
+      return symbols_[index].raw.st_shndx == SHN_UNDEF && symbols_[index].name == name;
+    });
   }
 
   void hand_over(std::unordered_map<std::string, uintptr_t> &symbols, void *&base, size_t &size) {
@@ -430,6 +437,7 @@ Code::Code(std::string_view object) {
   Loader loader(object);
   loader.load();
   loader.hand_over(symbols_, base_, size_);
+  polls_ = loader.refers_to("mlirml_poll");
 }
 
 Code::~Code() { munmap(base_, size_); }
@@ -444,6 +452,7 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for);
   if (std::strcmp(name, "mlirml_parallel_for_long") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for_long);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
+  if (std::strcmp(name, "mlirml_poll") == 0) return reinterpret_cast<uintptr_t>(&mlirml_poll);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
   if (std::strcmp(name, "mgpuLaunchKernel") == 0) return reinterpret_cast<uintptr_t>(&mgpuLaunchKernel);

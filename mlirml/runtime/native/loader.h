@@ -33,10 +33,14 @@ class Code {
   uintptr_t address(const std::string &symbol) const;
   size_t size() const { return size_; }
 
+  // True if the code calls `mlirml_poll`.
+  bool polls() const { return polls_; }
+
  private:
   std::unordered_map<std::string, uintptr_t> symbols_;
   void *base_ = nullptr;
   size_t size_ = 0;
+  bool polls_ = false;
 };
 
 // The address of an outside symbol: the runtime's own, then those of the process, libm and libmvec. 0 if there is none.

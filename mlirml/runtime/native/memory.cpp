@@ -140,7 +140,7 @@ PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *dims, n
   if (static_cast<size_t>(nbytes) >= kSmallest) {
     block = block_allocate(static_cast<size_t>(nbytes));
     if (!block) {
-      PyErr_NoMemory();
+      PyErr_Format(PyExc_MemoryError, "a result takes %zd bytes, which cannot be allocated", nbytes);
       return nullptr;
     }
   }

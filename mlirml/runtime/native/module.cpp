@@ -54,7 +54,8 @@ void bind_loader(nb::module_ &m) {
   });
   nb::class_<mlirml::Code>(m, "Code", "Machine code in memory; unmapped when the last reference goes.")
       .def("address", &mlirml::Code::address, "symbol"_a, "The address of a symbol; LookupError if it is not defined.")
-      .def_prop_ro("size", &mlirml::Code::size, "Bytes mapped.");
+      .def_prop_ro("size", &mlirml::Code::size, "Bytes mapped.")
+      .def_prop_ro("polls", &mlirml::Code::polls, "Whether it asks for signals in its loops.");
   m.def(
       "load_object", [](nb::bytes object) { return new mlirml::Code({object.c_str(), object.size()}); }, "object"_a,
       "Place an ELF x86-64 relocatable object in memory; ValueError for a bad one, LookupError for a missing symbol.");
@@ -64,6 +65,9 @@ void bind_loader(nb::module_ &m) {
 
 NB_MODULE(_native, m) {
   if (_import_array() < 0) throw nb::python_error();
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);  // what other threads hold at the exit of the interpreter is no leak
+#endif
   mlirml::init_leaves();
   mlirml::set_key_sorts(numpy_sort(NPY_INT32), numpy_sort(NPY_INT64));
   require(mlirml::init_memory());

@@ -40,22 +40,6 @@ inline void cpu_pause() {
 #endif
 }
 
-// Rounding, flush-to-zero and exception masks; the low six bits are sticky flags, which belong to each thread.
-inline unsigned float_control() {
-#if defined(__x86_64__)
-  return _mm_getcsr() & ~0x3Fu;
-#else
-  return 0;
-#endif
-}
-
-inline void set_float_control([[maybe_unused]] unsigned control) {
-#if defined(__x86_64__)
-  unsigned current = _mm_getcsr();
-  if ((current & ~0x3Fu) != control) _mm_setcsr(control | (current & 0x3Fu));
-#endif
-}
-
 void futex_wait(std::atomic<uint32_t> *word, uint32_t value) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 }
@@ -202,15 +186,8 @@ void stop_locked() {
   pool.started = false;
 }
 
-// A thread inside a loop body cannot wait for that loop; a fork there leaves the child a pool that it resets too.
-void before_fork() {
-  if (!inside_loop) lock_launch();
-}
-
-void after_fork_in_parent() {
-  if (!inside_loop) unlock_launch();
-}
-
+// The child has none of the workers, and nothing of the pool is on the heap, so that a fork need not wait for a loop that
+// another thread runs: it may be a long one.
 void after_fork_in_child() {
   pool.workers = 0;
   pool.started = false;
@@ -224,7 +201,7 @@ void after_fork_in_child() {
 
 void start_locked() {
   pool.started = true;
-  if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(nullptr, nullptr, after_fork_in_child) == 0;
   const int wanted = pool_threads() - 1;
   if (wanted <= 0) return;
   sigset_t all, before;
@@ -259,6 +236,23 @@ void launch_locked(const Loop &loop, int64_t chunks) {
 }
 
 }  // namespace
+
+unsigned float_control() {
+#if defined(__x86_64__)
+  return _mm_getcsr() & ~0x3Fu;
+#else
+  return 0;
+#endif
+}
+
+void set_float_control([[maybe_unused]] unsigned control) {
+#if defined(__x86_64__)
+  unsigned current = _mm_getcsr();
+  if ((current & ~0x3Fu) != control) _mm_setcsr(control | (current & 0x3Fu));
+#endif
+}
+
+bool pool_is_inside_loop() { return inside_loop; }
 
 int pool_threads() {
   int limit = pool.limit.load(std::memory_order_relaxed);

@@ -16,6 +16,13 @@ void mlirml_parallel_for_long(void (*body)(int64_t lo, int64_t hi, void *context
 
 namespace mlirml {
 
+// Rounding, flush-to-zero and exception masks; the low six bits are sticky flags, which belong to each thread.
+unsigned float_control();
+void set_float_control(unsigned control);
+
+// Whether this thread is in the body of a parallel loop.
+bool pool_is_inside_loop();
+
 // The number of threads that the next loop may use, the caller's included.
 int pool_threads();
 

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "checks.h"
+#include "interrupts.h"
 #include "leaves.h"
 #include "memory.h"
 #include "overlap.h"
@@ -119,7 +120,7 @@ class Call {
     for (size_t i = 0; i < bound_results_ && !done_; i++) Py_DECREF(results_[i]);
   }
 
-  bool run() {
+  bool run(bool &entered) {
     for (size_t i = 0; i < program_->inputs.size(); i++)
       if (!bind_input(i)) return false;
     for (PyObject *constant : program_->constants)
@@ -130,10 +131,10 @@ class Call {
       if (!bind_output(i)) return false;
     if (!bind_workspace()) return false;
 
-    PyThreadState *state = PyEval_SaveThread();
-    program_->entry(pointers_.data());
-    PyEval_RestoreThread(state);
-    if (raise_failed_check()) return false;
+    entered = true;
+    const bool finished = run_entry_point(program_->entry, pointers_.data(), program_->polls);
+    if (!finished) forget_failed_check();
+    if (!finished || raise_failed_check()) return false;
 
     done_ = copy_results();
     return done_;
@@ -281,7 +282,8 @@ class Call {
     if (!program_->workspace_bytes) return true;
     workspace_ = block_allocate(program_->workspace_bytes);
     if (!workspace_) {
-      PyErr_NoMemory();
+      PyErr_Format(PyExc_MemoryError, "the program's workspace takes %zu bytes, which cannot be allocated",
+                   program_->workspace_bytes);
       return false;
     }
     pointers_.push(workspace_);
@@ -437,6 +439,9 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the entry has address 0");
     return nullptr;
   }
+  nb::object calls_poll = nb::steal(PyObject_GetAttrString(code, "polls"));
+  if (!calls_poll.is_valid()) PyErr_Clear();  // code of another kind, which only has addresses
+  const bool polls = calls_poll.ptr() == Py_True;
   auto *self = reinterpret_cast<Program *>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   new (&self->inputs) std::vector<Input>();
@@ -444,6 +449,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   new (&self->constants) std::vector<PyObject *>();
   new (&self->writebacks) std::vector<Writeback>();
   self->entry = reinterpret_cast<Entry>(entry);
+  self->polls = polls;
   self->code = Py_NewRef(code);
   self->workspace_bytes = static_cast<size_t>(workspace_bytes);
   try {
@@ -521,7 +527,8 @@ PyObject *program_call(PyObject *object, PyObject *args, PyObject *kwargs) {
   try {
     SmallBuffer<PyObject *, 16> results;
     results.reserve(self->outputs.size());
-    if (!run_program(self, values, outs.is_valid() ? PySequence_Fast_ITEMS(outs.ptr()) : nullptr, results.data()))
+    bool entered = false;
+    if (!run_program(self, values, outs.is_valid() ? PySequence_Fast_ITEMS(outs.ptr()) : nullptr, results.data(), entered))
       return nullptr;
     PyObject *list = PyList_New(static_cast<Py_ssize_t>(self->outputs.size()));
     for (size_t i = 0; i < self->outputs.size(); i++) {
@@ -551,8 +558,8 @@ bool check_input(const Input &input, PyObject *value, size_t index) {
   return fits || fail_mismatch("argument", index, input, value);
 }
 
-bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results) {
-  return Call(program, leaves, outs, results).run();
+bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results, bool &entered) {
+  return Call(program, leaves, outs, results).run(entered);
 }
 
 bool init_program(PyObject *module) {

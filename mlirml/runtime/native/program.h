@@ -39,6 +39,7 @@ using Entry = void (*)(void **);
 struct Program {
   PyObject_HEAD
   Entry entry;
+  bool polls;  // it has loops that ask for signals
   PyObject *code;
   std::vector<Input> inputs;
   std::vector<Spec> outputs;
@@ -53,8 +54,9 @@ extern PyTypeObject *program_type;
 bool check_input(const Input &input, PyObject *value, size_t index);
 
 // Runs the program. `leaves` are values that fit the inputs; `outs` is nullptr or holds an array or None for each
-// output. Puts new references to the result arrays into `results`. False with an exception set on failure.
-bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results);
+// output. Puts new references to the result arrays into `results`. False with an exception set on failure; `entered`
+// says whether the program has run by then: before that nothing is stored, and afterwards it must not run again.
+bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results, bool &entered);
 
 // Adds the type `Program` to the module; false with an exception set on failure.
 bool init_program(PyObject *module);

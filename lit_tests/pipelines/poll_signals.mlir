@@ -1,0 +1,96 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-poll-signals | filecheck %s
+
+// A `while` with a short body polls once in a while; the counter is in memory that LLVM promotes.
+// CHECK: func.func private @mlirml_poll()
+// CHECK-LABEL: func.func @main
+// CHECK: %[[COUNTER:.*]] = memref.alloca() : memref<i32>
+// CHECK: } do {
+// CHECK: %[[BEFORE:.*]] = memref.load %[[COUNTER]][]
+// CHECK: %[[AFTER:.*]] = arith.addi %[[BEFORE]], %{{.*}} : i32
+// CHECK: memref.store %[[AFTER]], %[[COUNTER]][]
+// CHECK: %[[REST:.*]] = arith.andi %[[AFTER]], %{{.*}} : i32
+// CHECK: %[[DUE:.*]] = arith.cmpi eq, %[[REST]], %{{.*}} : i32
+// CHECK: scf.if %[[DUE]] {
+// CHECK-NEXT: func.call @mlirml_poll() : () -> ()
+func.func @main(%start: f64) -> f64 {
+  %last = scf.while (%x = %start) : (f64) -> f64 {
+    %zero = arith.constant 0.0 : f64
+    %going = arith.cmpf ogt, %x, %zero : f64
+    scf.condition(%going) %x : f64
+  } do {
+  ^bb0(%x: f64):
+    %next = arith.addf %x, %x : f64
+    scf.yield %next : f64
+  }
+  return %last : f64
+}
+
+// -----
+
+// A loop of unknown length without a loop inside runs in chunks.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[N:.*]]: index, %[[START:.*]]: f64)
+// CHECK: %[[SIZE:.*]] = arith.muli
+// CHECK: %[[RESULT:.*]] = scf.for %[[K:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[SUM:.*]] = %[[START]])
+// CHECK-NEXT: func.call @mlirml_poll()
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[K]], %[[SIZE]]
+// CHECK: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[N]], %[[FIRST]]
+// CHECK: %[[COUNT:.*]] = arith.minsi %[[LEFT]], %[[SIZE]]
+// CHECK: %[[END:.*]] = arith.addi %[[FIRST]], %[[COUNT]]
+// CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %{{.*}} iter_args(%{{.*}} = %[[SUM]])
+// CHECK: scf.yield %[[PART]]
+// CHECK: return %[[RESULT]]
+func.func @main(%n: index, %start: f64) -> f64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %start) -> (f64) {
+    %next = arith.addf %s, %s : f64
+    scf.yield %next : f64
+  }
+  return %sum : f64
+}
+
+// -----
+
+// Short loops, and those of the pool's threads, are left alone.
+// CHECK-NOT: mlirml_poll
+func.func @main(%n: index, %x: memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %one = arith.constant 1.0 : f64
+  scf.for %i = %c0 to %c9 step %c1 {
+    memref.store %one, %x[%i] : memref<?xf64>
+  }
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    scf.for %j = %c0 to %n step %c1 {
+      memref.store %one, %x[%j] : memref<?xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// Where a loop that is known to be long is inside of a short one, the inner one polls.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for
+// CHECK-NOT: mlirml_poll
+// CHECK: scf.for
+// CHECK: func.call @mlirml_poll()
+// CHECK: scf.for
+func.func @main(%x: memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %many = arith.constant 1000000000000 : index
+  scf.for %i = %c0 to %c3 step %c1 {
+    scf.for %j = %c0 to %many step %c1 {
+      %old = memref.load %x[] : memref<f64>
+      %new = arith.addf %old, %old : f64
+      memref.store %new, %x[] : memref<f64>
+    }
+  }
+  return
+}

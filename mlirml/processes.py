@@ -1,0 +1,179 @@
+"""Forks and exits of the process while threads compile.
+
+A fork copies one thread. What the others hold stays locked in the child for ever: the compiler's lock, locks inside of
+MLIR and LLVM, and those of modules that are being imported. So a fork waits until nobody compiles. At the exit of the
+interpreter Python ends threads where they next ask for it, also in the middle of C++ code, which ends in an abort: so
+the exit waits for the compiler too, and no thread begins to compile any more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from mlirml.errors import TargetError
+
+PATIENCE = 30.0
+"""Seconds that a fork or an exit waits for threads that compile."""
+_LIBRARIES = ("mlirml", "torch_mlir", "llvmlite")
+
+
+class CompilerLock:
+    """The re-entrant lock for MLIR and LLVM: contexts and option tables are not made for several threads at once.
+
+    Entering it raises `TargetError` in a process that was forked while another thread held it for too long.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._is_lost = False
+
+    def __enter__(self) -> None:
+        if self._is_lost:
+            raise TargetError(
+                "this process was forked while another thread compiled, so that the compiler cannot be used in it",
+                help="compile before the fork, or start processes by multiprocessing's `spawn` or `forkserver`",
+            )
+        self._lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lock.release()
+
+    def acquire(self, timeout: float) -> bool:
+        """Take the lock; False where another thread holds it for longer."""
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        """Let go of it."""
+        self._lock.release()
+
+    def lose(self) -> None:
+        """A thread that is not in this process holds it."""
+        self._lock = threading.RLock()
+        self._is_lost = True
+
+
+COMPILER = CompilerLock()
+_paused_collections: set[int] = set()  # the threads that have paused them
+
+
+class _State:
+    """What threads do with native code, and what the process does with them."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.guard = threading.Lock()  # of `calls`; a fork holds it
+        self.is_exiting = False
+
+
+_state = _State()
+_fork = threading.local()
+
+
+@contextmanager
+def native_code(*, is_help: bool = False) -> Iterator[None]:
+    """A part of a compilation that a thread must not be ended in; `is_help`: for one that has begun already."""
+    state = _state
+    if state.is_exiting and not is_help and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()  # the process ends before that
+    with state.guard:
+        state.calls += 1
+    try:
+        yield
+    finally:
+        with state.guard:
+            state.calls -= 1
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collections: a compilation makes many objects and hardly a cycle, and they take 5 % of its time.
+
+    What it has made, the modules of the compiler first of all, lives on. It joins the oldest generation unseen, or the
+    next collection would go through all of it.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    if was_on:
+        _paused_collections.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        if was_on:
+            _paused_collections.discard(threading.get_ident())
+            if not gc.get_freeze_count():  # else `unfreeze` would undo what somebody has frozen
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
+def sends_functions() -> bool:
+    """True if the caller is asked for its parts by a pickler like cloudpickle's, which sends functions by value."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "dump":
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and hasattr(frame.f_locals.get("self"), "reducer_override")
+
+
+def _is_quiet() -> bool:
+    """True if no thread is in native code of the compiler, and none is importing it."""
+    return not _state.calls and not any(
+        getattr(getattr(module, "__spec__", None), "_initializing", False)
+        for name, module in sys.modules.copy().items()
+        if name.partition(".")[0] in _LIBRARIES
+    )
+
+
+def _wait_until_quiet(deadline: float) -> bool:
+    """Wait, and take the guard: no thread enters native code until it is released. False where that takes too long."""
+    while time.monotonic() < deadline:
+        _state.guard.acquire()
+        if _is_quiet():
+            return True
+        _state.guard.release()
+        time.sleep(0.001)
+    return False
+
+
+def _before_fork() -> None:
+    _fork.is_quiet = False
+    deadline = time.monotonic() + PATIENCE
+    if COMPILER.acquire(PATIENCE):
+        _fork.is_quiet = _wait_until_quiet(deadline)
+        if not _fork.is_quiet:
+            COMPILER.release()
+
+
+def _after_fork_in_parent() -> None:
+    if _fork.is_quiet:
+        _state.guard.release()
+        COMPILER.release()
+
+
+def _after_fork_in_child() -> None:
+    global _state
+    _state = _State()
+    if _fork.is_quiet:
+        COMPILER.release()
+    else:
+        COMPILER.lose()
+    if _paused_collections - {threading.get_ident()}:
+        gc.enable()
+    _paused_collections.intersection_update({threading.get_ident()})
+
+
+def _before_exit() -> None:
+    _state.is_exiting = True
+    if _wait_until_quiet(time.monotonic() + PATIENCE):
+        _state.guard.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+atexit.register(_before_exit)
