@@ -54,6 +54,9 @@ _ARITHMETIC = {
     np.invert, np.left_shift, np.right_shift,
 }  # fmt: skip
 
+# Functions whose result is a view or not, as the arguments are.
+_VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
+
 _HARMLESS_HELP = {
     "where": "select with `np.where`",
     "order": "results are in C order",
@@ -274,10 +277,10 @@ class Trace:
             pass
         elif record.kind == "view" and not record.composed:
             result = self._view(record, args, kwargs)
+        elif record.name in _VIEWS_AT_TIMES and out is None and (view := self._view_at_times(record, args, kwargs)):
+            (result,) = view
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
-        elif record.name in ("diagonal", "diag") and (view := self._diagonal(args, kwargs)) is not None:
-            result = view
         elif record.composed:
             from mlirml.capture.namespace import Namespace
 
@@ -355,14 +358,19 @@ class Trace:
 
         return with_formula(self, record, tuple(args), kwargs)
 
-    def _diagonal(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The view that a diagonal is; None where `np.diag` makes a matrix, or the arguments are wrong."""
+    def _view_at_times(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[()] | tuple[Traced]:
+        """The view that NumPy makes for these arguments; nothing for others, or where they are wrong."""
+        if record.name == "einsum":
+            from mlirml.dialects.ops.einsum_view import einsum_view
+
+            found = einsum_view(args)
+            return (found[0]._viewed(found[1]),) if found is not None and isinstance(found[0], Traced) else ()
         source = args[0]
         if not isinstance(source, Traced) or any(isinstance(x, Traced) for x in [*args[1:], *kwargs.values()]):
-            return None
+            return ()
         named = {"offset" if name == "k" else name: value for name, value in kwargs.items()}
         view = diagonal_view(source.shape, *args[1:], **named)
-        return None if view is None else source._viewed(view)
+        return () if view is None else (source._viewed(view),)
 
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]
