@@ -195,6 +195,8 @@ class Trace:
             python = all(map(_is_weak, operands))
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
+            if ufunc is np.power and _is_square_of_bools(*operands):
+                ufunc, operands = np.square, operands[:1]
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
@@ -493,6 +495,12 @@ def _is_weak(x: Any) -> bool:
     if isinstance(x, Traced):
         return isinstance(x._cell.value, Value) and x._cell.value.weak
     return type(x) in (bool, int, float, complex)
+
+
+def _is_square_of_bools(base: Any, exponent: Any) -> bool:
+    """Whether NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
+    squared = type(exponent) is int and exponent == 2
+    return squared and isinstance(base, Traced) and base.dtype == np.bool_ and not base._scalar
 
 
 def _is_foreign(x: Any) -> bool:

@@ -268,6 +268,8 @@ def einsum(
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
                 raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
             sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
+    if any(sizes[c] == 0 for term in terms for c in term if c not in final):  # a sum of nothing, also beside infinities
+        return b.filled(tuple(sizes[c] for c in final), result, 0)
     pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
     for group in _path(pairs, final, optimize) if len(pairs) > 2 else []:
         chosen = [pairs[i] for i in sorted(group)]
