@@ -107,6 +107,8 @@ class ShapeError(CaptureError, ValueError):
 class IndexOutOfBoundsError(ShapeError, IndexError):
     """An index or an axis lies outside of the array."""
 
+    needs: tuple[int, int] | None = None  # the axis of the array, and the least size of it that has the index
+
 
 class InvalidIndexError(ShapeError, IndexError):
     """What stands in brackets is no index."""

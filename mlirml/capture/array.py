@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture import advice, scattering
+from mlirml.capture import advice, scattering, unreached
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
@@ -27,6 +27,7 @@ from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpos
 from mlirml.errors import (
     CaptureError,
     DTypeError,
+    IndexOutOfBoundsError,
     IntegerRangeError,
     LeakedTracerError,
     ShapeError,
@@ -432,22 +433,28 @@ class Traced:
             if truth is not None:
                 return self._viewed(Reshape((1, *self._shape)))[: int(truth)]._copy()
             try:
-                parsed = parse_index(self._trace, self._shape, index)
-            except UnknownLengthError:
-                return self._varying(index)
-            except ShapeError:
-                masked = scattering.unknown_mask(self, index)
-                if masked is None:
-                    raise
-                from mlirml.capture.selected import selected
+                return self._indexed(index)
+            except IndexOutOfBoundsError as error:
+                return unreached.stand_in(self, error)[index]
 
-                return selected(masked)
-            result = self._viewed(*parsed.views)
-            if parsed.arrays:
-                return self._gathered(result, parsed)
-            if parsed.full:
-                return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
-            return result._copy() if parsed.copies else result
+    def _indexed(self, index: Any) -> Any:
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            return self._varying(index)
+        except ShapeError:
+            masked = scattering.unknown_mask(self, index)
+            if masked is None:
+                raise
+            from mlirml.capture.selected import selected
+
+            return selected(masked)
+        result = self._viewed(*parsed.views)
+        if parsed.arrays:
+            return self._gathered(result, parsed)
+        if parsed.full:
+            return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
+        return result._copy() if parsed.copies else result
 
     def _varying(self, index: Any = ...) -> Any:
         """A part of which a length is known only when the program runs."""
@@ -479,18 +486,23 @@ class Traced:
                     masked.part._assign_where(masked.mask, value)
                 return
             try:
-                parsed = parse_index(self._trace, self._shape, index)
-            except UnknownLengthError:
-                self._varying(index).store(value)
-                return
-            target = self._viewed(*parsed.views)
-            if is_varying(value) and not parsed.arrays:
-                target._varying().store(value)
-                return
-            if parsed.arrays:
-                scattering.store(target, parsed, value)
-            elif not target._same_place(value):
-                target._assign(value)
+                self._store(index, value)
+            except IndexOutOfBoundsError as error:
+                unreached.stand_in(self, error)[index] = value
+
+    def _store(self, index: Any, value: Any) -> None:
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            self._varying(index).store(value)
+            return
+        target = self._viewed(*parsed.views)
+        if is_varying(value) and not parsed.arrays:
+            target._varying().store(value)
+        elif parsed.arrays:
+            scattering.store(target, parsed, value)
+        elif not target._same_place(value):
+            target._assign(value)
 
     def _assign_where(self, mask: Any, value: Any) -> None:
         """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
