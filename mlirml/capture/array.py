@@ -23,7 +23,17 @@ from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.moving import Moving, placed
-from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, is_column_major, reversal
+from mlirml.dialects.ops.views import (
+    Broadcast,
+    Part,
+    Reshape,
+    Select,
+    Transpose,
+    ViewOp,
+    is_column_major,
+    resolved_shape,
+    reversal,
+)
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -122,7 +132,19 @@ class Traced:
     @shape.setter
     def shape(self, new: Any) -> None:
         with at_user_line():
-            raise UnsupportedSyntaxError("assigning to `.shape` is not compiled", help="write `x = x.reshape(...)`")
+            self._check_alive()
+            if any(self is given for given in self._trace.inputs):
+                raise UnsupportedSyntaxError(
+                    "assigning to the `.shape` of an argument would change the caller's array",
+                    help="write `x = x.reshape(...)`",
+                )
+            view = self._viewed(Reshape(resolved_shape("shape", self._shape, new)))
+            if self._scalar or view._cell is not self._cell:
+                raise ShapeError(
+                    f"{self._describe()} cannot get another shape in place, as it does not lie in one piece",
+                    help="write `x = x.reshape(...)`, which makes a copy",
+                )
+            self._views, self._shape, self._ambiguous, self._cached = view._views, view._shape, view._ambiguous, None
 
     @property
     def dtype(self) -> np.dtype:
@@ -438,6 +460,10 @@ class Traced:
                 return unreached.stand_in(self, error)[index]
 
     def _indexed(self, index: Any) -> Any:
+        if is_varying(index):
+            from mlirml.capture.loops.varying_index import gathered
+
+            return gathered(self, index)
         try:
             parsed = parse_index(self._trace, self._shape, index)
         except UnknownLengthError:

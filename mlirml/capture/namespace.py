@@ -17,6 +17,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line, code_location
+from mlirml.capture.grids import Constructor, Grid
 from mlirml.capture.kinds import isinstance as isinstance_of_traced
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -63,6 +64,10 @@ class Namespace:
             from mlirml.capture.joins import Join
 
             return Join(self._trace, name)
+        if name in ("mgrid", "ogrid"):
+            return Grid(self._trace, name)
+        if name == "ndarray":
+            return Constructor(self)
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return value
@@ -258,7 +263,7 @@ def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
 def _creation() -> dict[Any, str]:
     """NumPy's creation functions, for `from numpy import zeros`."""
     names = [name for name in vars(Namespace) if not name.startswith("_")]
-    return {getattr(np, name): name for name in (*names, *COMPUTED)}
+    return {getattr(np, name): name for name in (*names, *COMPUTED, "ndarray")}
 
 
 def _creation_name(value: Any) -> str | None:

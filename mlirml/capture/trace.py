@@ -87,6 +87,7 @@ class Trace:
         self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
+        self.inputs: Sequence[Traced] = ()  # the function's arguments
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
@@ -563,6 +564,7 @@ def trace(
         Traced(state, cells[number], views, scalar=s.weak or s.scalar)
         for (number, views), s in zip(aliasing.places(len(specs)), specs)
     ]
+    state.inputs = inputs
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
     for position in sorted(place for place in statics if isinstance(place, int)):
