@@ -39,7 +39,12 @@ class Grid:
                 f"np.{self._name}: the shape depends on a bound that is known only when the program runs",
                 help=f"take it from the shape of an array, or {advice.STATIC}",
             )
-        return slice(*(bound._known()[()] if isinstance(bound, Traced) else bound for bound in bounds))  # type: ignore[index]
+        return slice(*map(_number, bounds))
+
+
+def _number(bound: Any) -> Any:
+    known = bound._known() if isinstance(bound, Traced) else None
+    return bound if known is None else known[()]
 
 
 class Constructor:

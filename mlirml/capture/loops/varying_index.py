@@ -172,7 +172,8 @@ def gathered(base: Traced, index: Varying) -> Varying:
     count = index.ndim
 
     def element(found: tuple[Number, ...]) -> Any:
-        return base[(index._at(found[:count]), *found[count:])]
+        place = (index._at(found[:count]), *found[count:])
+        return base[place]
 
     rest = base.shape[1:]
     sample = np.ones((1,) * (count + len(rest)), base.dtype)

@@ -54,7 +54,7 @@ class Subscripts(ViewOp):
 
 def einsum_view(arguments: Sequence[Any]) -> tuple[Any, Subscripts] | None:
     """The operand of `np.einsum(*arguments)` and the view that the result is of it; None where it is an array anew."""
-    subscripts, *operands = arguments
+    subscripts, operands = arguments[0], tuple(arguments[1:])
     if not isinstance(subscripts, str):
         subscripts, operands = from_lists(arguments)
     if len(operands) != 1 or not np.ndim(operands[0]):
