@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -188,6 +188,9 @@ class Lowered:
         raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)
 
 
+_T = TypeVar("_T")
+
+
 class Compiled(Dispatcher):
     """A function that runs as native code. Safe to call from many threads.
 
@@ -220,6 +223,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
+        self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
@@ -290,8 +294,7 @@ class Compiled(Dispatcher):
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
         with _uncollected():
-            call = self._call(args, kwargs)
-            build = self._build(call)
+            call, build = self._with_layouts(lambda: self._built(args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         if out is None and not build.captured.replaced and not call.overlaps:
@@ -390,10 +393,26 @@ class Compiled(Dispatcher):
             )
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
+    def _built(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Build]:
+        call = self._call(args, kwargs)
+        return call, self._build(call)
+
+    def _with_layouts(self, use: Callable[[], _T]) -> _T:
+        """What `use` gives; where it takes how the arguments lie in memory, that is part of signatures from then on."""
+        try:
+            return use()
+        except CaptureError as error:
+            if not error.layout or self._by_layout:
+                raise
+            self._by_layout = True
+            return use()
+
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
         from mlirml.capture import aliasing, launch
 
+        if self._by_layout:
+            call.overlaps = aliasing.with_layouts(aliasing.NONE, call.inputs)
         if call.abstract or not aliasing.may_overlap(call.inputs):
             return
         with _COMPILER:
@@ -409,7 +428,7 @@ class Compiled(Dispatcher):
             refused = launch.store_refused(captured, call.inputs, call.paths)
             if refused is not None:
                 raise refused
-            call.overlaps, call.inputs = found, inputs
+            call.overlaps, call.inputs = found if not self._by_layout else aliasing.with_layouts(found, inputs), inputs
 
     def _captured_apart(self, call: Call) -> Captured:
         """The function captured as if its arguments did not overlap, which tells what it stores into."""
@@ -591,7 +610,7 @@ class Compiled(Dispatcher):
     def trace(self, *args: Any, **kwargs: Any) -> Captured:
         """The captured module for these arguments (arrays or `TensorSpec`s); `.as_text()` prints it."""
         with _COMPILER:
-            return self._capture(self._call(args, kwargs))
+            return self._with_layouts(lambda: self._capture(self._call(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The module after all passes, ready for code generation."""
@@ -599,7 +618,7 @@ class Compiled(Dispatcher):
 
     def executable(self, *args: Any, **kwargs: Any) -> Any:
         """The loaded program for these arguments: `program(list of leaves, outs or None) -> list of outputs`."""
-        return self._build(self._call(args, kwargs)).program
+        return self._with_layouts(lambda: self._built(args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The MLIR text after a stage: capture, raise, transform, optimize, offload, schedule or lower."""
@@ -607,7 +626,7 @@ class Compiled(Dispatcher):
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         with _COMPILER:
-            captured = self._capture(self._call(args, kwargs))
+            captured = self._with_layouts(lambda: self._capture(self._call(args, kwargs)))
             module = parsed(captured)
             if stage != "capture":
                 run_pipeline(self.target, module, stage)

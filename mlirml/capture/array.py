@@ -66,6 +66,7 @@ class Cell:
         "owned",
         "region",
         "stored_at",
+        "strides",
         "value",
         "version",
         "watched",
@@ -78,6 +79,7 @@ class Cell:
         self.written = False
         self.stored_at: SourceLocation | None = None  # where first
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
+        self.strides: tuple[int, ...] | None = None  # of an argument that is known not to be C-contiguous, in elements
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: tuple[Value, Region] | None = None
         self.region: Region | None = None  # where it was made: it cannot be stored into in another one
@@ -340,10 +342,12 @@ class Traced:
         if self._ambiguous is None:
             return
         if verb == "write" or self._ambiguous != self._cell.version:
-            raise CaptureError(
+            error = CaptureError(
                 "a store meets a reshaped array of which NumPy may or may not have made a copy",
                 help="take a `.copy()` before storing, or store into the array before reshaping it",
             )
+            error.layout = True
+            raise error
 
     def _write(self, new: Traced | Value | np.ndarray) -> None:
         """Store a value of exactly this shape and dtype."""
@@ -410,11 +414,12 @@ class Traced:
                 continue
             ambiguous = result._ambiguous
             if isinstance(view, Reshape) and result.size > 1:
-                contiguous = all(isinstance(v, Reshape) for v in result._views)
-                if not result._cell.c_order:
+                cell = result._cell
+                contiguous = cell.strides is None and all(isinstance(v, Reshape) for v in result._views)
+                if not cell.c_order:
                     if ambiguous is None and _joins_dimensions(result._shape, view.shape):
-                        ambiguous = result._cell.version
-                elif not contiguous and not _reshapes_in_place(result._cell.value.shape, result._views, view):
+                        ambiguous = cell.version
+                elif not contiguous and _strided(cell, (*result._views, view)) is None:
                     result, ambiguous = Traced(result._trace, Cell(result._contents())), None
             result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
         return result
@@ -426,7 +431,7 @@ class Traced:
             self._check_alive()
             version = self._cell.version if self._ambiguous is None else self._ambiguous
             return Traced(self._trace, self._cell, (*self._views, flat), ambiguous=version)
-        strided = _strided(self._cell.value.shape, self._views)
+        strided = _strided(self._cell, self._views)
         if self.size > 1 and (strided is None or not strided.flags.c_contiguous):
             return self._copy()._viewed(flat)
         return self._viewed(flat)
@@ -441,7 +446,7 @@ class Traced:
     def _keeps_c_order(self) -> bool:
         """Whether NumPy gives a result that follows the memory order of this array C order."""
         moved = any(isinstance(view, (Transpose, Broadcast)) for view in self._views)
-        return self.ndim < 2 or (self._cell.c_order and not moved)
+        return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and not moved)
 
     def _same_place(self, other: Any) -> bool:
         return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
@@ -772,14 +777,10 @@ def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
 
 
-def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:
-    """Whether NumPy reshapes this view of a C-contiguous array without a copy."""
-    return _strided(base, (*views, view)) is not None
-
-
-def _strided(base: tuple[int, ...], views: tuple[ViewOp, ...]) -> np.ndarray | None:
-    """An array with the strides of a view of a C-contiguous one, not to be read; None where NumPy would copy."""
-    strides = [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
+def _strided(cell: Cell, views: tuple[ViewOp, ...]) -> np.ndarray | None:
+    """An array with the strides of a view of a cell, not to be read; None where NumPy would copy."""
+    base = cell.value.shape
+    strides = cell.strides or [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
     dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
     for step in views:
         if dummy is not None:

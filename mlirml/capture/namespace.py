@@ -143,7 +143,7 @@ class Namespace:
     def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
         """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
         result: Any = np.atleast_1d(self.asarray(a, dtype))
-        if result._cell.c_order and not result._views:
+        if result._cell.c_order and result._cell.strides is None and not result._views:
             return result  # type: ignore[no-any-return]
         return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
 
