@@ -560,8 +560,8 @@ def trace(
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
-    for cell, cell.strides in zip(cells, aliasing.layouts or ()):
-        cell.c_order = True  # or as the strides say
+    for cell, strides in zip(cells, aliasing.layouts or ()):
+        cell.c_order, cell.strides = True, strides
     inputs = [
         Traced(state, cells[number], views, scalar=s.weak or s.scalar)
         for (number, views), s in zip(aliasing.places(len(specs)), specs)
