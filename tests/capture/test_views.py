@@ -148,7 +148,7 @@ def test_stores_into_views_that_may_be_copies(name: str) -> None:
             check(STORES_INTO_AMBIGUOUS_VIEWS[name], x)
             assert name != "reshape of zeros in Fortran order"
         except ml.errors.CaptureError as error:
-            assert refused in error.message  # noqa: PT017
+            assert refused in error.message
             assert x is not M or name == "reshape of zeros in Fortran order"
 
 
