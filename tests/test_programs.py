@@ -193,6 +193,7 @@ REFUSED = (
     "a NumPy scalar cannot be stored into",  # of branches of which one gives an array and the other a number
     "indexing with True or False",  # of an array without dimensions
     "a mask of shape [0] does not fit",  # NumPy does not compare the shape of masks without elements
+    "of 'ii->i' has sizes 0 and",  # NumPy gives a view of memory that is not the array's
     "with size 0",  # the body of a loop of no rounds is traced too
 )
 TEMPLATES = [*VALUES, *STATEMENTS * 2]
