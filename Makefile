@@ -52,9 +52,9 @@ accuracy: $(VENV)/bench
 	$(BIN)/python -m benchmarks.accuracy
 
 fuzz: $(VENV)/installed
-	MLIRML_FUZZ=20000 $(BIN)/python -m pytest tests/test_programs.py
-	MLIRML_FUZZ=5000 $(BIN)/python -m pytest tests/test_random_loops.py
-	MLIRML_FUZZ=2000 $(BIN)/python -m pytest tests/autodiff/test_random.py
+	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/test_programs.py
+	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/test_random_loops.py
+	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 
 # What `pytest -m cuda` does on an NVIDIA GPU, but for the work of the kernels: these are only assembled.
 rehearse-cuda: $(VENV)/installed

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -168,6 +168,9 @@ class Lowered:
         raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)
 
 
+_T = TypeVar("_T")
+
+
 class Compiled(Dispatcher):
     """A function that runs as native code. Safe to call from many threads.
 
@@ -200,6 +203,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
+        self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
@@ -275,7 +279,7 @@ class Compiled(Dispatcher):
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
         with uncollected():
-            call, build = self._state.settled(partial(self._prepared, args, kwargs))
+            call, build = self._settled(partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         captured = build.captured
@@ -390,10 +394,26 @@ class Compiled(Dispatcher):
             )
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
+    def _settled(self, use: Callable[[], _T]) -> _T:
+        """What `use` returns, which traces the function, once all that its signatures hold is known."""
+        return self._state.settled(lambda: self._with_layouts(use))
+
+    def _with_layouts(self, use: Callable[[], _T]) -> _T:
+        """What `use` gives; where it takes how the arguments lie in memory, that is part of signatures from then on."""
+        try:
+            return use()
+        except CaptureError as error:
+            if not error.layout or self._by_layout:
+                raise
+            self._by_layout = True
+            return use()
+
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
         from mlirml.capture import aliasing, launch
 
+        if self._by_layout:
+            call.overlaps = aliasing.with_layouts(aliasing.NONE, call.inputs)
         if call.abstract or not aliasing.may_overlap(call.inputs):
             return
         with COMPILER:
@@ -409,7 +429,7 @@ class Compiled(Dispatcher):
             refused = launch.store_refused(captured, call.inputs, call.paths)
             if refused is not None:
                 raise refused
-            call.overlaps, call.inputs = found, inputs
+            call.overlaps, call.inputs = found if not self._by_layout else aliasing.with_layouts(found, inputs), inputs
 
     def _captured_apart(self, call: Call) -> Captured:
         """The function captured as if its arguments did not overlap, which tells what it stores into."""
@@ -597,7 +617,7 @@ class Compiled(Dispatcher):
     def trace(self, *args: Any, **kwargs: Any) -> Captured:
         """The captured module for these arguments (arrays or `TensorSpec`s); `.as_text()` prints it."""
         with COMPILER:
-            return self._state.settled(lambda: self._capture(self._call(args, kwargs)))
+            return self._settled(lambda: self._capture(self._call(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The module after all passes, ready for code generation."""
@@ -605,7 +625,7 @@ class Compiled(Dispatcher):
 
     def executable(self, *args: Any, **kwargs: Any) -> Any:
         """The loaded program for these arguments: `program(list of leaves, outs or None) -> list of outputs`."""
-        return self._state.settled(partial(self._prepared, args, kwargs))[1].program
+        return self._settled(partial(self._prepared, args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The MLIR text after a stage: capture, raise, transform, optimize, offload, schedule or lower."""
@@ -631,7 +651,7 @@ class Compiled(Dispatcher):
                     lines.append(f"where signature {build.number} runs:")
                     lines += [f"   {line}" for line in build.program.describe()]
         if args or kwargs:
-            call = self._state.settled(partial(self._call, args, kwargs))
+            call = self._settled(partial(self._call, args, kwargs))
             known = self._builds.get(call.key())
             why = self._why(call) if known is None else known.changed(self.fn)
             runs = f"runs signature {known.number}" if known is not None else ""

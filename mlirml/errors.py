@@ -97,6 +97,7 @@ class CaptureError(MlirmlError):
 
     roots: frozenset[Any] = frozenset()  # the loops that need not stay loops: unrolled, they would not be in the way
     first: bool = False  # whether the other rounds of those may be alike, with the first one in front of the loop
+    layout: bool = False  # whether it depends on how the arguments lie in memory
     subject: str = ""  # what asked for a value known only at run time, "`float()`" say, or for a real array
 
 
@@ -106,6 +107,8 @@ class ShapeError(CaptureError, ValueError):
 
 class IndexOutOfBoundsError(ShapeError, IndexError):
     """An index or an axis lies outside of the array."""
+
+    needs: tuple[int, int] | None = None  # the axis of the array, and the least size of it that has the index
 
 
 class InvalidIndexError(ShapeError, IndexError):

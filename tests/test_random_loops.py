@@ -1,11 +1,11 @@
 """Random loop programs: compiled, they leave memory and results as plain Python does.
 
-`MLIRML_FUZZ=5000` runs so many programs, other ones each time.
+`MLIRML_FUZZ=5000` runs so many programs, other ones each time: the seed is printed, and `MLIRML_FUZZ_SEED` takes it
+back.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, note, seed, settings
 
 import mlirml as ml
+from tests.fuzzing import COUNT, first_seed
 from tests.loop_generator import Program, programs
 
-COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
+FIRST = first_seed() if COUNT else 0
 PARTS = 4
 """Tests that may run at the same time."""
 # Integers up to here are exact, and so are sums of products of two small ones.
@@ -58,7 +59,7 @@ def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_loops(part: int) -> None:
     every = SETTINGS(given(programs())(leaves_the_same))
-    (every if COUNT else seed(part)(every))()
+    seed(FIRST + part)(every)()
 
 
 def leaves_the_same(program: Program) -> None:

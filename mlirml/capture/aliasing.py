@@ -49,6 +49,8 @@ class Aliasing:
     """
 
     groups: tuple[Group, ...] = ()
+    layouts: tuple[tuple[int, ...] | None, ...] | None = None
+    """Where it matters, the strides of the program's inputs in elements; None for C-contiguous ones."""
 
     def order(self, count: int) -> list[int | Group]:
         """What the program's inputs are: leaves by number, and groups."""
@@ -105,6 +107,17 @@ def find(leaves: Sequence[Any], stored: Sequence[int]) -> tuple[Aliasing, list[A
     aliasing = Aliasing(tuple(group for _, group, _ in groups))
     bases = {group: base for _, group, base in groups}
     return aliasing, [bases[x] if isinstance(x, Group) else leaves[x] for x in aliasing.order(len(leaves))]
+
+
+def with_layouts(aliasing: Aliasing, inputs: Sequence[Any]) -> Aliasing:
+    """The same, with how the program's inputs lie in memory."""
+    return Aliasing(aliasing.groups, tuple(map(_layout, inputs)))
+
+
+def _layout(value: Any) -> tuple[int, ...] | None:
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return None
+    return tuple(stride // value.itemsize for stride in value.strides)
 
 
 def _overlap(a: Any, b: Any) -> bool:

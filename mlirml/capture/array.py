@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture import advice, scattering
+from mlirml.capture import advice, scattering, unreached
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
@@ -23,10 +23,21 @@ from mlirml.dialects.build import Region, Scalar, Value, common_groups
 from mlirml.dialects.dtypes import as_dtype, check_integer, check_rank, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.moving import Moving, placed
-from mlirml.dialects.ops.views import Broadcast, Part, Reshape, Select, Transpose, ViewOp, is_column_major, reversal
+from mlirml.dialects.ops.views import (
+    Broadcast,
+    Part,
+    Reshape,
+    Select,
+    Transpose,
+    ViewOp,
+    is_column_major,
+    resolved_shape,
+    reversal,
+)
 from mlirml.errors import (
     CaptureError,
     DTypeError,
+    IndexOutOfBoundsError,
     IntegerRangeError,
     LeakedTracerError,
     ShapeError,
@@ -55,6 +66,7 @@ class Cell:
         "owned",
         "region",
         "stored_at",
+        "strides",
         "value",
         "version",
         "watched",
@@ -67,6 +79,7 @@ class Cell:
         self.written = False
         self.stored_at: SourceLocation | None = None  # where first
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
+        self.strides: tuple[int, ...] | None = None  # of an argument that is known not to be C-contiguous, in elements
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: tuple[Value, Region] | None = None
         self.region: Region | None = None  # where it was made: it cannot be stored into in another one
@@ -122,7 +135,19 @@ class Traced:
     @shape.setter
     def shape(self, new: Any) -> None:
         with at_user_line():
-            raise UnsupportedSyntaxError("assigning to `.shape` is not compiled", help="write `x = x.reshape(...)`")
+            self._check_alive()
+            if any(self is given for given in self._trace.inputs):
+                raise UnsupportedSyntaxError(
+                    "assigning to the `.shape` of an argument would change the caller's array",
+                    help="write `x = x.reshape(...)`",
+                )
+            view = self._viewed(Reshape(resolved_shape("shape", self._shape, new)))
+            if self._scalar or view._cell is not self._cell:
+                raise ShapeError(
+                    f"{self._describe()} cannot get another shape in place, as it does not lie in one piece",
+                    help="write `x = x.reshape(...)`, which makes a copy",
+                )
+            self._views, self._shape, self._ambiguous, self._cached = view._views, view._shape, view._ambiguous, None
 
     @property
     def dtype(self) -> np.dtype:
@@ -318,10 +343,12 @@ class Traced:
         if self._ambiguous is None:
             return
         if verb == "write" or self._ambiguous != self._cell.version:
-            raise CaptureError(
+            error = CaptureError(
                 "a store meets a reshaped array of which NumPy may or may not have made a copy",
                 help="take a `.copy()` before storing, or store into the array before reshaping it",
             )
+            error.layout = True
+            raise error
 
     def _write(self, new: Traced | Value | np.ndarray) -> None:
         """Store a value of exactly this shape and dtype."""
@@ -388,11 +415,12 @@ class Traced:
                 continue
             ambiguous = result._ambiguous
             if isinstance(view, Reshape) and result.size > 1:
-                contiguous = all(isinstance(v, Reshape) for v in result._views)
-                if not result._cell.c_order:
+                cell = result._cell
+                contiguous = cell.strides is None and all(isinstance(v, Reshape) for v in result._views)
+                if not cell.c_order:
                     if ambiguous is None and _joins_dimensions(result._shape, view.shape):
-                        ambiguous = result._cell.version
-                elif not contiguous and not _reshapes_in_place(result._cell.value.shape, result._views, view):
+                        ambiguous = cell.version
+                elif not contiguous and _strided(cell, (*result._views, view)) is None:
                     result, ambiguous = Traced(result._trace, Cell(result._contents())), None
             result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
         return result
@@ -404,7 +432,7 @@ class Traced:
             self._check_alive()
             version = self._cell.version if self._ambiguous is None else self._ambiguous
             return Traced(self._trace, self._cell, (*self._views, flat), ambiguous=version)
-        strided = _strided(self._cell.value.shape, self._views)
+        strided = _strided(self._cell, self._views)
         if self.size > 1 and (strided is None or not strided.flags.c_contiguous):
             return self._copy()._viewed(flat)
         return self._viewed(flat)
@@ -419,7 +447,7 @@ class Traced:
     def _keeps_c_order(self) -> bool:
         """Whether NumPy gives a result that follows the memory order of this array C order."""
         moved = any(isinstance(view, (Transpose, Broadcast)) for view in self._views)
-        return self.ndim < 2 or (self._cell.c_order and not moved)
+        return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and not moved)
 
     def _same_place(self, other: Any) -> bool:
         return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
@@ -433,22 +461,32 @@ class Traced:
             if truth is not None:
                 return self._viewed(Reshape((1, *self._shape)))[: int(truth)]._copy()
             try:
-                parsed = parse_index(self._trace, self._shape, index)
-            except UnknownLengthError:
-                return self._varying(index)
-            except ShapeError:
-                masked = scattering.unknown_mask(self, index)
-                if masked is None:
-                    raise
-                from mlirml.capture.selected import selected
+                return self._indexed(index)
+            except IndexOutOfBoundsError as error:
+                return unreached.stand_in(self, error)[index]
 
-                return selected(masked)
-            result = self._viewed(*parsed.views)
-            if parsed.arrays:
-                return self._gathered(result, parsed)
-            if parsed.full:
-                return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
-            return result._copy() if parsed.copies else result
+    def _indexed(self, index: Any) -> Any:
+        if is_varying(index):
+            from mlirml.capture.loops.varying_index import gathered
+
+            return gathered(self, index)
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            return self._varying(index)
+        except ShapeError:
+            masked = scattering.unknown_mask(self, index)
+            if masked is None:
+                raise
+            from mlirml.capture.selected import selected
+
+            return selected(masked)
+        result = self._viewed(*parsed.views)
+        if parsed.arrays:
+            return self._gathered(result, parsed)
+        if parsed.full:
+            return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
+        return result._copy() if parsed.copies else result
 
     def _varying(self, index: Any = ...) -> Any:
         """A part of which a length is known only when the program runs."""
@@ -480,18 +518,23 @@ class Traced:
                     masked.part._assign_where(masked.mask, value)
                 return
             try:
-                parsed = parse_index(self._trace, self._shape, index)
-            except UnknownLengthError:
-                self._varying(index).store(value)
-                return
-            target = self._viewed(*parsed.views)
-            if is_varying(value) and not parsed.arrays:
-                target._varying().store(value)
-                return
-            if parsed.arrays:
-                scattering.store(target, parsed, value)
-            elif not target._same_place(value):
-                target._assign(value)
+                self._store(index, value)
+            except IndexOutOfBoundsError as error:
+                unreached.stand_in(self, error)[index] = value
+
+    def _store(self, index: Any, value: Any) -> None:
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            self._varying(index).store(value)
+            return
+        target = self._viewed(*parsed.views)
+        if is_varying(value) and not parsed.arrays:
+            target._varying().store(value)
+        elif parsed.arrays:
+            scattering.store(target, parsed, value)
+        elif not target._same_place(value):
+            target._assign(value)
 
     def _assign_where(self, mask: Any, value: Any) -> None:
         """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
@@ -735,14 +778,10 @@ def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
 
 
-def _reshapes_in_place(base: tuple[int, ...], views: tuple[ViewOp, ...], view: Reshape) -> bool:
-    """Whether NumPy reshapes this view of a C-contiguous array without a copy."""
-    return _strided(base, (*views, view)) is not None
-
-
-def _strided(base: tuple[int, ...], views: tuple[ViewOp, ...]) -> np.ndarray | None:
-    """An array with the strides of a view of a C-contiguous one, not to be read; None where NumPy would copy."""
-    strides = [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
+def _strided(cell: Cell, views: tuple[ViewOp, ...]) -> np.ndarray | None:
+    """An array with the strides of a view of a cell, not to be read; None where NumPy would copy."""
+    base = cell.value.shape
+    strides = cell.strides or [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
     dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
     for step in views:
         if dummy is not None:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from mlirml.capture.array import Traced
+from mlirml.capture.grids import real_kinds
 
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def isinstance(value: Any, kinds: Any, /) -> bool:
     """As the builtin: traced arrays are `np.ndarray`, scalars are of NumPy's types or of Python's."""
+    kinds = real_kinds(kinds)
     if builtins.isinstance(value, kinds):
         return True
     return builtins.isinstance(value, Traced) and issubclass(_kind(value), kinds)

@@ -17,6 +17,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line, code_location
+from mlirml.capture.grids import Constructor, Grid
 from mlirml.capture.kinds import isinstance as isinstance_of_traced
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
@@ -60,6 +61,10 @@ class Namespace:
             from mlirml.capture.joins import Join
 
             return Join(self._trace, name)
+        if name in ("mgrid", "ogrid"):
+            return Grid(self._trace, name)
+        if name == "ndarray":
+            return Constructor(self)
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return value
@@ -135,7 +140,7 @@ class Namespace:
     def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
         """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
         result: Any = np.atleast_1d(self.asarray(a, dtype))
-        if result._cell.c_order and not result._views:
+        if result._cell.c_order and result._cell.strides is None and not result._views:
             return result  # type: ignore[no-any-return]
         return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
 
@@ -255,7 +260,7 @@ def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
 def _creation() -> dict[Any, str]:
     """NumPy's creation functions, for `from numpy import zeros`."""
     names = [name for name in vars(Namespace) if not name.startswith("_")]
-    return {getattr(np, name): name for name in (*names, *COMPUTED)}
+    return {getattr(np, name): name for name in (*names, *COMPUTED, "ndarray")}
 
 
 def _creation_name(value: Any) -> str | None:

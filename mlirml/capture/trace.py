@@ -57,6 +57,9 @@ _ARITHMETIC = {
     np.invert, np.left_shift, np.right_shift,
 }  # fmt: skip
 
+# Functions whose result is a view or not, as the arguments are.
+_VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
+
 _HARMLESS_HELP = {
     "where": "select with `np.where`",
     "order": "results are in C order",
@@ -92,6 +95,7 @@ class Trace:
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
         self._requests = 0
         self.constructs = 0  # how many loops and branches are being written inside of each other
+        self.inputs: Sequence[Traced] = ()  # the function's arguments
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
@@ -200,6 +204,8 @@ class Trace:
             python = all(map(_is_weak, operands))
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
+            if ufunc is np.power and _is_square_of_bools(*operands):
+                ufunc, operands = np.square, operands[:1]
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
@@ -282,10 +288,10 @@ class Trace:
             pass
         elif record.kind == "view" and not record.composed:
             result = self._view(record, args, kwargs)
+        elif record.name in _VIEWS_AT_TIMES and out is None and (view := self._view_at_times(record, args, kwargs)):
+            (result,) = view
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
-        elif record.name in ("diagonal", "diag") and (view := self._diagonal(args, kwargs)) is not None:
-            result = view
         elif record.composed:
             from mlirml.capture.namespace import Namespace
 
@@ -363,14 +369,19 @@ class Trace:
 
         return with_formula(self, record, tuple(args), kwargs)
 
-    def _diagonal(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The view that a diagonal is; None where `np.diag` makes a matrix, or the arguments are wrong."""
+    def _view_at_times(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[()] | tuple[Traced]:
+        """The view that NumPy makes for these arguments; nothing for others, or where they are wrong."""
+        if record.name == "einsum":
+            from mlirml.dialects.ops.einsum_view import einsum_view
+
+            found = einsum_view(args)
+            return (found[0]._viewed(found[1]),) if found is not None and isinstance(found[0], Traced) else ()
         source = args[0]
         if not isinstance(source, Traced) or any(isinstance(x, Traced) for x in [*args[1:], *kwargs.values()]):
-            return None
+            return ()
         named = {"offset" if name == "k" else name: value for name, value in kwargs.items()}
         view = diagonal_view(source.shape, *args[1:], **named)
-        return None if view is None else source._viewed(view)
+        return () if view is None else (source._viewed(view),)
 
     def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         source = args[0]
@@ -509,6 +520,12 @@ def _is_weak(x: Any) -> bool:
     return type(x) in (bool, int, float, complex)
 
 
+def _is_square_of_bools(base: Any, exponent: Any) -> bool:
+    """Whether NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
+    squared = type(exponent) is int and exponent == 2
+    return squared and isinstance(base, Traced) and base.dtype == np.bool_ and not base._scalar
+
+
 def _is_foreign(x: Any) -> bool:
     """An operand that knows better how to combine with arrays, such as a sparse matrix."""
     return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_varying(x))
@@ -569,10 +586,13 @@ def trace(
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
+    for cell, strides in zip(cells, aliasing.layouts or ()):
+        cell.c_order, cell.strides = True, strides
     inputs = [
         Traced(state, cells[number], views, scalar=s.weak or s.scalar)
         for (number, views), s in zip(aliasing.places(len(specs)), specs)
     ]
+    state.inputs = inputs
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
     for position in sorted(place for place in statics if isinstance(place, int)):

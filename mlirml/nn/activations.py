@@ -112,5 +112,8 @@ def log_sigmoid(input: Any) -> Any:
 @composite(tolerance=8)
 def mish(input: Any) -> Any:
     """x * tanh(softplus(x)) (Misra, "Mish: a self regularized non-monotonic activation function", equation 1)."""
+    # The tanh of a logarithm is a ratio: ((1 + e)**2 - 1) / ((1 + e)**2 + 1) for e = exp(x).
     (x,), dtype = floats("mish", input)
-    return rounded(x * np.tanh(_softplus(x)), dtype)
+    power = np.exp(_below(x))
+    above = np.where(x >= 0, 1 + 2 * power, power * (power + 2))
+    return rounded(x * above / (above + np.where(x >= 0, 2 * power * power, 2)), dtype)

@@ -285,7 +285,7 @@ def place_branches(op: mlir.Operation, copied: Copy) -> None:
             user.results[0].replace_all_uses_with(result)
             user.erase()
         targets[number] = target
-    for region in op.regions:
+    for region in op.regions if targets else ():  # a branch without results may have no block
         place_branch(region.blocks[0], targets, copied)
 
 

@@ -1,12 +1,10 @@
 """Random programs: derivatives against differences and each other in both modes, batches against loops.
 
-`MLIRML_FUZZ=2000` runs so many programs, other ones each time.
+`MLIRML_FUZZ=2000` runs so many programs, other ones each time: the seed is printed, and `MLIRML_FUZZ_SEED` takes it
+back.
 """
 
 from __future__ import annotations
-
-import os
-import time
 
 import numpy as np
 import pytest
@@ -16,9 +14,9 @@ import tests.autodiff.random_arrays
 import tests.autodiff.random_control  # noqa: F401  (both register their steps)
 from tests.autodiff.random_checks import CHECKS, wrong
 from tests.autodiff.random_programs import program, run
+from tests.fuzzing import COUNT, first_seed
 
-COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
-FIRST = int(os.environ.get("MLIRML_FUZZ_SEED", str(time.time_ns() % 10**9)))
+FIRST = first_seed() if COUNT else 0
 FORWARD_CHECKS = ("forward", "forward_batches")
 
 

@@ -74,7 +74,7 @@ def test_assignment_to_shape() -> None:
     check_error(
         lambda: ml.compile(assign_shape)(np.ones(4)),
         """
-        mlirml.UnsupportedSyntaxError: assigning to `.shape` is not compiled
+        mlirml.UnsupportedSyntaxError: assigning to the `.shape` of an argument would change the caller's array
           --> test_attribute.py:27:5 (assign_shape)
             |
          27 |     x.shape = (2, 2)

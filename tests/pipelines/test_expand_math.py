@@ -46,7 +46,7 @@ BOUNDS: dict[str, tuple[float, float, float, float]] = {
     "cos": (2, 1.5, -100, 100),
     "tan": (4, 2, -100, 100),
     "erf": (1.5, 2, -5, 5),
-    "erfc": (1, 2, -6, 28),
+    "erfc": (3, 2, -6, 28),
     "cbrt": (2, 1, -10, 10),
     "rsqrt": (1.5, 1.5, 0, 10),
 }

@@ -164,7 +164,8 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 
 @derivative("math.expm1")
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
-    return [lambda t: mul(t, add(r, number(r, 1)))]
+    # Not by the result plus 1, which cancels far to the left.
+    return [lambda t: mul(t, math("exp", x[0]))]
 
 
 @derivative("math.log")
@@ -280,7 +281,16 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 
 
 def _gauss(x: mlir.Value, factor: float) -> Linear:
-    return lambda t: mul(t, scaled(math("exp", neg(mul(x, x))), factor))
+    def scale(t: mlir.Value) -> mlir.Value:
+        square = mul(x, x)
+        lost = math("fma", x, x, neg(square))  # by rounding, which counts as often as the square is large
+        power = math("exp", neg(square))
+        # Far out the square is infinite, and what is lost no number.
+        near = emit.compare("olt", square, number(x, 1024))
+        power = math("fma", neg(select(near, lost, number(x, 0))), power, power)
+        return mul(t, scaled(power, factor))
+
+    return scale
 
 
 @derivative("math.erf")

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mlirml.capture.array import Cell, Traced
+from mlirml.capture.loops.affine import Linear
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
 
 Number = Any
 """An integer: Python's, or one of the program."""
+_MOST = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,3 +117,23 @@ def index_name(trace: Trace, number: Number) -> str:
 def python_integer(trace: Trace, value: Any) -> Traced:
     """A value as a Python integer of the program."""
     return Traced(trace, Cell(replace(value, weak=True)), scalar=True)
+
+
+def slice_bound(trace: Trace, bound: Any) -> Any:
+    """A bound of a slice with an integer of the program in i64, and what its dtype tells of it; others as they are."""
+    if not isinstance(bound, Traced) or bound.shape or bound.dtype.kind not in "iu" or bound._known() is not None:
+        return int(bound) if isinstance(bound, np.integer) else bound
+    if bound.dtype == np.int64:
+        return bound
+    limits = np.iinfo(bound.dtype)
+    if limits.max > _MOST:
+        bound = trace.call_function(np.minimum, (bound, bound.dtype.type(_MOST)), {})
+    wide = trace.astype(bound, np.dtype(np.int64))
+    value = wide._read()
+    integers = trace.integers
+    if value.name not in integers.forms:
+        roots = integers.roots(bound)
+        integers.forms[value.name] = integers.symbol(
+            Linear(int(limits.min)), Linear(min(int(limits.max), _MOST)), roots
+        )
+    return wide

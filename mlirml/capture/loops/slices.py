@@ -96,10 +96,13 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         raise unknown_step(trace, step)
     if step == 0:
         raise ShapeError("slice step cannot be zero")
-    bounds = 0 if item.start is None else item.start, size if item.stop is None else item.stop
+    from mlirml.capture.loops.places import slice_bound
+
+    given = 0 if item.start is None else item.start, size if item.stop is None else item.stop
+    bounds = [slice_bound(trace, bound) for bound in given]
     forms = []
     for bound in bounds:
-        form = integers.of(int(bound) if isinstance(bound, np.integer) else bound)
+        form = integers.of(bound)
         if form is None:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
         forms.append(_from_start(trace, form, size))

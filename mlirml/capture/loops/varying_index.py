@@ -8,9 +8,9 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.indexing import position
-from mlirml.capture.loops.places import Axis, Number, held, index_name
+from mlirml.capture.loops.places import Axis, Number, held, index_name, slice_bound
 from mlirml.capture.loops.slices import unknown_step
-from mlirml.capture.loops.varying import Varying, moved, part, refused
+from mlirml.capture.loops.varying import Varying, moved, part, refused, whole
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Check
@@ -156,11 +156,26 @@ def _from_start(trace: Trace, bound: Any, size: Number) -> Number:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
         bound = int(bound.__index__())
         return bound + size if bound < 0 else bound
-    if bound.dtype != np.int64:
-        bound = bound.astype(np.int64)
+    bound = slice_bound(trace, bound)
     least, greatest = trace.integers.limits_of(bound._read())
     if least is not None and least >= 0:
         return bound
     if greatest is not None and greatest < 0:
         return bound + size
     return trace.hooks.select(bound < 0, lambda: bound + size, lambda: bound)
+
+
+def gathered(base: Traced, index: Varying) -> Varying:
+    """`base[index]` for an array of integers of which a length is known only when the program runs."""
+    if index.dtype.kind not in "iu" or not base.ndim:
+        raise refused(base._trace, index, f"an index by {index._describe()}")
+    count = index.ndim
+
+    def element(found: tuple[Number, ...]) -> Any:
+        place = (index._at(found[:count]), *found[count:])
+        return base[place]
+
+    rest = base.shape[1:]
+    sample = np.ones((1,) * (count + len(rest)), base.dtype)
+    reads = [*moved(index), *moved(whole(base))]
+    return Varying(base._trace, [*index._shape, *rest], [*index._most, *rest], sample, element, reads)

@@ -9,12 +9,15 @@ import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import describe, is_float, mlir_name
+from mlirml.dialects.ops.elementwise import select
 from mlirml.dialects.ops.reductions import as_value
 from mlirml.dialects.ops.registry import FLOATS, operation
 from mlirml.errors import DTypeError, ShapeError
 
 _SINGLE = np.dtype(np.float32)
 _TANH_SCALE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+_LOW_OF_ROOT = 4.833646656726457e-17  # what float(-sqrt(1/2)) lacks
+_END_OF_TAIL = 28  # where erfc is 0
 
 # Rational approximations of erf and erfc (Cody, "Rational Chebyshev approximations for the error function",
 # Mathematics of Computation 23, 1969), highest power first.
@@ -99,11 +102,51 @@ def _gelu(input: Any, approximate: str = "none") -> np.ndarray:
     wide = x.astype(np.float64 if x.dtype.itemsize < 8 else x.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         if approximate == "tanh":
-            factor = 1 + np.tanh(_TANH_SCALE * (wide + _CUBIC * wide**3))
+            inner = 2 * _TANH_SCALE * (wide + _CUBIC * wide**3)
+            power = np.exp(-np.abs(inner))
+            factor = np.where(inner >= 0, 2, 2 * power) / (1 + power)
         else:
-            factor = 1 + erf(wide / math.sqrt(2))
+            exact = -wide.astype(np.longdouble) / np.sqrt(np.longdouble(2))
+            z = exact.astype(wide.dtype)
+            factor = erfc(z)
+            factor -= np.where((z > 0) & (z < _END_OF_TAIL), 2 * z * (exact - z), 0).astype(wide.dtype) * factor
     result: np.ndarray = (0.5 * wide * factor).astype(x.dtype)
     return result
+
+
+def _tanh_and_one(block: Body, twice: str, dtype: np.dtype) -> str:
+    """1 + tanh(twice / 2), as a ratio, which does not cancel far to the left."""
+    kind = mlir_name(dtype)
+    one, two, zero = (block.constant(number, dtype) for number in (1, 2, 0))
+    right = block.op(f"arith.cmpf oge, {twice}, {zero}", kind)
+    opposite = block.op(f"arith.negf {twice}", kind)
+    power = block.op(f"math.exp {select(block, right, opposite, twice, dtype)}", kind)
+    above = select(block, right, two, block.op(f"arith.mulf {power}, {two}", kind), dtype)
+    return block.op(f"arith.divf {above}, {block.op(f'arith.addf {power}, {one}', kind)}", kind)
+
+
+def _normal_tail(block: Body, x: str, dtype: np.dtype) -> str:
+    """erfc(-x / sqrt(2)), twice the normal distribution, as exact as its left tail needs.
+
+    There a relative error of the argument z counts 2 z**2 times: what rounding takes from z comes in to first order.
+    """
+    kind = mlir_name(dtype)
+    root = math.sqrt(0.5)
+    high = float(dtype.type(-root))
+    low = -root - high if dtype.itemsize < 8 else _LOW_OF_ROOT
+    slope, rest, zero = (block.constant(number, dtype) for number in (high, low, 0))
+    z = block.op(f"arith.mulf {x}, {slope}", kind)
+    lost = block.op(f"math.fma {x}, {slope}, {block.op(f'arith.negf {z}', kind)}", kind)
+    lost = block.op(f"math.fma {x}, {rest}, {lost}", kind)
+    change = block.op(f"arith.mulf {z}, {block.op(f'arith.mulf {lost}, {block.constant(-2, dtype)}', kind)}", kind)
+    above, below = (
+        block.op(f"arith.cmpf {order}, {z}, {block.constant(end, dtype)}", kind)
+        for order, end in (("ogt", 0), ("olt", _END_OF_TAIL))
+    )
+    inside = block.op(f"arith.andi {above}, {below}", "i1")
+    change = select(block, inside, change, zero, dtype)
+    tail = block.op(f"math.erfc {z}", kind)
+    return block.op(f"math.fma {change}, {tail}, {tail}", kind)
 
 
 @operation("nn", _gelu, dtypes=FLOATS, arrays=1, tolerance=16)
@@ -125,12 +168,10 @@ def gelu(b: Builder, input: Operand, approximate: str = "none") -> Value:
             square = block.op(f"arith.mulf {v}, {v}", kind)
             scaled = block.op(f"arith.mulf {square}, {block.constant(_CUBIC, wide)}", kind)
             inner = block.op(f"arith.mulf {v}, {block.op(f'arith.addf {scaled}, {one}', kind)}", kind)
-            inner = block.op(f"arith.mulf {inner}, {block.constant(_TANH_SCALE, wide)}", kind)
-            bent = block.op(f"math.tanh {inner}", kind)
+            inner = block.op(f"arith.mulf {inner}, {block.constant(2 * _TANH_SCALE, wide)}", kind)
+            factor = _tanh_and_one(block, inner, wide)
         else:
-            inner = block.op(f"arith.mulf {v}, {block.constant(math.sqrt(0.5), wide)}", kind)
-            bent = block.op(f"math.erf {inner}", kind)
-        result = block.op(f"arith.mulf {halved}, {block.op(f'arith.addf {bent}, {one}', kind)}", kind)
-        return block.cast(result, wide, x.dtype)
+            factor = _normal_tail(block, v, wide)
+        return block.cast(block.op(f"arith.mulf {halved}, {factor}", kind), wide, x.dtype)
 
     return b.elementwise([x], [x.dtype], x.dtype, x.shape, body)

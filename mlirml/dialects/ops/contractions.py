@@ -219,7 +219,8 @@ def _diagonal(b: Builder, value: Value, letters: str) -> tuple[Value, str]:
     return b.gather(value, shape, lambda block, loops: [loops[unique.index(c)] for c in letters]), unique
 
 
-def _parse(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str]:
+def parsed_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[list[str], str]:
+    """The letters of each operand's dimensions and of the result's, those of an ellipsis among them."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -256,9 +257,9 @@ def einsum(
 ) -> Value:
     """Einstein summation, ellipsis and repeated letters included, in the order that opt_einsum finds."""
     if not isinstance(subscripts, str):
-        subscripts, operands = _from_lists((subscripts, *operands))
+        subscripts, operands = from_lists((subscripts, *operands))
     operands = tuple(ew.strong(ew.as_operand(x)) for x in operands)
-    terms, final = _parse(subscripts, operands)
+    terms, final = parsed_subscripts(subscripts, operands)
     if dtype is not None:
         for operand in operands:
             if not np.can_cast(operand.dtype, as_dtype(dtype), "same_kind"):
@@ -271,6 +272,8 @@ def einsum(
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
                 raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
             sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
+    if any(sizes[c] == 0 for term in terms for c in term if c not in final):  # a sum of nothing, also beside infinities
+        return b.filled(tuple(sizes[c] for c in final), result, 0)
     pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
     for group in _path(pairs, final, optimize) if len(pairs) > 2 else []:
         chosen = [pairs[i] for i in sorted(group)]
@@ -313,7 +316,7 @@ def _path(pairs: Sequence[tuple[Value, str]], final: str, optimize: Any) -> list
     return [tuple(step) for step in path]
 
 
-def _from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+def from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """`einsum(x, [0, 1], y, [1, 2], [0, 2])` in letters."""
     lists = [x for x in arguments if isinstance(x, (list, tuple))]
     if len(lists) not in (len(arguments) // 2, (len(arguments) + 1) // 2) or isinstance(arguments[0], (list, tuple)):

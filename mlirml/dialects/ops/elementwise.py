@@ -668,13 +668,15 @@ def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     """x1 to the power of x2; an integer power must not be negative."""
     if isinstance(x2, Scalar) and x2.weak and not isinstance(x2.value, bool):
         value = x2.value
-        if isinstance(value, int) and value < 0 and x1.dtype.kind in "iu":
+        if isinstance(value, int) and value < 0 and x1.dtype.kind in "biu":
             raise DTypeError(
                 "power: integers to negative integer powers are not allowed, as in NumPy",
                 help=f"write `x ** {float(value)}` or convert with `x.astype(float)`",
             )
         special = {2: square, 1: positive, 0.5: sqrt, -1: reciprocal}.get(value)  # type: ignore[arg-type]
         floating = is_float(x1.dtype) and not x1.weak
+        if floating and isinstance(x1, Value):  # NumPy raises bfloat16 to a float power in f32
+            x1 = b.cast(x1, loop_dtypes("power", np.power, (x1, x2), dtype)[0])
         if special is not None and (floating or (value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu")):
             result: Value = special.build(b, x1, dtype)
             return result

@@ -210,8 +210,23 @@ def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:
             result = result + padded[k : k + count] * v[k]
     else:
         windows = xp.take(padded, (np.arange(count)[:, None] + np.arange(m)).tolist())
-        result = windows @ v
+        result = (windows @ v).astype(np.result_type(a.dtype, v.dtype))
+    if result.dtype.kind not in "biu":  # the padding times infinity or NaN is not 0
+        for first, last in ((0, margins[0]), (count - margins[1], count)):
+            if first < last:
+                result[first:last] = _correlate_beyond(xp, a, v, np.arange(first, last) - margins[0])
     return result[::-1] if turned else result
+
+
+def _correlate_beyond(xp: Any, a: Any, v: Any, starts: np.ndarray) -> Any:
+    """`sum_n a[start + n] * v[n]` of those n for which there is an element of `a`."""
+    if starts.size > 1 and starts.size * v.size > 1 << 22:
+        half = starts.size // 2
+        return xp.concatenate([_correlate_beyond(xp, a, v, part) for part in (starts[:half], starts[half:])])
+    places = starts[:, None] + np.arange(v.size)
+    inside = (places >= 0) & (places < a.size)
+    products = xp.take(a, np.clip(places, 0, a.size - 1).tolist()) * v
+    return xp.sum(xp.where(inside.tolist(), products, 0), axis=-1)
 
 
 @composed("numeric", np.correlate, dtypes=ALL, tolerance=8)

@@ -80,9 +80,7 @@ def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "rais
             raise IndexOutOfBoundsError("cannot take elements from an axis of size 0")
         first = b.contents(values)
         number = 0 if first is None else int(first.reshape(-1)[0])
-        raise IndexOutOfBoundsError(
-            f"index {number} is out of bounds for axis {axis} with size 0", help="the axis is empty"
-        )
+        raise out_of_bounds(number, size, axis)
     known = b.contents(values)
     if known is not None and values.size:
         exact = known_positions(known, size, axis, mode)
@@ -113,10 +111,12 @@ def known_positions(values: np.ndarray, size: int, axis: int, mode: str = "raise
 
 def out_of_bounds(number: int, size: int, axis: int) -> IndexOutOfBoundsError:
     """The error for an index that is known when tracing."""
-    return IndexOutOfBoundsError(
+    error = IndexOutOfBoundsError(
         f"index {number} is out of bounds for axis {axis} with size {size}",
         help=f"an index lies between {-size} and {size - 1}" if size else "the axis is empty",
     )
+    error.needs = axis, max(-number, number + 1)
+    return error
 
 
 def check_values(b: Builder, values: Value, size: int, axis: int) -> None:

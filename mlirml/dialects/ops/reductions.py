@@ -302,8 +302,23 @@ def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: 
 
 
 def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: Operand, where: Any) -> Value:
-    total = _accumulate(b, _chosen(b, "mean", value, where, 0), axes, compute, 0, "arith.addf")
-    result: Value = ew.divide.build(b, total, divisor)
+    result: Value = ew.divide.build(b, _total(b, value, axes, compute, where), divisor)
+    return result
+
+
+def _total(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, where: Any) -> Value:
+    return _accumulate(b, _chosen(b, "mean", value, where, 0), axes, compute, 0, "arith.addf")
+
+
+def _less_error_of_mean(b: Builder, squares: Value, apart: Value, count: Operand) -> Value:
+    """The sum of squares of differences to a mean that is off by `apart / count`, as of those to the mean itself.
+
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37, 1983,
+    equation 1.7. With the mean off by a rounding error alone, the difference may be less than 0.
+    """
+    error = ew.divide.build(b, ew.square.build(b, apart), count)
+    larger = ew.greater.build(b, squares, error)
+    result: Value = ew.where.build(b, larger, ew.subtract.build(b, squares, error), squares)
     return result
 
 
@@ -341,6 +356,7 @@ def _variance(
     value = as_value(b, a)
     axes = normalized_axes(name, value.shape, axis)
     compute, result = _mean_dtypes(name, value, dtype)
+    inexact = centre is None and is_float(value.dtype)
     if centre is None:
         divisor = _divisor(b, value, axes, where, 0, compute)
         centre = _restored(b, _mean(b, value, axes, compute, divisor, where), value.shape, axes, True)
@@ -349,8 +365,11 @@ def _variance(
         if dtype is None and is_float(value.dtype):
             compute, result = _mean_dtypes(name, value, ew.result_type(value, centre))
         centre = b.cast(as_value(b, centre), compute)
-    square = ew.square.build(b, ew.subtract.build(b, b.cast(value, compute), centre))
-    spread = _mean(b, square, axes, compute, _divisor(b, value, axes, where, ddof, compute), where)
+    apart = ew.subtract.build(b, b.cast(value, compute), centre)
+    total = _total(b, ew.square.build(b, apart), axes, compute, where)
+    if inexact:
+        total = _less_error_of_mean(b, total, _total(b, apart, axes, compute, where), divisor)
+    spread = ew.divide.build(b, total, _divisor(b, value, axes, where, ddof, compute))
     if name == "std":
         spread = ew.sqrt.build(b, spread)
     return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)

@@ -352,12 +352,16 @@ def nanvar(
         options = _given(where=where, mean=mean)
         return xp.var(filled, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
     count = xp.sum(~mask, axis=axis, dtype=np.int64, keepdims=True, **_given(where=where))
+    inexact = mean is None
     if mean is None:
         total = xp.sum(filled, axis=axis, dtype=dtype, keepdims=True, **_given(where=where))
         mean = (total / count).astype(total.dtype)
     centred = xp.where(mask, xp.zeros((), dtype=filled.dtype), xp.subtract(filled, mean).astype(filled.dtype))
-    spread = xp.sum(xp.square(centred) if centred.dtype.kind != "c" else (centred * centred.conj()).real,
-                    axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))  # fmt: skip
+    options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, **_given(where=where)}
+    spread = xp.sum(xp.square(centred) if centred.dtype.kind != "c" else (centred * centred.conj()).real, **options)
+    if inexact and centred.dtype.kind != "c":  # the mean is off by a rounding error, as in `var`
+        error = (xp.square(xp.sum(centred, **options)) / count.reshape(spread.shape)).astype(spread.dtype)
+        spread = xp.where(spread > error, spread - error, spread)
     degrees = (count if keepdims else count.reshape(spread.shape)) - ddof
     result = (spread / degrees).astype(spread.dtype)
     return xp.where(degrees <= 0, xp.full((), np.nan, dtype=result.dtype), result)

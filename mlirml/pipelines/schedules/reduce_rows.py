@@ -20,7 +20,7 @@ from mlirml.pipelines.schedules.nest import Access, Nest
 from mlirml.pipelines.schedules.reducers import corrected, is_nan, two_sum
 from mlirml.pipelines.schedules.reduction_task import Reduction, parallel_rank, start
 
-BLOCK = 2048
+BLOCK = 512
 """Elements that one set of accumulators sums up."""
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 """Rows shorter than this are read in the order of memory, in blocks of rows of this size."""
