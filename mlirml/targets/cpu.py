@@ -52,12 +52,11 @@ round of canonicalize would find is less than it takes to look, and LLVM finds i
 LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse",
-    "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
-    "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
-    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
-    "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
-    "split_function", "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
+    "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract",
+    "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
+    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
+    "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
+    "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
