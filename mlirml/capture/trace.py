@@ -22,6 +22,7 @@ from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
 from mlirml.capture.scattering import apply_at
+from mlirml.capture.sharing import SharedScalars
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
 from mlirml.capture.unread import Places
@@ -92,6 +93,11 @@ class Trace:
         from mlirml.capture.loops.affine import Integers
 
         return Integers()
+
+    @cached_property
+    def shared(self) -> SharedScalars:
+        """Scalars that the program has computed."""
+        return SharedScalars(self.builder)
 
     @cached_property
     def hooks(self) -> Any:
@@ -192,7 +198,12 @@ class Trace:
             python = all(map(_is_weak, operands))
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
+            key = None if python else self.shared.key(ufunc, operands)
+            if key is not None and (known := self.shared.find(key)) is not None:
+                return self.wrap(known)
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
+            if key is not None:
+                self.shared.note(key, result._cell.value)
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
                 note_range(self, ufunc, operands, result._cell.value)
