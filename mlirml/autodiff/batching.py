@@ -76,7 +76,7 @@ class Batch:
             if not any(x in self.values for x in used_by(op)):
                 continue
             with op.location, mlir.InsertionPoint(behind):
-                rule = batching.of(op.name)
+                rule = batching.of(op)
                 if rule is None:
                     raise refuse(op)
                 rule(self, op)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.arithmetic import add, is_float, number, select
-from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.autodiff.rules.scalars import INACTIVE, Rule, derivative
 from mlirml.autodiff.unwritten import why_unwritten
 from mlirml.dialects import emit
 from mlirml.errors import NoDerivativeError
@@ -67,16 +67,16 @@ class Pullback:
             cotangent, masked = self.cotangents[result], result in self.masked
             if op.name == "tensor.extract":
                 reads.append((op, cotangent, masked))
-            elif op.name in RULES:
-                self._apply(op, cotangent, masked)
+            elif (rule := derivative.of(op)) is not None:
+                self._apply(rule, op, cotangent, masked)
             elif uses_any(op, self._active):
                 raise refuse(op)
         return reads
 
-    def _apply(self, op: mlir.Operation, cotangent: mlir.Value, masked: bool) -> None:
+    def _apply(self, rule: Rule, op: mlir.Operation, cotangent: mlir.Value, masked: bool) -> None:
         here = [self._environment.get(x, x) for x in op.operands]
         result = self._environment.get(op.results[0], op.results[0])
-        for operand, partial in zip(op.operands, RULES[op.name](op, here, result)):
+        for operand, partial in zip(op.operands, rule(op, here, result)):
             if partial is None or operand not in self._active:
                 continue
             found = partial(cotangent)
@@ -100,12 +100,13 @@ def push(
             continue
         if not uses_any(op, tangents):
             continue
-        if op.name not in RULES:
+        rule = derivative.of(op)
+        if rule is None:
             raise refuse(op)
         here = [environment.get(x, x) for x in op.operands]
         result = environment.get(op.results[0], op.results[0])
         total: mlir.Value | None = None
-        for operand, partial in zip(op.operands, RULES[op.name](op, here, result)):
+        for operand, partial in zip(op.operands, rule(op, here, result)):
             if partial is not None and operand in tangents:
                 part = partial(tangents[operand])
                 total = part if total is None else add(total, part)

@@ -17,8 +17,8 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import push, refuse
 from mlirml.autodiff.reverse import NO_DERIVATIVE, used_by
-from mlirml.autodiff.rule_table import RuleTable
-from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.autodiff.rule_table import RuleTable, find
+from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.ir import mlir
 
 Pushforward = Callable[["Push", mlir.Operation], None]
@@ -46,11 +46,10 @@ class Push:
             if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in used_by(op)):
                 continue
             with op.location, mlir.InsertionPoint(behind):
-                if op.name in RULES:
+                table, rule = find(op, derivative, pushforward) or (None, None)
+                if table is derivative:
                     push([op], {}, self.tangents)
-                    continue
-                rule = pushforward.of(op.name)
-                if rule is not None:
+                elif rule is not None:
                     rule(self, op)
                 elif not op.results or any(is_float(r.type) for r in op.results):
                     raise refuse(op)

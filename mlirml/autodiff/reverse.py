@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import Pullback, refuse
-from mlirml.autodiff.rule_table import RuleTable
-from mlirml.autodiff.rules.scalars import INACTIVE, RULES
+from mlirml.autodiff.rule_table import RuleTable, find
+from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.ir import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
@@ -90,15 +90,13 @@ class Sweep:
                     raise refuse(op)
                 continue
             with op.location:
-                if op.name in RULES:
+                table, rule = find(op, derivative, transpose) or (None, None)
+                if table is derivative:
                     self._scalar(op)
-                    continue
-                rule = transpose.of(op.name)
-                if rule is None:
-                    if any(self.is_active(x) for x in used_by(op)):
-                        raise refuse(op)
-                    continue
-                rule(self, op)
+                elif rule is not None:
+                    rule(self, op)
+                elif any(self.is_active(x) for x in used_by(op)):
+                    raise refuse(op)
 
     def _scalar(self, op: mlir.Operation) -> None:
         pullback = Pullback({}, self.active)

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from mlirml.autodiff.unwritten import UNWRITTEN
+from mlirml.errors import InternalError
+from mlirml.ir import mlir
+from mlirml.location import source_location
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
+Types = Callable[[mlir.Operation], bool]
+
+
+def _is_scalar(kind: mlir.Type) -> bool:
+    return isinstance(kind, (mlir.FloatType, mlir.IntegerType, mlir.IndexType))
+
+
+def _is_tensor(kind: mlir.Type) -> bool:
+    return isinstance(kind, mlir.RankedTensorType) and _is_scalar(kind.element_type)
+
+
+def scalars(op: mlir.Operation) -> bool:
+    """True if all operands and results are floats, integers or indices."""
+    return all(_is_scalar(x.type) for x in (*op.operands, *op.results))
+
+
+def values(op: mlir.Operation) -> bool:
+    """True if all operands and results are scalars, or tensors of them."""
+    return all(_is_scalar(x.type) or _is_tensor(x.type) for x in (*op.operands, *op.results))
+
+
+def one_of_two_tensors(op: mlir.Operation) -> bool:
+    """True for a scalar condition and two tensors: what is left of branches that compute nothing."""
+    condition, *others = op.operands
+    return _is_scalar(condition.type) and all(_is_tensor(x.type) for x in others)
 
 
 class RuleTable(Generic[Rule]):
@@ -19,18 +47,22 @@ class RuleTable(Generic[Rule]):
         @transpose("tensor.pad")
         def pad(sweep: Sweep, op: mlir.Operation) -> None: ...
 
-    `modules` are those of `autodiff/rules` that have the rules; they are imported when one is looked for first.
+    `modules` are those of `autodiff/rules` that have the rules; they are imported when one is looked for first. `types`
+    are the operand and result types that the rules are made for, where a rule states none of its own.
     """
 
-    def __init__(self, *modules: str) -> None:
+    def __init__(self, *modules: str, types: Types = values) -> None:
         self._modules = modules
+        self._types = types
         self._rules: dict[str, Rule] = {}
+        self._own_types: dict[str, Types] = {}
 
-    def __call__(self, *names: str) -> Callable[[Rule], Rule]:
+    def __call__(self, *names: str, types: Types | None = None) -> Callable[[Rule], Rule]:
         """Decorator: the rule of these operations; a name that ends with a dot is a whole dialect's."""
 
         def note(rule: Rule) -> Rule:
             self._rules.update(dict.fromkeys(names, rule))
+            self._own_types.update(dict.fromkeys(names if types else (), types or values))
             return rule
 
         return note
@@ -42,9 +74,36 @@ class RuleTable(Generic[Rule]):
         self._modules = ()
         return self._rules
 
-    def of(self, name: str) -> Rule | None:
-        """The rule of an operation, its own or its dialect's; None for one that is stated to have none."""
+    def named(self, name: str) -> list[str]:
+        """The keys of the rules for operations of a name: its own, its dialect's; none for one stated to have none."""
         rules = self.all()
-        if name in UNWRITTEN:
-            return None
-        return rules.get(name) or rules.get(f"{name.partition('.')[0]}.")
+        return [] if name in UNWRITTEN else [key for key in (name, f"{name.partition('.')[0]}.") if key in rules]
+
+    def of(self, op: mlir.Operation) -> Rule | None:
+        """The rule of an operation, None where there is none. Raises `InternalError` where it takes other types."""
+        found = find(op, self)
+        return found and found[1]
+
+    def fitting(self, op: mlir.Operation, keys: Iterable[str]) -> Rule | None:
+        """The first of these rules that is made for the types of an operation."""
+        return next((self._rules[k] for k in keys if self._own_types.get(k, self._types)(op)), None)
+
+
+def find(op: mlir.Operation, *tables: RuleTable[Any]) -> tuple[RuleTable[Any], Any] | None:
+    """The first table with a rule for an operation and its types, and the rule; None where no table names it.
+
+    All rules are looked up here: built with types that it was not made for, a rule kills the process in the bindings.
+    """
+    keys = [table.named(op.name) for table in tables]
+    for table, own in zip(tables, keys):
+        rule = table.fitting(op, own)
+        if rule is not None:
+            return table, rule
+    if not any(keys):
+        return None
+    shown = ", ".join(dict.fromkeys(str(x.type) for x in (*op.operands, *op.results)))
+    raise InternalError(
+        f"the rule of `{op.name}` is not made for its types: {shown}",
+        location=source_location(op.location),
+        help="report it; `ml.custom_jvp` or `ml.custom_vjp` gives the function a rule of its own",
+    )

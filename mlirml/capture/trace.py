@@ -24,6 +24,7 @@ from mlirml.capture.ranges import note_range
 from mlirml.capture.reached import Reached
 from mlirml.capture.recursion import recursion_errors
 from mlirml.capture.scattering import apply_at
+from mlirml.capture.sharing import SharedScalars
 from mlirml.capture.spec import TensorSpec, has_own_arithmetic
 from mlirml.capture.special import capture_error, keeps_c_order
 from mlirml.capture.unread import Places
@@ -104,6 +105,11 @@ class Trace:
         from mlirml.capture.loops.affine import Integers
 
         return Integers()
+
+    @cached_property
+    def shared(self) -> SharedScalars:
+        """Scalars that the program has computed."""
+        return SharedScalars(self.builder)
 
     @cached_property
     def hooks(self) -> Any:
@@ -206,7 +212,12 @@ class Trace:
                 operands = tuple(self._as_integer(x) for x in operands)
             if ufunc is np.power and _is_square_of_bools(*operands):
                 ufunc, operands = np.square, operands[:1]
+            key = None if python else self.shared.key(ufunc, operands)
+            if key is not None and (known := self.shared.find(key)) is not None:
+                return self.wrap(known)
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
+            if key is not None:
+                self.shared.note(key, result._cell.value)
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
                 note_range(self, ufunc, operands, result._cell.value)

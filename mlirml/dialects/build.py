@@ -192,6 +192,7 @@ class Builder:
 
     def __init__(self, location: Callable[[], SourceLocation | None] = lambda: None) -> None:
         self._operations: list[str] = []
+        self.requests = 0  # operations so far that what is differentiated, batched or computed again lies between
         self._locations: list[SourceLocation | None] = []
         self._location = location
         self._count = 0
@@ -245,8 +246,18 @@ class Builder:
         return name
 
     def _append(self, text: str) -> None:
+        if "mlirml." in text[:32]:
+            self.requests += 1
         self._operations.append(text)
         self._locations.append(self._location())
+
+    def last_line(self) -> tuple[int, str]:
+        """The number of the line written last, and the line."""
+        return len(self._operations) - 1, self._operations[-1]
+
+    def has_line(self, number: int, text: str) -> bool:
+        """Whether a line is where it was written."""
+        return number < len(self._operations) and self._operations[number] is text
 
     # Regions.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlirml.errors import InternalError
 from mlirml.ir import block_ops, clone_with, mlir
 from mlirml.location import is_unknown
 
@@ -75,6 +76,8 @@ def number(kind: mlir.Type, scalar: float) -> mlir.Value:
     """`arith.constant` of a scalar type."""
     if isinstance(kind, mlir.FloatType):
         return constant(mlir.FloatAttr.get(kind, float(scalar)))
+    if not isinstance(kind, (mlir.IntegerType, mlir.IndexType)):
+        raise InternalError(f"a constant of type {kind} is no scalar")  # the bindings end the process on it
     return constant(mlir.IntegerAttr.get(kind, int(scalar)))
 
 

@@ -90,6 +90,7 @@ STAGES: Mapping[str, Contract] = {
             "linalg": "mlirml-lower-loops",
             "tensor": "mlirml-bufferize",
             "bufferization": "mlirml-bufferize",
+            "affine": "mlirml-lower-affine",
             "scf.parallel": "mlirml-outline-parallel",
             "scf.reduce": "mlirml-outline-parallel",
         },

@@ -51,13 +51,13 @@ are left to `convert-to-llvm`: a pass for them alone would put casts around each
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
 LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
-    "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
-    "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize",
-    "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
-    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
-    "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
-    "split_function", "lower_sort", "poll_signals", "lower_asserts", "expand_math", "scope_buffers",
-    "lower_parallel", "emit_entry", "flush_denormals",
+    "lower_affine", "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse",
+    "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract",
+    "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
+    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
+    "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
+    "lower_sort", "poll_signals", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
@@ -87,6 +87,7 @@ _NEEDS = (
         (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
         for name in ("hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
     ),
+    ("mlirml-lower-affine", ("affine.", _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
@@ -169,8 +170,8 @@ def load_passes(without: Collection[str] = ()) -> None:
 
 
 def expand(checkpoint_bytes: int) -> str:
-    """The passes that differentiate and batch."""
-    return f"mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}}"
+    """The passes that differentiate and batch, and lower the affine maps of indices, which they and raising read."""
+    return f"mlirml-checkpoint,mlirml-expand{{checkpoint-bytes={checkpoint_bytes}}},mlirml-lower-affine"
 
 
 def expand_math(math: str, machine: Processor) -> str:

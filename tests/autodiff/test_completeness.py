@@ -51,7 +51,7 @@ NAMES = sorted(
 def has_derivatives(name: str) -> bool:
     if name in RULES or name in INACTIVE or name in NO_DERIVATIVE:
         return True
-    return transpose.of(name) is not None and (pushforward.of(name) is not None or name in REQUESTS)
+    return bool(transpose.named(name)) and (bool(pushforward.named(name)) or name in REQUESTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +59,7 @@ def test_has_rules_or_a_reason(name: str) -> None:
     if name in FUNCTIONS | REQUESTS | ENDS:
         return
     stated = why_unwritten(name) is not None
-    batched = batching.of(name) is not None or name in PLACES
+    batched = bool(batching.named(name)) or name in PLACES
     assert stated != (has_derivatives(name) and batched), (stated, has_derivatives(name), batched)
 
 

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, index
+from mlirml.autodiff.rule_table import one_of_two_tensors, scalars
 from mlirml.autodiff.structured import Structured, dims_of
 from mlirml.dialects import emit
 from mlirml.ir import clone_with, defining_op, mlir, operations
 
 
-@batching("arith.", "math.", "affine.apply", "affine.max", "affine.min")
+@batching("arith.", "math.", "affine.apply", "affine.max", "affine.min", types=scalars)
 def scalar(batch: Batch, op: mlir.Operation) -> None:
     """A scalar operation for each example."""
     inputs = [batch.values[x] for x in op.operands if x in batch]
@@ -29,12 +30,18 @@ def scalar(batch: Batch, op: mlir.Operation) -> None:
         attributes = {name: op.attributes[name] for name in op.attributes}
         return [emit.create(op.name, operands, [result.type], attributes).results[0]]
 
-    if isinstance(result.type, mlir.RankedTensorType):  # a choice between tensors
-        condition, *others = op.operands
-        batch.values[result] = chosen(batch.full(condition), *(batch.full(x) for x in others))
-        return
     maps = [identity] * (len(inputs) + 1)
     batch.values[result] = emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"], body).results[0]
+
+
+@batching("arith.select", types=one_of_two_tensors)
+def select(batch: Batch, op: mlir.Operation) -> None:
+    """A choice between tensors for each example, or one that all examples share."""
+    condition, a, b = op.operands
+    many = batch.full(a), batch.full(b)
+    shared = condition not in batch
+    new = emit.same_type("arith.select", condition, *many) if shared else chosen(batch.values[condition], *many)
+    batch.values[op.results[0]] = new
 
 
 @batching("linalg.fill")

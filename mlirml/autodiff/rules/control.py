@@ -28,6 +28,7 @@ from mlirml.autodiff.copies import copied
 from mlirml.autodiff.liveness import live_values
 from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
 from mlirml.autodiff.rows import rows_read
+from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.autodiff.saved import row_bytes, saved_values
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, clone_with, mlir, operations
@@ -293,6 +294,17 @@ def branches(sweep: Sweep, op: mlir.Operation) -> None:
             emit.create("scf.yield", [inner.of(x) for x in outer])
     for x, cotangent in zip(outer, new.results):
         sweep.add(x, cotangent, True)
+
+
+@transpose("arith.select", types=one_of_two_tensors)
+def select(sweep: Sweep, op: mlir.Operation) -> None:
+    """The cotangent goes to the tensor that was chosen, zeros to the other one."""
+    condition, a, b = op.operands
+    cotangent = sweep.cotangents[op.results[0]]
+    zeros = tensors.zeros_like(cotangent)
+    for value, pair in ((a, (cotangent, zeros)), (b, (zeros, cotangent))):
+        if sweep.is_active(value):
+            sweep.add(value, emit.same_type("arith.select", condition, *pair), True)
 
 
 @transpose("scf.while")

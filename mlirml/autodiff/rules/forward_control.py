@@ -7,6 +7,7 @@ from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import active_values, used_by
+from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, mlir
 
@@ -75,6 +76,13 @@ def branches(push: Push, op: mlir.Operation) -> None:
     for place, tangent in zip(moving, list(new.results)[len(kinds) :]):
         push.tangents[new.results[place]] = tangent
     push.dead.append(op)
+
+
+@pushforward("arith.select", types=one_of_two_tensors)
+def select(push: Push, op: mlir.Operation) -> None:
+    """The tangent of the tensor that was chosen."""
+    condition, a, b = op.operands
+    push.tangents[op.results[0]] = emit.same_type("arith.select", condition, push.of(a), push.of(b))
 
 
 @pushforward("scf.while")

@@ -11,6 +11,7 @@ import math as pymath
 from collections.abc import Callable, Sequence
 
 from mlirml.autodiff.arithmetic import add, converted, div, math, mul, neg, number, scaled, select, sub
+from mlirml.autodiff.rule_table import RuleTable, scalars
 from mlirml.dialects import emit
 from mlirml.ir import mlir
 
@@ -18,18 +19,11 @@ Linear = Callable[[mlir.Value], mlir.Value]
 Partials = Sequence["Linear | None"]
 Rule = Callable[[mlir.Operation, list[mlir.Value], mlir.Value], Partials]
 
-RULES: dict[str, Rule] = {}
+derivative: RuleTable[Rule] = RuleTable(types=scalars)
+"""Decorator: the partials of these operations; `rule(op, operands, result)` builds at the insertion point."""
+
+RULES = derivative.all()
 INACTIVE: set[str] = set()
-
-
-def derivative(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the partials of these operations; `rule(op, operands, result)` builds at the insertion point."""
-
-    def note(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return note
 
 
 def inactive(*names: str) -> None:

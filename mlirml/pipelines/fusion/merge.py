@@ -169,7 +169,7 @@ class Builder:
         for node in reversed(self.members):
             if any(out.result in wanted for out in node.outs):
                 live.append(node)
-                wanted.update(item.value for number, item in enumerate(node.inputs) if number not in node.inlined)
+                wanted.update(self.graph.uses(node))
         if len(live) < len(self.members):
             self.members = live[::-1]
             self.loads = {}
