@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import HOISTED
 from mlirml.ir import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.pipelines.destinations import (
     ALLOC,
@@ -32,7 +33,8 @@ _UNSPLIT = 256
 def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """The argument of @main into whose memory a result goes, by the result's number.
 
-    None where a check at run time may fail after which the program goes on: then the arguments must be left alone.
+    None where a check of a loop may fail when some stores have been made, also of one that was hoisted, which may be
+    fused with the loop: then the arguments must be left alone, and are written when all checks have passed.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
@@ -40,7 +42,7 @@ def written_arguments(main: mlir.Operation) -> dict[int, int]:
     del main.attributes["mlirml.writebacks"]
     ops = list(operations(main))
     checks = [op for op in ops if op.name == "cf.assert"]
-    if checks and (len(ops) > _UNSPLIT or any(op.parent != main for op in checks)):
+    if checks and (len(ops) > _UNSPLIT or any(op.parent != main or HOISTED in op.attributes for op in checks)):
         return {}
     return dict(zip(numbers[::2], numbers[1::2], strict=True))
 

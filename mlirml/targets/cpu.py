@@ -41,7 +41,7 @@ SCHEDULE = (
     "mlirml-outline-parallel,mlirml-split-function"
 )
 TO_LLVM = (
-    "expand-strided-metadata,convert-scf-to-cf,lower-affine,convert-vector-to-llvm,"
+    "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
     "convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,"
     "canonicalize{max-iterations=1},mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
@@ -56,11 +56,12 @@ PASSES = (
     "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
     "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps",
     "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel",
-    "split_function", "lower_sort", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
+    "split_function", "lower_sort", "collect_checks", "lower_asserts", "expand_math", "scope_buffers",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
-    "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 
 _FAR = 8 << 20
@@ -126,7 +127,7 @@ def target_with(math: str, checkpoint_bytes: int, machine: Processor) -> Target:
             ("optimize", OPTIMIZE_HOST.format(bits=machine.vector_bits, l2=machine.l2_bytes)),
             ("offload", ""),
             ("schedule", schedule(machine)),
-            ("lower", f"{expand_math(math, machine)},mlirml-lower-asserts,{LOWER},mlirml-flush-denormals"),
+            ("lower", f"{expand_math(math, machine)},mlirml-collect-checks,{LOWER},mlirml-flush-denormals"),
         ),
         load_passes=load_passes,
         codegen=partial(codegen, machine=machine),
