@@ -1,4 +1,4 @@
-"""What checked indices cost: `python -m benchmarks.checks` times loops with and without them, and Numba if installed."""
+"""What checked indices cost: `python -m benchmarks.checks` times loops with and without, and Numba if installed."""
 
 from __future__ import annotations
 
