@@ -8,8 +8,8 @@
 // CHECK: memref.store %{{.*}}, %[[CELL]][] : memref<i1>
 // CHECK: %[[SO_FAR:.*]] = memref.load %[[CELL]][] : memref<i1>
 // CHECK: %[[PASSED:.*]] = arith.cmpi ult, %[[SO_FAR]]
-// CHECK: %[[BOTH:.*]] = arith.andi %[[PASSED]], %{{.*}} : i1
-// CHECK: scf.condition
+// CHECK: %[[BOTH:.*]] = arith.andi %{{.*}}, %[[PASSED]] : i1
+// CHECK: scf.condition(%[[BOTH]])
 // CHECK: } do {
 // CHECK: memref.load %[[CELL]][] : memref<i1>
 // CHECK: cf.assert

@@ -92,16 +92,8 @@ def stages(
         ("transform", f"mlirml-lower-lengths{{for-requests=true}},{cpu.expand(checkpoint_bytes)}"),
         ("optimize", f"{cpu.FUSE}{{max-operands={fused}}},canonicalize,cse"),
         ("offload", OFFLOAD.format(placement=f"{{{placement} buffers={most}}}")),
-<<<<<<< HEAD
         ("schedule", schedule),
-        ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-lower-asserts,{cpu.LOWER}"),
-=======
-        (
-            "schedule",
-            SCHEDULE.format(facts=facts, contract=cpu.machine_options(), bits=cpu.vector_bits(), limits=limits),
-        ),
         ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-collect-checks,{cpu.LOWER}"),
->>>>>>> e68b09c (Check the indices of loops by default, before the nest where that is possible)
     )
 
 
