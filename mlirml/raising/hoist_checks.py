@@ -100,7 +100,7 @@ def is_data(value: mlir.Value) -> bool:
     """Whether a number is computed of elements of arrays, or is carried by a loop."""
     if defining_op(value) is None:
         argument = mlir.BlockArgument(value)
-        return argument.owner.owner.name != "scf.for" or argument.arg_number > 0
+        return str(argument.owner.owner.name) != "scf.for" or int(argument.arg_number) > 0
     op = defining_op(value)
     return op is None or op.name.startswith(("tensor.", "scf.")) or any(map(is_data, op.operands))
 
