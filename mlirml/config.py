@@ -112,7 +112,7 @@ _SETTINGS = {
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
-    "checks": _Setting(False, _switch, "MLIRML_CHECKS", _parse_switch),
+    "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),

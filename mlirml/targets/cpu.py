@@ -41,7 +41,7 @@ SCHEDULE = (
     "mlirml-outline-parallel,mlirml-split-function"
 )
 TO_LLVM = (
-    "expand-strided-metadata,convert-scf-to-cf,lower-affine,convert-vector-to-llvm,"
+    "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
     "convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,"
     "canonicalize{max-iterations=1},mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
@@ -49,6 +49,7 @@ TO_LLVM = (
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
+HOST_CHECKS = "mlirml-poll-signals,mlirml-collect-checks"
 LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse",
@@ -56,11 +57,12 @@ PASSES = (
     "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
     "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
     "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "poll_signals", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
+    "lower_sort", "poll_signals", "collect_checks", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel",
+    "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
-    "outline_parallel", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 
 _FAR = 8 << 20
@@ -128,10 +130,7 @@ def target_with(math: str, checkpoint_bytes: int, machine: Processor) -> Target:
             ("optimize", OPTIMIZE_HOST.format(bits=machine.vector_bits, l2=machine.l2_bytes)),
             ("offload", ""),
             ("schedule", schedule(machine)),
-            (
-                "lower",
-                f"{expand_math(math, machine)},mlirml-poll-signals,mlirml-lower-asserts,{LOWER},mlirml-flush-denormals",
-            ),
+            ("lower", f"{expand_math(math, machine)},{HOST_CHECKS},{LOWER},mlirml-flush-denormals"),
         ),
         load_passes=load_passes,
         codegen=partial(codegen, machine=machine),

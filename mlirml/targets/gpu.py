@@ -93,7 +93,7 @@ def stages(
         ("optimize", f"{cpu.FUSE}{{max-operands={fused}}},canonicalize,cse"),
         ("offload", OFFLOAD.format(placement=f"{{{placement} buffers={most}}}")),
         ("schedule", schedule),
-        ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-lower-asserts,{cpu.LOWER}"),
+        ("lower", f"mlirml-lower-launches,{lower_kernels},mlirml-collect-checks,{cpu.LOWER}"),
     )
 
 
