@@ -160,6 +160,10 @@ class LoweringError(MlirmlError):
     pass_name: str | None = None
 
 
+class PreconditionError(LoweringError):
+    """A module does not have the form that a pass is made for; `location` is what is not of that form."""
+
+
 class ParseError(MlirmlError, ValueError):
     """MLIR text is not valid."""
 
@@ -193,7 +197,10 @@ class LaunchError(MlirmlError, ValueError):
 
 
 class InternalError(MlirmlError):
-    """A bug in mlirml, not in the user's code."""
+    """A bug in mlirml, not in the user's code. `before` is the module, as text, that the pass `pass_name` failed on."""
+
+    pass_name: str | None = None
+    before: str | None = None
 
 
 CHECK_BITS = 20

@@ -13,6 +13,8 @@ from torch_mlir._mlir_libs import _mlirDialectsIRDL as irdl
 from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
 from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
 
+from mlirml.errors import PreconditionError
+
 # The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
 # made and read by name here, so nothing needs the classes.
 _mlir.globals.dialect_search_modules = []
@@ -155,16 +157,23 @@ def _is_inside(op: mlir.Operation, outermost: mlir.Operation, names: Collection[
 
 
 def main_function(module: Any) -> mlir.Operation:
-    """The function @main of a module."""
-    return named_function(module, "main")
+    """The function @main of a module, which has a body. Raises `PreconditionError` where there is none."""
+    main = _function(module, "main")
+    if main is None:
+        raise PreconditionError("the module has no function @main, which this is made for")
+    if not len(main.regions[0].blocks):
+        from mlirml.location import source_location
+
+        raise PreconditionError("the function @main has no body", location=source_location(main.location))
+    return main
 
 
 def named_function(module: Any, name: str) -> mlir.Operation:
     """The `func.func` or `llvm.func` of this name."""
-    for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
-        if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
-            return op
-    raise KeyError(f"the module has no function @{name}")
+    found = _function(module, name)
+    if found is None:
+        raise PreconditionError(f"the module has no function @{name}, which is called")
+    return found
 
 
 def callee_of(call: mlir.Operation) -> str:
@@ -174,11 +183,14 @@ def callee_of(call: mlir.Operation) -> str:
 
 def has_function(module: Any, name: str) -> bool:
     """Whether a module has a `func.func` or `llvm.func` of this name."""
-    try:
-        named_function(module, name)
-    except KeyError:
-        return False
-    return True
+    return _function(module, name) is not None
+
+
+def _function(module: Any, name: str) -> mlir.Operation | None:
+    for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
+        if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
+            return op
+    return None
 
 
 def set_function_type(function: mlir.Operation) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlirml.dataclass import dataclass
-from mlirml.errors import MlirmlError, ParseError, PipelineError
+from mlirml.errors import InternalError, MlirmlError, ParseError, PipelineError
 from mlirml.opt_flags import Options, help_text, read_arguments
 
 if TYPE_CHECKING:
@@ -126,8 +126,13 @@ class _Job:
         context = make_context()
         context.allow_unregistered_dialects = "allow-unregistered-dialect" in self.options
         module = _parse(self.text, self.options, context)
-        self.pipeline.run(module, instrumentation=instrumentation)
-        return _emit(module, self.options)
+        try:
+            self.pipeline.run(module, instrumentation=instrumentation)
+            return _emit(module, self.options)
+        except InternalError as error:
+            from mlirml.opt_form import explained
+
+            raise explained(error, context) from error.__cause__
 
     def _at_input(self, error: MlirmlError) -> MlirmlError:
         """The error with the name of the input for MLIR's `-`, readable for the excerpt."""
