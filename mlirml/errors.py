@@ -120,8 +120,12 @@ class IntegerRangeError(DTypeError, OverflowError):
     """A Python integer does not fit the dtype that it meets."""
 
 
-class TracedBoolError(CaptureError):
-    """Python control flow, or a conversion to a Python number, on a value that is known only at run time."""
+class TracedValueError(CaptureError):
+    """A size, an index, a Python number or text needs a value that is known only at run time."""
+
+
+class TracedBoolError(TracedValueError):
+    """Python control flow needs the truth of a value that is known only at run time."""
 
 
 class LeakedTracerError(CaptureError):

@@ -13,11 +13,27 @@ from torch_mlir._mlir_libs import _mlirDialectsIRDL as irdl
 from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
 from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
 
-from mlirml.errors import PreconditionError
+from mlirml.errors import InternalError, PreconditionError
 
 # The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
 # made and read by name here, so nothing needs the classes.
 _mlir.globals.dialect_search_modules = []
+
+_erase = mlir.Operation.erase
+
+
+def _erase_unused(op: Any) -> None:
+    """Erase an operation; raises `InternalError` if a result of it is used.
+
+    MLIR would leave the users with operands in freed memory, and the process dies later, at another place.
+    """
+    for result in op.results:
+        if next(iter(result.uses), None) is not None:
+            raise InternalError(f"`{op.name}` is erased and still used")
+    _erase(op)
+
+
+mlir.Operation.erase = mlir.OpView.erase = _erase_unused
 
 __all__ = [
     "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "linalg", "llvm",

@@ -48,7 +48,7 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
     from mlirml.ir import operations
 
     level = level_of(pass_name)
-    yield from _unfit_functions(module)
+    yield from _unfit_functions(module, level)
     for op in operations(module):
         if op.name in ("builtin.module", "func.func"):
             continue
@@ -78,18 +78,21 @@ def level_of(pass_name: str) -> str:
     return seen.pop() if len(seen) == 1 else "both"
 
 
-def _unfit_functions(module: mlir.Operation) -> Iterator[tuple[mlir.Operation, str]]:
-    from mlirml.ir import block_ops
+def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.Operation, str]]:
+    from mlirml.ir import block_ops, mlir
 
     for op in block_ops(module.regions[0].blocks[0]):
         if op.name == "func.func":
             blocks = op.regions[0].blocks
-            if not len(blocks) and str(op.attributes["sym_visibility"] if "sym_visibility" in op.attributes else "") != '"private"':
+            if not len(blocks) and "sym_visibility" not in op.attributes:
                 yield op, "has no body"
             if len(blocks) > 1:
                 yield op, "has several blocks: control flow must be structured"
+            main = mlir.StringAttr(op.attributes["sym_name"]).value == "main"
             for argument in blocks[0].arguments if len(blocks) else ():
-                why = _unfit_type(argument.type)
+                why = _unfit_type(argument.type) or _unfit_level(argument.type, level)
+                if main and not isinstance(argument.type, mlir.ShapedType):
+                    why = "and @main takes arrays only"
                 if why:
                     yield op, f"has an argument of type {argument.type}, {why}"
         yield from ((op, why) for why in _unfit_attributes(op))
@@ -101,18 +104,28 @@ _KINDS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
 
 def _unfit_operation(op: mlir.Operation, level: str) -> str:
+    from mlirml.ir import mlir
+
     if level != "any" and not _is_known(op.name):
         return "is no operation of the stages before code generation"
     values = [*op.operands, *op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)]
     for value in values:
-        text = str(value.type)
-        if level == "memref" and text.startswith("tensor<"):
-            return f"is on a {text}, and the pass stands after bufferization"
-        if level == "tensor" and text.startswith("memref<"):
-            return f"is on a {text}, and the pass stands before bufferization"
-        why = _unfit_type(value.type, sized=op.name in _MAKERS)
+        why = _unfit_level(value.type, level) or _unfit_type(value.type, sized=op.name in _MAKERS)
         if why:
-            return f"is on a {text}, {why}"
+            return f"is on a {value.type}, {why}"
+    if op.name == "mlirml.vmap" and "size" in op.attributes:
+        size = mlir.IntegerAttr(op.attributes["size"]).value
+        if list(op.results[0].type.shape)[:1] != [size]:
+            return f"has size {size}, and its result is a {op.results[0].type}"
+    return ""
+
+
+def _unfit_level(kind: mlir.Type, level: str) -> str:
+    text = str(kind)
+    if level == "memref" and text.startswith("tensor<"):
+        return "and the pass stands after bufferization"
+    if level == "tensor" and text.startswith("memref<"):
+        return "and the pass stands before bufferization"
     return ""
 
 

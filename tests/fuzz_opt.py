@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM115
 """Mutated modules and misordered passes for `mlirml-opt`, run in a child process that is started again if it dies.
 
 `python -m tests.fuzz_opt COUNT [SEED]` prints the counts and each failure. A job fails if it ends in an internal error,
@@ -53,9 +54,13 @@ class Report:
     failures: list[tuple[str, Job, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [", ".join(f"{name} {self.counts[name]}" for name in ("ok", "diagnostic", "internal", "crash", "timeout"))]
+        lines = [
+            ", ".join(f"{name} {self.counts[name]}" for name in ("ok", "diagnostic", "internal", "crash", "timeout"))
+        ]
         for kind, job, said in self.failures:
-            lines.append(f"{kind}: {job.name}: mlirml-opt {' '.join(job.flags)}\n    " + said.strip().replace("\n", "\n    "))
+            lines.append(
+                f"{kind}: {job.name}: mlirml-opt {' '.join(job.flags)}\n    " + said.strip().replace("\n", "\n    ")
+            )
         return "\n".join(lines)
 
 
@@ -145,10 +150,25 @@ def _lines(text: str, rng: random.Random) -> str:
 
 def _types(text: str, rng: random.Random) -> str:
     """Another element type everywhere, or tensors for memrefs."""
-    kinds = ("f32", "f64", "f16", "bf16", "i64", "i32", "i8", "i1", "index", "complex<f32>", "vector<4xf32>", "tensor<2xf32>")
+    kinds = (
+        "f32",
+        "f64",
+        "f16",
+        "bf16",
+        "i64",
+        "i32",
+        "i8",
+        "i1",
+        "index",
+        "complex<f32>",
+        "vector<4xf32>",
+        "tensor<2xf32>",
+    )
     there = [kind for kind in kinds if re.search(rf"(?<![\w%@]){re.escape(kind)}\b", text)]
     if rng.random() < 0.2:
-        one, other = rng.choice([("memref", "tensor"), ("tensor", "memref"), ("tensor<", "vector<"), ("memref<", "vector<")])
+        one, other = rng.choice(
+            [("memref", "tensor"), ("tensor", "memref"), ("tensor<", "vector<"), ("memref<", "vector<")]
+        )
         return text.replace(one, other)
     if not there:
         return text
@@ -167,7 +187,9 @@ def _sizes(text: str, rng: random.Random) -> str:
 
 def _numbers(text: str, rng: random.Random) -> str:
     """Another constant."""
-    found = list(re.finditer(r"(?<=constant )-?\d+(?= :)|(?<=constant )-?\d+\.\d+e[+-]\d+|(?<=[\[,] )\d+(?=[\],])", text))
+    found = list(
+        re.finditer(r"(?<=constant )-?\d+(?= :)|(?<=constant )-?\d+\.\d+e[+-]\d+|(?<=[\[,] )\d+(?=[\],])", text)
+    )
     if not found:
         return text
     at = rng.choice(found)
@@ -179,7 +201,12 @@ def _numbers(text: str, rng: random.Random) -> str:
 
 def _attributes(text: str, rng: random.Random) -> str:
     """Drop an attribute, or give it to all that have attributes."""
-    found = list(re.finditer(r"(?:mlirml|gpu|llvm|memref|func)\.\w+(?: = (?:[\w.\-]+ : \w+|array<[^>]*>|\"[^\"]*\"|\[[^\[\]]*\]))?(?:, )?", text))
+    found = list(
+        re.finditer(
+            r"(?:mlirml|gpu|llvm|memref|func)\.\w+(?: = (?:[\w.\-]+ : \w+|array<[^>]*>|\"[^\"]*\"|\[[^\[\]]*\]))?(?:, )?",
+            text,
+        )
+    )
     at = rng.choice(found) if found else None
     if at is None or rng.random() < 0.3:
         name = rng.choice(["mlirml.parallel", "mlirml.writebacks = array<i64: 0, 1>", "mlirml.kernels = []", "mlirml.order = 3 : i64",
@@ -187,8 +214,16 @@ def _attributes(text: str, rng: random.Random) -> str:
         return re.sub(r"^(func\.func [^{]*?|  func\.func [^{]*?) (attributes \{)?(?=[^\n]*\{$)",
                       lambda m: f"{m[1]} attributes {{{name}{', ' if m[2] else '} '}", text, count=1, flags=re.MULTILINE)  # fmt: skip
     if rng.random() < 0.4 and "=" in at[0]:
-        value = rng.choice(["unit", "1 : i64", "-5 : i64", '"x"', "[]", "array<i64>", "array<i64: 99>", "f32", "@nothing"])
-        return text[: at.start()] + at[0].split("=")[0] + f"= {value}" + (", " if at[0].endswith(", ") else "") + text[at.end() :]
+        value = rng.choice(
+            ["unit", "1 : i64", "-5 : i64", '"x"', "[]", "array<i64>", "array<i64: 99>", "f32", "@nothing"]
+        )
+        return (
+            text[: at.start()]
+            + at[0].split("=")[0]
+            + f"= {value}"
+            + (", " if at[0].endswith(", ") else "")
+            + text[at.end() :]
+        )
     return text[: at.start()] + text[at.end() :]
 
 
@@ -198,9 +233,19 @@ def _functions(text: str, rng: random.Random) -> str:
     if kind == 0:
         return text.replace("@main", "@other")
     if kind == 1:
-        return re.sub(r"@(?!main)\w+", "@main", text, count=1) if "@main" not in text else text.replace("@main", "@main_", 1)
+        return (
+            re.sub(r"@(?!main)\w+", "@main", text, count=1)
+            if "@main" not in text
+            else text.replace("@main", "@main_", 1)
+        )
     if kind == 2:
-        return re.sub(r"(func\.func )([^\n]*?)(?: attributes [^\n]*)? \{\n(?:.*\n)*?^(  )?\}\n", r"\1private \2\n", text, count=1, flags=re.MULTILINE)
+        return re.sub(
+            r"(func\.func )([^\n]*?)(?: attributes [^\n]*)? \{\n(?:.*\n)*?^(  )?\}\n",
+            r"\1private \2\n",
+            text,
+            count=1,
+            flags=re.MULTILINE,
+        )
     if kind == 3:
         return "" if rng.random() < 0.3 else re.sub(r"\bfunc\.func (?!private)", "func.func private ", text)
     other = rng.choice(modules())[1]
@@ -254,7 +299,12 @@ def mutated(text: str, rng: random.Random) -> str:
 
 # The passes that they are run with.
 
-_REQUIRED = {"int": ["0", "1", "4", "-3"], "str": ["optimize", "schedule", "x", ""], "float": ["0.5"], "bool": ["true", "false"]}
+_REQUIRED = {
+    "int": ["0", "1", "4", "-3"],
+    "str": ["optimize", "schedule", "x", ""],
+    "float": ["0.5"],
+    "bool": ["true", "false"],
+}
 
 
 def _flag(name: str, rng: random.Random) -> str:
@@ -287,7 +337,9 @@ def jobs(count: int, seed: int) -> Iterator[Job]:
         if kind < 0.45:
             flags = [_flag(names[number % len(names)], rng)]
         elif kind < 0.75:
-            flags = [_flag(rng.choice(names if rng.random() < 0.75 else UPSTREAM), rng) for _ in range(rng.randint(2, 6))]
+            flags = [
+                _flag(rng.choice(names if rng.random() < 0.75 else UPSTREAM), rng) for _ in range(rng.randint(2, 6))
+            ]
         else:
             flags = [f"--target={rng.choice(TARGETS)}"]
             if rng.random() < 0.7:

@@ -112,7 +112,7 @@ class PassOption:
     def _checked(self, value: Any) -> Any:
         """A number, if it is one that the option takes; raises ValueError."""
         if self.kind is int:
-            least, most = _LIMITS.get(self.field, (0, 1 << 62))
+            least, most = _LIMITS.get(self.field, (value, value))
             if not least <= value <= most:
                 raise ValueError(f"{value} is not between {least} and {most}")
             if self.field in _POWERS and value & value - 1:
@@ -153,10 +153,6 @@ _LIMITS = {
     "l1_bytes": (1 << 10, 1 << 40),
     "l2_bytes": (1 << 10, 1 << 40),
     "alignment": (1, 1 << 20),
-    "most": (1, 1 << 16),
-    "max_ops": (1, 1 << 30),
-    "max_operands": (1, 1 << 16),
-    "max_rounds": (1, 1 << 16),
 }
 _POWERS = ("vector_bits", "alignment")
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
