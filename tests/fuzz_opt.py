@@ -415,8 +415,8 @@ class Runner:
     def stop(self) -> None:
         """End the child."""
         if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
+            with self.process:  # closes the pipes
+                self.process.kill()
             self.process = None
 
 
@@ -431,6 +431,7 @@ def run(work: Sequence[Job] | Iterator[Job]) -> Report:
                 report.failures.append((kind, job, said))
     finally:
         runner.stop()
+        runner.log.close()
     return report
 
 
