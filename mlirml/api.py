@@ -42,7 +42,7 @@ from mlirml.errors import (
     LaunchError,
     MlirmlError,
     TargetError,
-    TracedBoolError,
+    TracedValueError,
     UnsupportedSyntaxError,
 )
 from mlirml.processes import COMPILER, sends_functions, uncollected
@@ -587,7 +587,7 @@ class Compiled(Dispatcher):
             except CaptureError as other:
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
-                if isinstance(other, TracedBoolError) or is_of_calls(error):
+                if isinstance(other, TracedValueError) or is_of_calls(error):
                     raise error from None
                 raise
 

@@ -123,8 +123,12 @@ class IntegerRangeError(DTypeError, OverflowError):
     """A Python integer does not fit the dtype that it meets."""
 
 
-class TracedBoolError(CaptureError):
-    """Python control flow, or a conversion to a Python number, on a value that is known only at run time."""
+class TracedValueError(CaptureError):
+    """A size, an index, a Python number or text needs a value that is known only at run time."""
+
+
+class TracedBoolError(TracedValueError):
+    """Python control flow needs the truth of a value that is known only at run time."""
 
 
 class UnboundedRecursionError(CaptureError, RecursionError):
@@ -167,6 +171,10 @@ class LoweringError(MlirmlError):
     pass_name: str | None = None
 
 
+class PreconditionError(LoweringError):
+    """A module does not have the form that a pass is made for; `location` is what is not of that form."""
+
+
 class ParseError(MlirmlError, ValueError):
     """MLIR text is not valid."""
 
@@ -200,7 +208,10 @@ class LaunchError(MlirmlError, ValueError):
 
 
 class InternalError(MlirmlError):
-    """A bug in mlirml, not in the user's code."""
+    """A bug in mlirml, not in the user's code. `before` is the module, as text, that the pass `pass_name` failed on."""
+
+    pass_name: str | None = None
+    before: str | None = None
 
 
 CHECK_BITS = 20

@@ -13,9 +13,27 @@ from torch_mlir._mlir_libs import _mlirDialectsIRDL as irdl
 from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
 from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
 
+from mlirml.errors import InternalError, PreconditionError
+
 # The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
 # made and read by name here, so nothing needs the classes.
 _mlir.globals.dialect_search_modules = []
+
+_erase = mlir.Operation.erase
+
+
+def _erase_unused(op: Any) -> None:
+    """Erase an operation; raises `InternalError` if a result of it is used.
+
+    MLIR would leave the users with operands in freed memory, and the process dies later, at another place.
+    """
+    for result in op.results:
+        if next(iter(result.uses), None) is not None:
+            raise InternalError(f"`{op.name}` is erased and still used")
+    _erase(op)
+
+
+mlir.Operation.erase = mlir.OpView.erase = _erase_unused
 
 __all__ = [
     "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "linalg", "llvm",
@@ -155,16 +173,23 @@ def _is_inside(op: mlir.Operation, outermost: mlir.Operation, names: Collection[
 
 
 def main_function(module: Any) -> mlir.Operation:
-    """The function @main of a module."""
-    return named_function(module, "main")
+    """The function @main of a module, which has a body. Raises `PreconditionError` where there is none."""
+    main = _function(module, "main")
+    if main is None:
+        raise PreconditionError("the module has no function @main, which this is made for")
+    if not len(main.regions[0].blocks):
+        from mlirml.location import source_location
+
+        raise PreconditionError("the function @main has no body", location=source_location(main.location))
+    return main
 
 
 def named_function(module: Any, name: str) -> mlir.Operation:
     """The `func.func` or `llvm.func` of this name."""
-    for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
-        if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
-            return op
-    raise KeyError(f"the module has no function @{name}")
+    found = _function(module, name)
+    if found is None:
+        raise PreconditionError(f"the module has no function @{name}, which is called")
+    return found
 
 
 def callee_of(call: mlir.Operation) -> str:
@@ -174,11 +199,14 @@ def callee_of(call: mlir.Operation) -> str:
 
 def has_function(module: Any, name: str) -> bool:
     """Whether a module has a `func.func` or `llvm.func` of this name."""
-    try:
-        named_function(module, name)
-    except KeyError:
-        return False
-    return True
+    return _function(module, name) is not None
+
+
+def _function(module: Any, name: str) -> mlir.Operation | None:
+    for op in block_ops(module.regions[0].blocks[0] if isinstance(module, mlir.Operation) else module.body):
+        if op.name in ("func.func", "llvm.func") and mlir.StringAttr(op.attributes["sym_name"]).value == name:
+            return op
+    return None
 
 
 def set_function_type(function: mlir.Operation) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlirml.dataclass import dataclass
-from mlirml.errors import MlirmlError, ParseError, PipelineError
+from mlirml.errors import InternalError, MlirmlError, ParseError, PipelineError
 from mlirml.opt_flags import Options, help_text, read_arguments
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mlirml.verify_diagnostics import Diagnostic
 
 _SPLIT = re.compile(r"^[ \t]*// -----[^\n]*\n", re.MULTILINE)
+_NO_CODE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_DEEPEST = 256
 _STDIN = "<stdin>"
 
 
@@ -126,8 +128,13 @@ class _Job:
         context = make_context()
         context.allow_unregistered_dialects = "allow-unregistered-dialect" in self.options
         module = _parse(self.text, self.options, context)
-        self.pipeline.run(module, instrumentation=instrumentation)
-        return _emit(module, self.options)
+        try:
+            self.pipeline.run(module, instrumentation=instrumentation)
+            return _emit(module, self.options)
+        except InternalError as error:
+            from mlirml.opt_form import explained
+
+            raise explained(error, context) from error.__cause__
 
     def _at_input(self, error: MlirmlError) -> MlirmlError:
         """The error with the name of the input for MLIR's `-`, readable for the excerpt."""
@@ -182,12 +189,23 @@ def _parse(text: str, options: Options, context: mlir.Context) -> mlir.Module:
     from mlirml.ir import mlir
     from mlirml.passes.run import error_from_diagnostics
 
+    if nesting(text) > _DEEPEST:
+        raise ParseError(f"the input is nested too deeply: {_DEEPEST} brackets inside of each other are the most")
     whole_file = options.input != "-" and "split-input-file" not in options
     try:
         return mlir.Module.parseFile(options.input, context) if whole_file else mlir.Module.parse(text, context)
     except mlir.MLIRError as cause:
         error = error_from_diagnostics(cause, "the input is not valid MLIR")
         raise ParseError(error.message, location=error.location, notes=error.notes) from cause
+
+
+def nesting(text: str) -> int:
+    """How many brackets are open at once: MLIR's parser calls itself for each, until its stack overflows."""
+    deepest = depth = 0
+    for bracket in re.findall(r"[{}()\[\]<]|(?<!-)>", _NO_CODE.sub("", text)):
+        depth = depth + 1 if bracket in "{([<" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _pipeline(options: Options, text: str) -> Pipeline:

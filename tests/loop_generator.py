@@ -130,6 +130,7 @@ class _Writer:
                 found += [
                     (f"{one} + {other}", low + least, high + most), (f"{one} - {other}", low - most, high - least),
                     (f"2 * {other} - {one}", 2 * least - high, 2 * most - low),
+                    (f"({one} * {other}) % n", 0, n - 1),
                 ]  # fmt: skip
         return found
 
@@ -254,7 +255,7 @@ class _Writer:
         elif kind < 13 and len(self.loops) < 4 and self.rounds * self.n <= _ROUNDS:
             self.loop()
         elif kind < 15:
-            self.scalar()
+            self.scalar() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.total()
         elif kind < 17:
             self.branch()
         elif kind < 18:
@@ -277,6 +278,21 @@ class _Writer:
         one, other = self.element(), self.element()
         updates = (f"{name} += {one}", f"{name} = {one}", f"{name} = max({name}, {one})", f"{name} += {one} * {other}")
         self.line(self.pick(*updates, "s, t = t, s"))
+
+    def total(self) -> None:
+        """A sum over a loop of its own, stored after it, with a store in the loop that the sum does not read."""
+        outer, name = self.fresh(), self.fresh()
+        self.line(f"for {outer} in range(n):")
+        with self.indented():
+            self.line("s = 0")
+            self.line(f"for {name} in range(n):")
+            self.loops |= {outer: (0, self.n - 1), name: (0, self.n - 1)}
+            with self.indented():
+                self.line(f"s += q[{self.index()}, {self.index()}]")
+                self.line(f"{self.pick('a', 'b')}[{self.index()}] = {self.pick('3', 'k', 's')}")
+            del self.loops[name]
+            self.line(f"p[{self.pick(f'-1 - {outer}', f'n - 1 - {outer}', outer)}, {self.index()}] = s")
+            del self.loops[outer]
 
     def branch(self) -> None:
         self.line(f"if {self.condition()}:")

@@ -29,7 +29,7 @@ TIERS = [
     {"nn", "optim", "random"},
     {"calls", "compilation", "state"},
     {"api", "transforms"},
-    {"opt", "opt_flags", "verify_diagnostics", "cli"},
+    {"opt", "opt_flags", "opt_form", "verify_diagnostics", "cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list."""
 

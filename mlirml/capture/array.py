@@ -43,6 +43,7 @@ from mlirml.errors import (
     ShapeError,
     SourceLocation,
     TracedBoolError,
+    TracedValueError,
     UnsupportedSyntaxError,
 )
 
@@ -648,7 +649,14 @@ class Traced:
 
     # Conversions to Python values: possible only while the contents are known.
 
-    def _convert(self, what: str, advise: _Advise = lambda location, what: None, help: str | None = None) -> np.ndarray:
+    def _convert(
+        self,
+        what: str,
+        advise: _Advise = lambda location, what: None,
+        help: str | None = None,
+        *,
+        truth: bool = False,
+    ) -> np.ndarray:
         self._check_alive()
         known = self._known()
         if known is not None:
@@ -659,7 +667,8 @@ class Traced:
             what, location, help = found.subject, found.place, found.help
         if what in ("a branch", "a loop") and self._is_weak():
             help = f"{help}, or {advice.STATIC}"
-        error = TracedBoolError(
+        kind = TracedBoolError if truth else TracedValueError
+        error = kind(
             f"{what} needs the value of {self._describe()}, known only when the program runs",
             location=location,
             help=help or "compute with the array itself; return it to see its value",
@@ -670,7 +679,8 @@ class Traced:
         raise error
 
     def __bool__(self) -> bool:
-        return bool(self._convert("a truth test", advice.on_truth_test, "select with `np.where(condition, a, b)`"))
+        help = "select with `np.where(condition, a, b)`"
+        return bool(self._convert("a truth test", advice.on_truth_test, help, truth=True))
 
     def __int__(self) -> int:
         return int(self._convert("`int()`", advice.on_conversion))
@@ -703,7 +713,7 @@ class Traced:
 
     def __contains__(self, value: Any) -> bool:
         found = self._trace.call_function(np.any, (self == value,), {})
-        return bool(found._convert("`in`", help="look for a value with `np.any(x == value)`"))
+        return bool(found._convert("`in`", help="look for a value with `np.any(x == value)`", truth=True))
 
     def __delitem__(self, index: Any) -> None:
         with at_user_line():

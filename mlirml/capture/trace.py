@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture import picking, special
+from mlirml.capture import picking, scipy_functions, special
 from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
@@ -237,6 +237,12 @@ class Trace:
         """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate` and `outer`."""
         with at_user_line():
             name = f"{'np.' if hasattr(np, ufunc.__name__) else ''}{ufunc.__name__}"
+            if scipy_functions.is_special(ufunc):
+                name = f"scipy.special.{ufunc.__name__}"
+                own = scipy_functions.NUMPY.get(ufunc.__name__)
+                if own is not None and method == "__call__":
+                    inputs = tuple(scipy_functions.converted(ufunc, inputs))
+                    ufunc = own
             name += "" if method == "__call__" else f".{method}"
             out = kwargs.pop("out", None)
             if method == "reduce":

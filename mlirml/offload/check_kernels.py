@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from mlirml.dataclass import dataclass
-from mlirml.errors import TargetError
+from mlirml.errors import PreconditionError, TargetError
 from mlirml.ir import block_ops, mlir, operations
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
@@ -55,6 +55,11 @@ class CheckKernelsPass(Pass):
                 f"a kernel shares {shared:,} bytes in a block, and the target {self.target!r} has {self.shared_bytes:,}"
             )
             yield text, "compile for the CPU"
+        if "known_block_size" not in function.attributes:
+            raise PreconditionError(
+                "a kernel says no `known_block_size`, how many threads it runs in",
+                location=source_location(function.location),
+            )
         threads = math.prod(function.attributes["known_block_size"])
         if self.threads and threads > self.threads:
             yield (

@@ -238,6 +238,8 @@ def is_host(value: mlir.Value, hosts: set[mlir.Value]) -> bool:
 def is_contiguous(kind: mlir.Type) -> bool:
     """Whether the elements of a memref lie side by side, from wherever the first is."""
     strides, _ = mlir.MemRefType(kind).get_strides_and_offset()
+    if 0 in kind.shape:
+        return True
     expected = 1
     for size, stride in zip(reversed(kind.shape), reversed(strides)):
         if size != 1 and stride != expected:

@@ -106,8 +106,18 @@ class PassOption:
                 return True
             raise ValueError("no value")
         if not self.many:
-            return _READ[self.kind](unquote(text))
-        return tuple(_READ[self.kind](unquote(item)) for item in split_list(_unbraced(text)))
+            return self._checked(_READ[self.kind](unquote(text)))
+        return tuple(self._checked(_READ[self.kind](unquote(item))) for item in split_list(_unbraced(text)))
+
+    def _checked(self, value: Any) -> Any:
+        """A number, if it is one that the option takes; raises ValueError."""
+        if self.kind is int:
+            least, most = _LIMITS.get(self.field, (value, value))
+            if not least <= value <= most:
+                raise ValueError(f"{value} is not between {least} and {most}")
+            if self.field in _POWERS and value & value - 1:
+                raise ValueError(f"{value} is no power of two")
+        return value
 
 
 def pass_options(cls: type[Pass]) -> dict[str, PassOption]:
@@ -136,6 +146,15 @@ def _read_bool(text: str) -> bool:
     return text in ("true", "1")
 
 
+# What numbers the options of a name take: a machine that has none of something cannot be meant.
+_LIMITS = {
+    "vector_bits": (64, 4096),
+    "vector_registers": (8, 256),
+    "l1_bytes": (1 << 10, 1 << 40),
+    "l2_bytes": (1 << 10, 1 << 40),
+    "alignment": (1, 1 << 20),
+}
+_POWERS = ("vector_bits", "alignment")
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 _READ: dict[type, Callable[[str], Any]] = {bool: _read_bool, int: int, float: float, str: str}
 _SHOW: dict[type, Callable[[Any], str]] = {bool: lambda v: "true" if v else "false", int: str, float: repr, str: quote}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from mlirml.config import config
 from mlirml.dataclass import dataclass
-from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, TargetError
+from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, PreconditionError, TargetError
 from mlirml.ir import mlir, passmanager, to_text
 from mlirml.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
@@ -148,11 +148,15 @@ def _failure(
     remaining: Sequence[Step],
     instrumentation: Instrumentation,
 ) -> MlirmlError:
+    if isinstance(cause, PreconditionError):
+        return _annotated(cause, stage, step)
     if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
         return cause if isinstance(cause, TargetError) else _annotated(cause, stage, step)
     from pathlib import Path
 
     error = _annotated(_as_error(cause, step), stage, step)
+    if isinstance(error, InternalError):
+        error.before = text
     folder = instrumentation.reproducer_dir or (Path(config.dump_dir) if config.dump_dir else None)
     try:
         path = write_reproducer(text, remaining, stage, error.message, folder)
@@ -170,7 +174,7 @@ def _annotated(error: MlirmlError, stage: str, step: Step) -> MlirmlError:
         error.stage = stage
     if not any(note.startswith("pass: ") for note in error.notes):
         error.notes = (f"pass: {step}", *error.notes)
-    if isinstance(error, LoweringError) and error.pass_name is None:
+    if isinstance(error, (LoweringError, InternalError)) and error.pass_name is None:
         error.pass_name = step.name
     return error
 

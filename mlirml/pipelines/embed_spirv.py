@@ -12,7 +12,9 @@ Upstream's `gpu-module-to-binary` looks for the spirv.module inside of the gpu.m
 from __future__ import annotations
 
 from mlirml.dataclass import dataclass
+from mlirml.errors import PreconditionError
 from mlirml.ir import block_ops, mlir, passmanager
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
 
@@ -28,6 +30,10 @@ class EmbedSpirvPass(Pass):
         shaders = {op.attributes["sym_name"].value: op for op in ops if op.name == "spirv.module"}
         for kernels in [op for op in ops if op.name == "gpu.module"]:
             shader = shaders.get(f"__spv__{kernels.attributes['sym_name'].value}")
+            if "targets" not in kernels.attributes:
+                raise PreconditionError(
+                    "a gpu.module says no target: it has no `targets`", location=source_location(kernels.location)
+                )
             if shader is None:
                 continue
             block = kernels.regions[0].blocks[0]

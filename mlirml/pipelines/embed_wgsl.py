@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.errors import PreconditionError
 from mlirml.ir import block_ops, mlir
+from mlirml.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.pipelines.wgsl.shader import shader
 
@@ -29,6 +31,10 @@ class EmbedWgslPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
+            if "targets" not in kernels.attributes:
+                raise PreconditionError(
+                    "a gpu.module says no target: it has no `targets`", location=source_location(kernels.location)
+                )
             target = mlir.ArrayAttr(kernels.attributes["targets"])[0]
             code = mlir.StringAttr.get(shader(kernels), module.context)
             written = mlir.Attribute.parse(f"#gpu.object<{target}, {code}>", module.context)

@@ -107,7 +107,7 @@ def replace_empty_arguments(main: mlir.Operation) -> None:
     body = main.regions[0].blocks[0]
     for argument in body.arguments:
         kind = argument.type
-        if 0 in kind.shape:
+        if isinstance(kind, mlir.MemRefType) and 0 in kind.shape:
             with main.location, mlir.InsertionPoint.at_block_begin(body):
                 argument.set_type(mlir.MemRefType.get([1], kind.element_type))
                 attributes = {"operandSegmentSizes": emit.segments(0, 0)}

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
-from mlirml.ir import block_ops, callee_of, mlir, named_function, named_operations
+from mlirml.errors import PreconditionError
+from mlirml.ir import block_ops, callee_of, has_function, mlir, named_function, named_operations
+from mlirml.location import source_location
 
 
 def stand_in_for_calls(main: mlir.Operation) -> None:
     """Replace the calls of kernel functions, and erase the functions: bufferization has nothing to do in them."""
     module = main.parent.operation
     for call in [op for op in named_operations(main, ("func.call",)) if KERNEL in op.attributes]:
+        if not has_function(module, callee_of(call) + LAUNCH):
+            raise PreconditionError(
+                f"nothing launches the kernel @{callee_of(call)}: mlirml-schedule-kernels stands before this pass",
+                location=source_location(call.location),
+            )
         stand_in(call, named_function(module, callee_of(call)))
     for function in block_ops(module.regions[0].blocks[0]):
         if KERNEL in function.attributes:

@@ -191,12 +191,19 @@ class _Builder:
                 op = defining_op(value)
                 if value not in self.statement.reads and op is not None:
                     todo += op.operands
-                elif value in self.raised.gathers and op is not None:
+                elif op is not None and self.is_computed_gather(value):
                     todo += list(op.operands)[1:]
             elif not isinstance(value.type, mlir.IndexType) and not is_constant(value) and value not in found:
                 scalar = self.state.compute(value, self.state.leaf_of(self.statement), known)
                 found[value] = from_elements(scalar)
         return found
+
+    def is_computed_gather(self, value: mlir.Value) -> bool:
+        """Whether a value is an element that the body extracts at indices that the program computes.
+
+        The indices of other gathers are linear in the loops; such a value may be any operation's, a loop's say.
+        """
+        return value in self.raised.gathers and self.statement.reads[value].indices is None
 
     def varies(self, value: mlir.Value) -> bool:
         """Whether a value is not the same in all rounds of the generic."""

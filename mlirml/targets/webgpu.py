@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from mlirml.config import config
+from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu, vulkan
 from mlirml.targets.machine import Processor, processor
@@ -55,4 +56,7 @@ def load_passes(without: Collection[str] = ()) -> None:
 
 def emit_wgsl(module: Any) -> str:
     """The WGSL of a module after stage `lower`; empty where nothing runs on the device."""
-    return vulkan.emit_spirv(module).decode()
+    try:
+        return vulkan.emit_spirv(module).decode()
+    except UnicodeDecodeError:
+        raise TargetError("the kernels of the module are binary, not WGSL", help="use --emit=spirv") from None

@@ -104,7 +104,7 @@ def test_a_loop_too_long_to_unroll() -> None:
     check_error(
         lambda: ml.compile(sized)(np.zeros(300)),
         """
-        mlirml.TracedBoolError: `np.zeros()` needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only when the program runs
           --> test_loops_syntax.py:52:23 (sized)
             |
          52 |         x[i] = np.sum(np.zeros(i))

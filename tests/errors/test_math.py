@@ -22,7 +22,7 @@ def test_exp() -> None:
     check_error(
         lambda: ml.compile(exponential, frontend="trace")(2.0),
         """
-        mlirml.TracedBoolError: `math.exp()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `math.exp()` needs the value of f64[], known only when the program runs
           --> test_math.py:14:12 (exponential)
             |
          14 |     return math.exp(x)
@@ -36,7 +36,7 @@ def test_a_function_imported_by_name() -> None:
     check_error(
         lambda: ml.compile(imported_by_name, frontend="trace")(2.0),
         """
-        mlirml.TracedBoolError: `sqrt()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `sqrt()` needs the value of f64[], known only when the program runs
           --> test_math.py:18:12 (imported_by_name)
             |
          18 |     return sqrt(x)

@@ -47,7 +47,7 @@ def test_an_argument_as_index_of_a_list() -> None:
     check_error(
         lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), 1),
         """
-        mlirml.TracedBoolError: an index needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: an index needs the value of i64[], known only when the program runs
           --> test_traced_index.py:29:12 (item_of_a_list)
             |
          29 |     return [x, -x][i]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import mlirml as ml
 from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.stages import load_passes
@@ -289,3 +290,22 @@ def running(A, C):
 
 def test_an_array_made_in_a_loop_lives_through_the_loops_in_it() -> None:
     assert raised(running, random(A=(N, M), C=(N, M)))["scf.for"] >= 1
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_sum_of_each_iteration_is_stored_backward(target: str) -> None:
+    """The sum is an input that the body extracts by itself, but its indices are none that the program computes."""
+
+    def stored_backward(a, b, c):
+        for i in range(2):
+            s = 0.0
+            for j in range(2):
+                s += b[(i * j) % 1, 0]
+                a[1 - j] = 3
+            c[-1 - i, 0] = s
+
+    expected, found = ([np.ones(shape, np.float32) for shape in ((2,), (1, 1), (2, 1))] for _ in range(2))
+    stored_backward(*expected)
+    ml.compile(stored_backward, target)(*found)
+    for got, want in zip(found, expected):
+        np.testing.assert_array_equal(got, want)

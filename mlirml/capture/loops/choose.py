@@ -26,7 +26,7 @@ from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
 from mlirml.capture.rows import MOST_ROWS
-from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, UnsupportedSyntaxError
+from mlirml.errors import ArgumentError, CaptureError, TracedValueError, UnsupportedSyntaxError
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """Whether the user wants functions traced, also those that transforms are given."""
@@ -80,7 +80,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     if is_of_calls(error) or error.subject in ("a loop", "`range()`"):
         return True
     assert plain is not None
-    return isinstance(error, TracedBoolError) and _any_loops(plain)
+    return isinstance(error, TracedValueError) and _any_loops(plain)
 
 
 def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:

@@ -17,7 +17,7 @@ from mlirml.dialects.ops.joins import concat
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_, with_axis
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.dialects.ops.views import ViewOp, integers
-from mlirml.errors import DTypeError, ShapeError, TracedBoolError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, ShapeError, TracedValueError, UnsupportedSyntaxError
 
 
 def known(name: str, what: str, value: Any) -> np.ndarray:
@@ -25,7 +25,7 @@ def known(name: str, what: str, value: Any) -> np.ndarray:
     try:
         if not isinstance(value, Value):
             return np.asarray(value.value if isinstance(value, Scalar) else value)
-    except TracedBoolError:
+    except TracedValueError:
         pass
     raise ShapeError(
         f"{name}: {what} must be known when the function is traced",

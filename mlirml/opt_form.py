@@ -1,0 +1,176 @@
+"""What passes may assume of a module, and where a module that was given to `mlirml-opt` is not of that form.
+
+The compiler's own front ends write every module that `compile` lowers, so a pass that breaks down there has a bug. To
+`mlirml-opt` any module can be given: where a pass fails on one that is outside of the form below, that is the user's to
+mend, and the diagnostic names the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mlirml.errors import InternalError, MlirmlError, PreconditionError
+
+if TYPE_CHECKING:
+    from mlirml.ir import mlir
+
+_BUFFERIZE = "mlirml-bufferize"
+_TO_LLVM = "convert-func-to-llvm"
+
+
+def explained(error: MlirmlError, context: mlir.Context) -> MlirmlError:
+    """The error of a pass; a `PreconditionError` if the module that it failed on is not of the form of passes."""
+    if not isinstance(error, InternalError) or error.before is None or error.pass_name is None:
+        return error
+    from mlirml.ir import parse
+    from mlirml.location import source_location
+
+    try:
+        module = parse(error.before, context)
+    except Exception:
+        return error
+    found = next(unfit(module.operation, error.pass_name), None)
+    if found is None:
+        return error
+    op, reason = found
+    what = "the module" if op.name == "builtin.module" else f"`{op.name}`"
+    return PreconditionError(
+        f"{error.pass_name} is not made for this module: {what} {reason}",
+        location=source_location(op.location),
+        stage=error.stage,
+        notes=tuple(note for note in error.notes if note.startswith("pass: ")),
+    )
+
+
+def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operation, str]]:
+    """Operations that are not of the form that a pass takes, and why."""
+    from mlirml.ir import operations
+
+    level = level_of(pass_name)
+    yield from _unfit_functions(module, level)
+    for op in operations(module):
+        if op.name in ("builtin.module", "func.func"):
+            continue
+        reason = _unfit_operation(op, level)
+        if reason:
+            yield op, reason
+        yield from ((op, why) for why in _unfit_attributes(op))
+
+
+def level_of(pass_name: str) -> str:
+    """At which level of IR the pipelines of the targets run a pass: "tensor", "memref", "both" or "any"."""
+    from mlirml.errors import TargetError
+    from mlirml.pipelines.stages import default_pipeline
+    from mlirml.targets.registry import get_target, target_names
+
+    seen: set[str] = set()
+    for target in target_names():
+        try:
+            steps = [step.name for step in default_pipeline(get_target(target)).steps]
+        except TargetError:
+            continue
+        if pass_name in steps and _BUFFERIZE in steps:
+            at, cut = steps.index(pass_name), steps.index(_BUFFERIZE)
+            seen.add("tensor" if at <= cut else "memref")
+    if not seen:
+        return "any"
+    return seen.pop() if len(seen) == 1 else "both"
+
+
+def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.Operation, str]]:
+    from mlirml.ir import block_ops, mlir
+
+    for op in block_ops(module.regions[0].blocks[0]):
+        if op.name == "func.func":
+            blocks = op.regions[0].blocks
+            if not len(blocks) and "sym_visibility" not in op.attributes:
+                yield op, "has no body"
+            if len(blocks) > 1:
+                yield op, "has several blocks: control flow must be structured"
+            main = mlir.StringAttr(op.attributes["sym_name"]).value == "main"
+            for argument in blocks[0].arguments if len(blocks) else ():
+                why = _unfit_type(argument.type) or _unfit_level(argument.type, level)
+                if main and not isinstance(argument.type, mlir.ShapedType):
+                    why = "and @main takes arrays only"
+                elif main and isinstance(argument.type.element_type, mlir.IndexType):
+                    why = "and @main takes integers of a fixed width"
+                if why:
+                    yield op, f"has an argument of type {argument.type}, {why}"
+        yield from ((op, why) for why in _unfit_attributes(op))
+
+
+# Operations that may have results of dynamic sizes: slices of arrays of static sizes, and what is computed of them.
+_MAKERS = ("tensor.empty", "tensor.cast", "tensor.generate", "memref.alloc", "memref.alloca", "memref.cast")
+_KINDS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+
+
+def _unfit_operation(op: mlir.Operation, level: str) -> str:
+    from mlirml.ir import mlir
+
+    if level != "any" and not _is_known(op.name):
+        return "is no operation of the stages before code generation"
+    values = [*op.operands, *op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)]
+    for value in values:
+        why = _unfit_level(value.type, level) or _unfit_type(value.type, sized=op.name in _MAKERS)
+        if why:
+            return f"is on a {value.type}, {why}"
+    if op.name == "mlirml.vmap" and "size" in op.attributes:
+        size = mlir.IntegerAttr(op.attributes["size"]).value
+        if list(op.results[0].type.shape)[:1] != [size]:
+            return f"has size {size}, and its result is a {op.results[0].type}"
+    return ""
+
+
+def _unfit_level(kind: mlir.Type, level: str) -> str:
+    text = str(kind)
+    if level == "memref" and text.startswith("tensor<"):
+        return "and the pass stands after bufferization"
+    if level == "tensor" and text.startswith("memref<"):
+        return "and the pass stands before bufferization"
+    return ""
+
+
+def _is_known(name: str) -> bool:
+    from mlirml.dialects.legality import STAGES
+
+    return any(contract.allows(name) for stage, contract in STAGES.items() if stage != "lower")
+
+
+def _unfit_type(kind: mlir.Type, *, sized: bool = True) -> str:
+    from mlirml.ir import mlir
+
+    if isinstance(kind, (mlir.UnrankedTensorType, mlir.UnrankedMemRefType)):
+        return "whose rank is not known"
+    if isinstance(kind, (mlir.RankedTensorType, mlir.MemRefType, mlir.VectorType)):
+        if sized and not kind.has_static_shape:
+            return "whose size is not static"
+        return _unfit_element(kind.element_type)
+    if isinstance(kind, mlir.ComplexType):
+        return "and complex numbers are pairs of floats here"
+    return ""
+
+
+def _unfit_element(kind: mlir.Type) -> str:
+    from mlirml.ir import mlir
+
+    if isinstance(kind, (mlir.IndexType, mlir.VectorType)) or str(kind) in _KINDS or str(kind).startswith("!llvm.ptr"):
+        return ""
+    return f"and {kind} is no element type here"
+
+
+# What the attributes of the dialect that passes read must be.
+_ATTRIBUTES = {
+    "mlirml.writebacks": "DenseI64ArrayAttr", "mlirml.order": "DenseI64ArrayAttr", "mlirml.inputs": "ArrayAttr",
+    "mlirml.outputs": "ArrayAttr", "mlirml.kernels": "ArrayAttr", "mlirml.workspace": "IntegerAttr",
+    "mlirml.host_workspace": "IntegerAttr", "mlirml.parallel": "UnitAttr", "mlirml.in_place": "DenseI64ArrayAttr",
+    "mlirml.schedule": "DictAttr", "mlirml.grain": "IntegerAttr", "mlirml.span": "IntegerAttr",
+}  # fmt: skip
+
+
+def _unfit_attributes(op: mlir.Operation) -> Iterator[str]:
+    for name in op.attributes:
+        name = name if isinstance(name, str) else name.name
+        wanted = _ATTRIBUTES.get(name)
+        if wanted is not None and type(op.attributes[name]).__name__ != wanted:
+            yield f"has `{name} = {op.attributes[name]}`, which should be a {wanted.removesuffix('Attr')}"

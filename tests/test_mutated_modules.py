@@ -1,0 +1,89 @@
+"""Mutated modules and misordered passes give `mlirml-opt` a module or a diagnostic, no internal error and no crash.
+
+`MLIRML_FUZZ=2000` runs so many other ones each time, and prints their seed; `MLIRML_FUZZ_SEED` takes it back.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlirml.opt import main
+from tests.fuzz_opt import ROOT, jobs, run
+
+COUNT = int(os.environ.get("MLIRML_FUZZ", "0"))
+SEED = int(os.environ.get("MLIRML_FUZZ_SEED", "0")) or (random.SystemRandom().randrange(1, 1 << 30) if COUNT else 1)
+
+
+def test_mutated_modules() -> None:
+    report = run(jobs(COUNT or 120, SEED))
+    print(f"seed {SEED}: {report}")
+    assert not report.failures, f"MLIRML_FUZZ_SEED={SEED}\n{report}"
+    assert report.counts["ok"] > 0.2 * (COUNT or 120) and report.counts["diagnostic"] > 0.05 * (COUNT or 120)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        ("func.func @other() { return }\n", ["--mlirml-bufferize"], "the module has no function @main"),
+        ("func.func private @main()\n", ["--mlirml-swap-buffers"], "the function @main has no body"),
+        ("", ["--target=cpu"], "the module has no function @main"),
+        (
+            "func.func @main(%x: memref<8xf32>) { return }\n",
+            ["--target=vulkan"],
+            "mlirml-bufferize is not made for this module: `func.func` has an argument of type memref<8xf32>",
+        ),
+        ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
+    ],
+)
+def test_a_module_that_a_pass_does_not_take_is_explained(
+    text: str, flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "module.mlir"
+    path.write_text(text)
+    assert main([str(path), *flags]) == 1
+    said = capsys.readouterr().err
+    assert message in said and "InternalError" not in said
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\x7fELF\xff\x00", "the input is not UTF-8 text: byte 4 is 0xff"),
+        (b"func.func @main() {", "ParseError"),
+        (b"\x00\x01", "ParseError"),
+        (b'"no.such"() : () -> ()', "ParseError"),
+        (b'"builtin.module"() ({\n' * 4000, "nested too deeply"),
+    ],
+)
+def test_an_input_that_is_no_module_is_an_error(
+    data: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "module.mlir"
+    path.write_bytes(data)
+    assert main([str(path), "--canonicalize"]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "/no/such/folder/out.mlir"])
+def test_an_output_that_cannot_be_written_is_an_error(target: str) -> None:
+    command = [sys.executable, "-m", "mlirml.opt", "-", "-o", target]
+    done = subprocess.run(command, input="", capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_behind_standard_output_is_an_error() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "mlirml.opt", "-"]
+        done = subprocess.run(command, input="", stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "No space left" in done.stderr
+
+
+def test_a_folder_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 1
+    assert "Is a directory" in capsys.readouterr().err
