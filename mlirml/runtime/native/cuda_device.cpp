@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace mlirml {
@@ -126,11 +127,23 @@ void CudaDevice::need(cuda::Result result, const char *doing) {
   throw DeviceError("the device " + name + " failed while " + doing + ": " + words);
 }
 
-bool CudaDevice::owns(uint64_t address) const {
-  auto next = blocks_.upper_bound(address);
-  if (next == blocks_.begin()) return false;
-  --next;
-  return address - next->first < std::max<uint64_t>(next->second, 1);
+bool CudaDevice::is_on_device(uint64_t address) const {
+  auto inside = [&](const auto &block) { return address - block.first < std::max<uint64_t>(block.second, 1); };
+  const auto next = blocks_.upper_bound(address);
+  if (next != blocks_.begin() && inside(*std::prev(next))) return true;
+  return std::any_of(borrowed_.begin(), borrowed_.upper_bound(address), inside);
+}
+
+void CudaDevice::take(uint64_t address, uint64_t size) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  borrowed_.emplace(address, size);
+}
+
+void CudaDevice::give_back(uint64_t address, uint64_t size) noexcept {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const auto [first, last] = borrowed_.equal_range(address);
+  const auto found = std::find_if(first, last, [&](const auto &block) { return block.second == size; });
+  if (found != last) borrowed_.erase(found);
 }
 
 uint64_t CudaDevice::alloc(uint64_t size) {
@@ -355,13 +368,13 @@ void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
 void CudaDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcept {
   try {
     if (!error_.empty()) throw DeviceError(error_);
-    if (owns(target) && owns(source)) copy(target, source, size);
-    else if (owns(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
-    else if (owns(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
+    if (is_on_device(target) && is_on_device(source)) copy(target, source, size);
+    else if (is_on_device(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
+    else if (is_on_device(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
     else std::memmove(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), size);
   } catch (const std::exception &error) {
     if (error_.empty()) error_ = error.what();
-    if (!owns(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
+    if (!is_on_device(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
   }
 }
 
