@@ -320,6 +320,14 @@ def cast(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -
     return e.get(op.operands[0], indices)
 
 
+@rule("arith.select")
+def select(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
+    """Of one of two tensors, by one condition or by one for each element."""
+    condition, *tensors = op.operands
+    chosen = e.get(condition, indices) if is_tensor(condition) else e.scalar(condition)
+    return emit.same_type("arith.select", chosen, *(e.get(tensor, indices) for tensor in tensors))
+
+
 @rule("arith.constant")
 def constant(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     attribute = op.attributes["value"]
