@@ -20,6 +20,7 @@ class CudaLibrary {
   int count() const { return count_; }
   const cuda::Functions &functions() const { return functions_; }
   std::string words(cuda::Result result) const;
+  const unsigned opened = forks;
 
  private:
   cuda::Functions functions_;
@@ -132,7 +133,7 @@ class CudaDevice : public Device {
   bool lost_ = false;
   bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;  // of work by host code, which cannot raise
-  std::recursive_mutex mutex_;
+  DeviceMutex mutex_{name};
 };
 
 }  // namespace mlirml
