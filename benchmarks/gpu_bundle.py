@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         collect(folder, options.python)
         slim(folder)
-        with tarfile.open(options.out, "w:xz", preset=6) as archive:
+        with tarfile.open(options.out, "w:xz", preset=2) as archive:
             for path in sorted(folder.iterdir()):
                 archive.add(path, path.name)
     size = options.out.stat().st_size
