@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test driver lint machines other-machine bench accuracy fuzz rehearse-cuda develop constraints clean
+.PHONY: demo test driver lint machines other-machine bench accuracy fuzz rehearse-cuda gpu gpu-bundle rehearse-gpu \
+  develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
@@ -60,6 +61,17 @@ fuzz: $(VENV)/installed
 # What `pytest -m cuda` does on an NVIDIA GPU, but for the work of the kernels: these are only assembled.
 rehearse-cuda: $(VENV)/installed
 	$(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto
+
+# All that a GPU of NVIDIA can tell in eight minutes, with no network: it uses the Python of the machine, as PYTHON names
+# it, and the archive that `make gpu-bundle` has made elsewhere.
+gpu:
+	$(PYTHON) benchmarks/gpu.py
+
+gpu-bundle: $(VENV)/installed
+	$(BIN)/python benchmarks/gpu_bundle.py
+
+rehearse-gpu: $(VENV)/installed
+	$(BIN)/python benchmarks/gpu.py --rehearse --out build/gpu/rehearsal
 
 # Rebuilds the native runtime after a change; everything else in the package is used from the tree as it is.
 develop: $(VENV)/installed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -109,6 +110,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--target", default="cpu", choices=("cpu", "cuda", "vulkan"),
         help="run the workloads of devices there, against torch: on the GPU for cuda, else on the CPU",
     )  # fmt: skip
+    parser.add_argument("--json", metavar="FILE", type=Path, help="on a device: write the figures there, too")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads of a peer (default: 1, pinned)")
     parser.add_argument("--repeats", metavar="N", type=int, default=7, help="rounds (default: 7)")
     parser.add_argument("--seconds", metavar="S", type=float, default=0.1, help="how long a turn lasts (default: 0.1)")

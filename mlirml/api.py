@@ -33,7 +33,7 @@ from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
 from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, run_pipeline
-from mlirml.config import config
+from mlirml.config import config, float64_choice
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
     ArgumentError,
@@ -49,7 +49,7 @@ from mlirml.processes import COMPILER, sends_functions, uncollected
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
-from mlirml.runtime.device_program import DeviceProgram
+from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 from mlirml.state import State
 from mlirml.targets.registry import get_target
 from mlirml.tree import flatten
@@ -74,6 +74,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
     explain: str | None = None,
+    float64: str | None = None,
 ) -> Any:
     """Compile a NumPy function to native code.
 
@@ -96,6 +97,8 @@ def compile(
             arguments that share memory, and for results that fit no such argument, it has no effect.
         explain: "raise" tells on standard error, at each compilation, what became of each loop: to which operation it
             was raised, or why it stays a loop.
+        float64: what becomes of 64-bit floats on a device without them: "refuse" or "float32"; `config.float64` when
+            not given. With "float32" arguments are rounded when they are copied there, and results are float32 arrays.
 
     Returns a `Compiled`.
 
@@ -109,8 +112,8 @@ def compile(
     """
     if fn is None:
         options: Any = {"static_argnums": static_argnums, "donate_argnums": donate_argnums}
-        return partial(compile, target=target, frontend=frontend, explain=explain, **options)
-    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums)
+        return partial(compile, target=target, frontend=frontend, explain=explain, float64=float64, **options)
+    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums, float64)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -186,6 +189,7 @@ class Compiled(Dispatcher):
         explain: str | None = None,
         frontend: str = "auto",
         donate_argnums: int | Sequence[int] = (),
+        float64: str | None = None,
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
@@ -196,7 +200,8 @@ class Compiled(Dispatcher):
         self._explains = explain
         check_frontend(frontend)
         self.frontend = frontend
-        self.target = get_target(config.target if target is None else target)
+        self.float64 = _float64(float64)
+        self.target = get_target(config.target if target is None else target, self.float64)
         self.static_argnums, self._static_names = self._places("static_argnums", static_argnums)
         self.donate_argnums, self._donated_names = self._places("donate_argnums", donate_argnums)
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
@@ -236,7 +241,9 @@ class Compiled(Dispatcher):
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
-            bound = held[key] = Compiled(method, self.target.name, static, self._explains, self.frontend, donated)
+            bound = held[key] = Compiled(
+                method, self.target.name, static, self._explains, self.frontend, donated, self.float64
+            )
             bound._attribute = self._attribute
         return bound
 
@@ -253,7 +260,7 @@ class Compiled(Dispatcher):
         is_sent = module == "__main__" and sends_functions()
         if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
-        options = self.static_argnums, self._explains, self.frontend, self.donate_argnums
+        options = self.static_argnums, self._explains, self.frontend, self.donate_argnums, self.float64
         return Compiled, (fn, self.target.name, *options)
 
     # Calls that the native dispatcher does not know.
@@ -391,6 +398,13 @@ class Compiled(Dispatcher):
                 f"argument `{path}` lies on {leaf.device.id}, and {self._name} is compiled for {self.target.name}",
                 location=_definition(self.fn),
                 help=f'pass `{path}.to("{self.target.device}")`, or `{path}.numpy()`',
+            )
+        if self.target.demotes and isinstance(leaf, Array) and (narrow := demoted_dtype(leaf.dtype)) != leaf.dtype:
+            raise ArgumentError(
+                f"argument `{path}` lies on {leaf.device.id} as {leaf.dtype}, and {self._name} computes with {narrow} "
+                "there",
+                location=_definition(self.fn),
+                help=f"put `{path}.astype(np.{narrow})` there instead",
             )
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
@@ -671,6 +685,14 @@ def _failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
     from mlirml.capture.launch import failure
 
     return failure(captured, failed)
+
+
+def _float64(given: str | None) -> str:
+    """What becomes of 64-bit floats on devices that lack them."""
+    try:
+        return config.float64 if given is None else float64_choice(given)
+    except ValueError as error:
+        raise ArgumentError(f"compile: float64: {error}") from None
 
 
 def _definition(fn: Any) -> Any:

@@ -63,6 +63,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
     """The loaded program; raises `TargetError` where its code is for a processor that this machine is not."""
     if target.processor is not None:
         target.processor.check_runs_here()
+    options: dict[str, Any] = {"demotes": True} if target.demotes else {}
     return open_artifact(
         artifact,
         [(s.dtype, s.shape) for s in captured.inputs],
@@ -71,6 +72,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
         writebacks=captured.writebacks,
         int_ranges=captured.int_ranges,
         weak=[s.weak for s in captured.inputs],
+        **options,
     )
 
 

@@ -68,6 +68,13 @@ def _processor(value: Any) -> str:
     raise ValueError(f"expected {levels}, and ',l2=1M' after it for the size of a cache, got {value!r}")
 
 
+def float64_choice(value: Any) -> str:
+    """What `config.float64` and `compile(float64=...)` may be."""
+    if value in ("refuse", "float32"):
+        return str(value)
+    raise ValueError(f"expected 'refuse' or 'float32', got {value!r}")
+
+
 def _parse_switch(text: str) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     if text.lower() not in words:
@@ -111,6 +118,7 @@ _SETTINGS = {
     "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
@@ -137,6 +145,9 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
+      compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is
+      called (`MLIRML_FLOAT64`).
     * `deterministic`: sums of floats at arrays of positions, as of `np.add.at`, are made in the order of the positions
       on GPUs too; otherwise in any order, which is faster, and their last bits may differ from call to call; read when
       `compile` is called (`MLIRML_DETERMINISTIC`).
@@ -165,6 +176,7 @@ class Config:
     processor: str
     math: str
     matmul_precision: str
+    float64: str
     deterministic: bool
     checks: bool
     checkpoint_bytes: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pickle
 import tempfile
@@ -27,11 +28,13 @@ def run(target: str, options: argparse.Namespace, pythons: Mapping[str, str], ou
     """Measure and print; 1 where mlirml could not, or was wrong."""
     names = [name for name in options.only or WORKLOADS if name in WORKLOADS]
     peers = []
+    versions: dict[str, str] = {}
     for name in ("mlirml", "torch"):
         threads = len(os.sched_getaffinity(0))
         peer = Peer(name, pythons[name], threads, ["benchmarks.devices.worker", name, target])
         answer = peer.ask("start")
         out.print(answer.get("version") or f"{name}: skipped: {answer.get('missing') or answer.get('failure')}")
+        versions[name] = answer.get("version") or f"no {name}: {answer.get('missing') or answer.get('failure')}"
         if "version" in answer:
             peers.append(peer)
         else:
@@ -43,6 +46,8 @@ def run(target: str, options: argparse.Namespace, pythons: Mapping[str, str], ou
         for name in names:
             with out.status(f"measuring {name}"):
                 found[name] = measure(WORKLOADS[name], peers, options)
+            if options.json:
+                options.json.write_text(json.dumps(as_json(found, versions, options.quick), indent=1) + "\n")
     finally:
         for peer in peers:
             peer.close()
@@ -147,6 +152,24 @@ def of_torch(row: Row) -> float | None:
     """Torch's time over mlirml's."""
     own, other = row["mlirml"], row.get("torch")
     return None if other is None or own.problem or other.problem else other.median / own.median
+
+
+def as_json(found: Mapping[str, Row], versions: Mapping[str, str], quick: bool) -> dict[str, Any]:
+    """The medians in seconds, the ratios, and what went wrong; None for what was not measured."""
+    rows = {}
+    for name, row in found.items():
+        own, other = row["mlirml"], row.get("torch")
+        problems = [f"{peer}: {figures.problem}" for peer, figures in row.items() if figures.problem]
+        rows[name] = {
+            "mlirml": None if own.problem else own.median,
+            "torch": None if other is None or other.problem else other.median,
+            "of_torch": of_torch(row),
+            "of_copy": of_copy(found, name, quick),
+            "error": None if own.problem else own.error,
+            "first_call": own.first,
+            "problem": "; ".join(problems),
+        }
+    return {"peers": dict(versions), "quick": quick, "rows": rows}
 
 
 def targets(found: Mapping[str, Row]) -> RichTable:

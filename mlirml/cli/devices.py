@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from mlirml.cli.console import console, table
 from mlirml.errors import TargetError
 from mlirml.runtime import _native
-from mlirml.runtime.device import device
+from mlirml.runtime.device import Device, device
 from mlirml.runtime.device import devices as all_devices
 from mlirml.targets.machine import host_facts, processor
-from mlirml.targets.registry import target_names
+from mlirml.targets.registry import get_target, target_names
+from mlirml.targets.vulkan import wide_dtypes
 
 # What decides how fast numeric code is, in the order in which it came to x86.
 _FEATURES = (
@@ -45,8 +46,9 @@ def devices() -> int:
     return 0
 
 
-def accelerators(kind: str) -> Iterator[tuple[str, str]]:
-    """The name and the facts of each device of a kind; what is missing where there is none."""
+def accelerators(target: str) -> Iterator[tuple[str, str]]:
+    """The name and the facts of each device that runs a target's programs; what is missing where there is none."""
+    kind = get_target(target).device
     try:
         found = [device(f"{kind}:0"), *(d for d in all_devices() if d.kind == kind and d.index)]
     except TargetError as error:
@@ -54,7 +56,13 @@ def accelerators(kind: str) -> Iterator[tuple[str, str]]:
         return
     for each in found:
         memory = [f"{each.memory / (1 << 30):.0f} GiB"] if each.memory else []
-        features = each.capabilities.get("features", ())
-        words = [each.capabilities.get("architecture", ""), *memory, *features]
+        words = [each.capabilities.get("architecture", ""), *memory, *features_of(each, target)]
         emulated = ", emulated by the CPU" if each.capabilities.get("emulated") else ""
         yield f"{each.name} ({each.id}{emulated})", " ".join(filter(None, words))
+
+
+def features_of(each: Device, target: str) -> list[str]:
+    """What programs for a target may use of a device: not all that its driver offers."""
+    features = each.capabilities.get("features", ())
+    wide = wide_dtypes(features) if target == "vulkan" else ()
+    return [name for name in features if name in wide or name not in ("f64", "i64")]

@@ -38,12 +38,14 @@ from mlirml.passes import Pass, register
 
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i16": "int16", "i8": "int8"}
 _INSTEAD = {
-    "f64": "compute in float32, as by `x.astype(np.float32)`, or compile for the CPU",
+    "f64": 'compute in float32: as by `x.astype(np.float32)`, or everywhere by `compile(..., float64="float32")`',
     "i64": "compute in int32, as by `x.astype(np.int32)`, or compile for the CPU",
 }
 _SORTED = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 _AGAIN = frozenset(["tensor.empty", "linalg.fill", "arith.constant", "tensor.splat", "tensor.from_elements"])
 """What costs nothing to compute again."""
+ON_HOST = "mlirml.on_host"
+"""On an operation during the pass: the device could not compute it."""
 _VIEWS = frozenset(["tensor.extract_slice", "tensor.pad"])
 _SCALARS = ("arith.", "math.", "index.")
 
@@ -55,8 +57,9 @@ class FormDispatchesPass(Pass):
 
     `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
     host, arrays of them are refused with the name of the `target`, and so are arrays of more than `array_bytes` bytes
-    or `array_elements` elements, where these are not 0. What holds one of `host_ops` stays on the host. Operations that
-    touch more than so many `buffers` together do not become one kernel.
+    or `array_elements` elements, where these are not 0. What holds one of `host_ops`, as `math.ipowi` or, for one
+    element type, `math.sin:f64`, stays on the host. Operations that touch more than so many `buffers` together do not
+    become one kernel.
     """
 
     name = "mlirml-form-dispatches"
@@ -70,7 +73,8 @@ class FormDispatchesPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         with module.context:
-            pass_by_value(main, self.stays_on_host)
+            pass_by_value(main, self.stays_on_host, self.lacks_number)
+            self.keep_numbers(main)
             for block in tensor_blocks(main):
                 store_numbers(block)
                 split_wide(block, self.buffers)
@@ -87,6 +91,15 @@ class FormDispatchesPass(Pass):
                 for group in groups_of(work, self.buffers):
                     wrap(group)
             erase_unread(main)
+            for op in operations(main):
+                if ON_HOST in op.attributes:
+                    del op.attributes[ON_HOST]
+
+    def keep_numbers(self, main: mlir.Operation) -> None:
+        """Mark what computes numbers of types that the device lacks, which no kernel computes again."""
+        for op in operations(main):
+            if op.name.startswith(("tensor.extract", *_SCALARS)) and len(op.operands) and self.lacking(op):
+                op.attributes[ON_HOST] = mlir.UnitAttr.get()
 
     def stays_on_host(self, op: mlir.Operation) -> bool:
         """Whether an operation is computed on the host."""
@@ -98,8 +111,13 @@ class FormDispatchesPass(Pass):
             return reason
         if self.is_tiny(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
-        found = [inner.name for inner in operations(op) if inner.name in self.host_ops]
-        return f"the device has nothing for `{found[0]}`" if found else ""
+        for inner in operations(op):
+            if inner.name in self.host_ops:
+                return f"the device has nothing for `{inner.name}`"
+            kind = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
+            if f"{inner.name}:{kind}" in self.host_ops:
+                return f"the device has nothing for `{inner.name}` of {_NAMES.get(kind, kind)}"
+        return ""
 
     def reason_not_to_sort(self, op: mlir.Operation) -> str:
         """Why the device does not sort something; empty if it does."""
@@ -114,6 +132,10 @@ class FormDispatchesPass(Pass):
         """Whether an operation computes single numbers of a type that the device lacks."""
         return all(is_number(v.type) for v in (*op.operands, *op.results)) and bool(self.lacking(op))
 
+    def lacks_number(self, kind: mlir.Type) -> bool:
+        """Whether a type is that of one number of a type that the device lacks."""
+        return bool(self.dtypes) and is_number(kind) and str(element(kind)) not in {*self.dtypes, "i1", "index"}
+
     def lacking(self, op: mlir.Operation) -> list[str]:
         """The element types of an operation that the device lacks."""
         if not self.dtypes:
@@ -127,7 +149,7 @@ class FormDispatchesPass(Pass):
             name = _NAMES.get(kind, kind)
             raise TargetError(
                 f"the target {self.target!r} has no {name} on this device",
-                location=source_location(op.location),
+                location=source_location(first_with(op, kind).location),
                 help=_INSTEAD.get(kind),
             )
         for kind in {v.type for v in (*op.operands, *op.results) if isinstance(v.type, mlir.RankedTensorType)}:
@@ -146,6 +168,14 @@ class FormDispatchesPass(Pass):
                 location=source_location(op.location),
                 help="compute in several parts, or compile for the CPU",
             )
+
+
+def first_with(op: mlir.Operation, kind: str) -> mlir.Operation:
+    """The first operation of a body that takes or gives a type: several lines of a program become one operation."""
+    for inner in operations(op):
+        if inner != op and any(str(value.type) == kind for value in (*inner.results, *inner.operands)):
+            return inner
+    return op
 
 
 def element(kind: mlir.Type) -> mlir.Type:
@@ -307,6 +337,8 @@ def is_computed_again(op: mlir.Operation) -> bool:
 
 def is_read_from_device(op: mlir.Operation) -> bool:
     """Whether an operation gives a number that depends on an element of a tensor, which the host would wait for."""
+    if ON_HOST in op.attributes:
+        return False
     if op.name == "tensor.extract":
         return not is_argument_number(op.operands[0])
     if not op.name.startswith(_SCALARS) or op.regions or not len(op.operands):

@@ -32,11 +32,16 @@ from mlirml.ir import block_ops, defining_op, mlir, operations
 _STAYS = ("linalg.index", "linalg.yield")
 
 
-def pass_by_value(main: mlir.Operation, on_host: Callable[[mlir.Operation], bool]) -> None:
-    """Replace tensors of one number, arguments or computed by operations `on_host`, where kernels read them."""
+def pass_by_value(
+    main: mlir.Operation, on_host: Callable[[mlir.Operation], bool], lacks: Callable[[mlir.Type], bool]
+) -> None:
+    """Replace tensors of one number, arguments or computed by operations `on_host`, where kernels read them.
+
+    Those of types that the device `lacks` are on the host whatever they come from: another iteration of a loop, too.
+    """
     for op in [op for op in operations(main) if op.name == "linalg.generic"]:
         if not on_host(op):
-            known = [n for n in range(len(op.operands) - len(op.results)) if is_known(op.operands[n], on_host)]
+            known = [n for n, value in enumerate(inputs_of(op)) if lacks(value.type) or is_known(value, on_host)]
             hoist_scalars(without_inputs(op, known))
     arguments = list(main.regions[0].blocks[0].arguments)
     inputs = [n for n, a in enumerate(arguments) if is_number(a.type) and all(stays(use, on_host) for use in a.uses)]

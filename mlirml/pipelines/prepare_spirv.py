@@ -61,7 +61,9 @@ class PrepareSpirvPass(Pass):
                 storage(op)
             for op in kernel_functions(kernels):
                 entry_point(op)
-            kernels.attributes["targets"] = mlir.ArrayAttr.get([target_environment(kernels)])
+            environment = target_environment(kernels)
+            kernels.attributes["targets"] = mlir.ArrayAttr.get([environment])
+            kernels.attributes["spirv.target_env"] = environment  # where `convert-math-to-spirv` looks for it
             cast_launches(module)
 
 

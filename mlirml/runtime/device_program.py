@@ -44,10 +44,12 @@ class DeviceProgram:
         outputs: Sequence[Spec],
         constants: Sequence[npt.NDArray[Any]],
         writebacks: Sequence[tuple[int, int]],
+        demotes: bool = False,
     ) -> None:
         self.device = where
         self.artifact = artifact
-        self._made_of = (inputs, outputs, constants, writebacks)
+        self._made_of = (inputs, outputs, constants, writebacks, demotes)
+        self._demotes = demotes
         self._elsewhere: dict[Device, DeviceProgram] = {}
         self._lock = threading.Lock()
         self._driver = cast(Any, where.driver)
@@ -60,7 +62,8 @@ class DeviceProgram:
         self._inputs = [np.dtype(d) for d, _ in inputs]
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
         self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]
-        self._captured = [_Resident(where, array) for array in constants]
+        kinds = [demoted_dtype(array.dtype) if demotes else array.dtype for array in constants]
+        self._captured = [_Resident(where, *constant) for constant in zip(constants, kinds)]
         self._constants: Block | None = None
         if artifact.constants:
             self._constants = where.pool.take(len(artifact.constants))
@@ -82,6 +85,8 @@ class DeviceProgram:
             for (name, _), place, count in zip(made.kernel_table, made.kernel_places, made.kernel_launches)
         ]
         lines += [f"argument {i} stays on the host: it is one number" for i in made.host_inputs]
+        if self._demotes:
+            lines.append('float64 is computed as float32, complex128 as complex64, by float64="float32"')
         lines += made.host_work
         launches = sum(made.kernel_launches)
         if -1 in made.kernel_launches:
@@ -101,7 +106,7 @@ class DeviceProgram:
         pointers = [self._input(i, value, held) for i, value in enumerate(values)]
         for number, resident in enumerate(self._captured, len(values)):
             if number in self._on_host:
-                pointers.append(self._input(number, resident.array, held))
+                pointers.append(self._input(number, resident.array.astype(resident.dtype, copy=False), held))
             else:
                 pointers.append(resident.address(self._driver))
         blocks: list[Any] = []
@@ -189,21 +194,27 @@ class DeviceProgram:
 class _Resident:
     """An array from outside of the function, sent when the program is loaded, and again where it has changed."""
 
-    def __init__(self, where: Device, array: npt.NDArray[Any]) -> None:
+    def __init__(self, where: Device, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
         self.array = array
-        self._sent = _bytes(_host_array(array, None)).copy()
-        self._block = where.pool.take(array.nbytes)
+        self.dtype = dtype
+        self._sent = _bytes(_host_array(array, dtype)).copy()
+        self._block = where.pool.take(self._sent.nbytes)
         if array.nbytes:
             cast(Any, where.driver).copy_in(self._block.address, self._sent, self._block.after)
 
     def address(self, driver: Any) -> int:
         """Where it lies, as it is now."""
         if self.array.flags.writeable or self.array.base is not None:
-            now = _bytes(_host_array(self.array, None))
+            now = _bytes(_host_array(self.array, self.dtype))
             if not np.array_equal(now, self._sent):
                 self._sent = now.copy()
                 driver.copy_in(self._block.address, now)
         return self._block.address
+
+
+def demoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What takes the place of a dtype in programs without 64-bit floats."""
+    return {"f8": np.dtype(np.float32), "c16": np.dtype(np.complex64)}.get(dtype.str[1:], dtype)
 
 
 def place_of(values: Iterable[Any]) -> Device:
@@ -247,20 +258,26 @@ def load_artifact(
     writebacks: Iterable[tuple[int, int]] = (),
     int_ranges: Iterable[tuple[int, int, int, str]] = (),
     weak: Iterable[bool] = (),
+    demotes: bool = False,
 ) -> DeviceProgram:
     """Load an artifact on the first device of its kind, or on `config.device` if it is of that kind.
 
-    The arguments are those of `mlirml.runtime.load_artifact`.
+    The arguments are those of `mlirml.runtime.load_artifact`. With `demotes` the program was made with 32-bit floats
+    where `inputs`, `outputs` and `constants` have 64-bit ones: it rounds what it is given, and returns float32 arrays.
 
     The caller checks the values of integers and what is stored into: `mlirml.capture.launch`. Raises `TargetError`
     where there is no such device, `LaunchError` where it refuses the program.
     """
-    check_sizes("input", artifact.inputs, [*inputs, *((c.dtype, c.shape) for c in constants)])
+    taken: Sequence[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
+    if demotes:
+        taken, outputs = ([(demoted_dtype(np.dtype(d)), s) for d, s in specs] for specs in (taken, outputs))
+        inputs = taken[: len(inputs)]
+    check_sizes("input", artifact.inputs, taken)
     check_sizes("output", artifact.outputs, outputs)
     chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
     where = device(chosen)
     try:
-        return DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks))
+        return DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks), demotes)
     except (ValueError, LookupError) as error:
         if isinstance(error, LaunchError):
             raise

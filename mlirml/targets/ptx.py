@@ -70,7 +70,7 @@ def _link_libdevice(module: llvmlite.ModuleRef, context: llvmlite.ContextRef) ->
     if path is None:
         raise TargetError(
             "the kernels call functions of libdevice, which is not installed",
-            help="pip install nvidia-cuda-nvcc",
+            help="pip install nvidia-nvvm",
         )
     own = {function.name for function in module.functions if not function.is_declaration}
     library = llvmlite.parse_bitcode(path.read_bytes(), context)

@@ -28,8 +28,11 @@ def target_names() -> tuple[str, ...]:
     return tuple(_TARGETS)
 
 
-def get_target(name: str) -> Target:
-    """The target of a name; raises `TargetError` for one that does not exist."""
+def get_target(name: str, float64: str = "refuse") -> Target:
+    """The target of a name; raises `TargetError` for one that does not exist.
+
+    With `float64="float32"`, programs for devices without 64-bit floats compute with 32-bit ones.
+    """
     if name not in _TARGETS:
         import difflib
 
@@ -42,6 +45,10 @@ def get_target(name: str) -> Target:
         )
     module, function = _TARGETS[name]
     target: Target = getattr(importlib.import_module(module), function)()
+    if float64 == "float32" and not target.float64:
+        from mlirml.targets.target import demoting
+
+        return demoting(target)
     return target
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,8 @@ class Target:
     a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
     the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
     `device` is the kind of devices that run it. `ahead` tells how kernels go ahead of the rest of a module; `codegen`
-    then takes what was begun with as well. `processor` is that of host code, where there is any.
+    then takes what was begun with as well. `processor` is that of host code, where there is any. Without `float64` the
+    devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Target:
     depends_on: tuple[tuple[str, str], ...] = ()
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     device: str = "cpu"
+    float64: bool = True
+    demotes: bool = False
     ahead: Ahead | None = field(default=None, repr=False, compare=False)
     processor: Processor | None = None
 
@@ -57,6 +61,19 @@ class Target:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
         steps = [(f"pipeline.{name}", text) for name, text in self.stages]
         return [("target", self.name), *steps, *self.depends_on]
+
+
+@lru_cache(maxsize=16)
+def demoting(target: Target) -> Target:
+    """The target whose programs compute with f32 where f64 stands, which its devices lack."""
+    (first, steps), *others = target.stages
+
+    def load_passes(without: Collection[str] = ()) -> None:
+        target.load_passes(without)
+        importlib.import_module("mlirml.pipelines.demote_floats")
+
+    stages = ((first, f"mlirml-demote-floats,{steps}"), *others)
+    return replace(target, stages=stages, load_passes=load_passes, demotes=True)
 
 
 @lru_cache(maxsize=16)

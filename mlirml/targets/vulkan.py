@@ -18,10 +18,8 @@ from mlirml.targets.target import Target
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
 ATOMICS = "atomics={bf16,f16,f32,i16,i32,i8}"
-_HOST_OPS = ("math.ipowi",)
-"""What shaders have no instruction for."""
-_FEATURES = ("i64",)
-"""Those that a device may have. f64 is none of them, because shaders have no functions of it."""
+_HOST_OPS = ("math.ipowi", *(f"{name}:f64" for name in ("math.sin", "math.cos", "math.tan", "arith.remf")))
+"""What shaders have no instruction for. Those of f64 would need one for large arguments."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,18 @@ class Capabilities:
         """From what the driver says."""
         features = facts["features"]
         return cls(
-            tuple(sorted((*_DTYPES, *(name for name in _FEATURES if name in features)))),
+            tuple(sorted((*_DTYPES, *wide_dtypes(features)))),
             "subgroups" in features,
             facts["storage_buffers"],
             facts["binding_bytes"],
             facts["workgroup_bytes"],
             facts["workgroup_threads"],
         )
+
+
+def wide_dtypes(features: Collection[str]) -> tuple[str, ...]:
+    """The 64-bit element types that a device has by its features; functions of f64 take their bits as i64."""
+    return tuple(name for name in ("f64", "i64") if name in features and "i64" in features)
 
 
 def vulkan_target() -> Target:
@@ -69,6 +72,7 @@ def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic:
         depends_on=machine.key_entries(),
         device="vulkan",
         processor=machine,
+        float64="f64" in capabilities.dtypes,
     )
 
 

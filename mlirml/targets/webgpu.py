@@ -46,6 +46,7 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
         depends_on=machine.key_entries(),
         device=device,
         processor=machine,
+        float64=False,
     )
 
 

@@ -19,19 +19,29 @@ def wide(x: Any) -> Any:
     return np.exp(x * 2)
 
 
-@needs_vulkan
 def test_float64() -> None:
     check_error(
-        lambda: ml.compile(wide, target="vulkan")(np.ones(3)),
+        lambda: ml.lower(wide, np.ones(3), target="webgpu"),
         """
-        mlirml.TargetError: the target 'vulkan' has no float64 on this device
+        mlirml.TargetError: the target 'webgpu' has no float64 on this device
           --> test_vulkan.py:19:19 (wide)
             |
          19 |     return np.exp(x * 2)
             |                   ^^^^^
-           = help: compute in float32, as by `x.astype(np.float32)`, or compile for the CPU
+           = help: compute in float32: as by `x.astype(np.float32)`, or everywhere by `compile(..., float64="float32")`
         """,
     )
+
+
+def mixed(x: Any) -> Any:
+    y = x * 2
+    return y + np.mean(y.astype(np.float64))
+
+
+def test_the_caret_is_where_the_float64_comes_from() -> None:
+    with pytest.raises(TargetError) as caught:
+        ml.lower(mixed, np.ones(3, np.float32), target="webgpu")
+    assert "y + np.mean(y.astype(np.float64))" in str(caught.value)
 
 
 @pytest.mark.parametrize("target", ["vulkan", "cuda"])
@@ -106,9 +116,9 @@ def picked(x: Any, i: Any) -> Any:
 
 OUT_OF_BOUNDS = """
         mlirml.IndexOutOfBoundsError: index 7 is out of bounds for axis 0 with size 5
-          --> test_vulkan.py:104:12 (picked)
+          --> test_vulkan.py:114:12 (picked)
              |
-         104 |     return x[i] * 2
+         114 |     return x[i] * 2
              |            ^^^^
            = help: an index lies between -5 and 4; `np.take` can clip or wrap what lies outside
         """

@@ -20,18 +20,27 @@ import tests.ops.index_samples  # noqa: F401  (all register their samplers)
 from mlirml.dialects.dtypes import short_name
 from mlirml.dialects.ops import OPS, OpDef
 from mlirml.errors import TargetError
+from mlirml.targets.vulkan import wide_dtypes
 from tests.ops.samples import DTYPES, Call, calls_of
 from tests.ops.test_records import is_taken, numpy_takes, run
 from tests.targets.drivers import on_devices
 
 RECORDS = [OPS[name] for name in sorted(OPS)]
 _USUAL = {
-    "vulkan": [np.dtype(name) for name in ("float32", "int32", "bool")],
+    "vulkan": [np.dtype(name) for name in ("float32", "int32", "bool", "float64")],
+    "webgpu": [np.dtype(name) for name in ("float32", "int32", "bool")],
     "cuda": [np.dtype(name) for name in ("float32", "int32", "bool", "float64", "float16", "int64")],
 }
 _ALL = os.environ.get("MLIRML_ALL_CALLS") == "1"
-WIDE = {"vulkan": (np.dtype(np.float64), np.dtype(np.complex128)), "cuda": ()}
-"""What a kind of device lacks."""
+_DOUBLES = (np.dtype(np.float64), np.dtype(np.complex128))
+
+
+def lacks(target: str) -> tuple[np.dtype, ...]:
+    """The types that kernels for a target lack."""
+    has_doubles = target == "cuda" or (
+        target == "vulkan" and "f64" in wide_dtypes(ml.device("vulkan").capabilities["features"])
+    )
+    return () if has_doubles else _DOUBLES
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +54,7 @@ def chosen(record: OpDef, target: str) -> list[Call]:
     """The calls to make."""
     kinds: dict[str, list[Call]] = {}
     for dtype in DTYPES if _ALL else _USUAL[target]:
-        if dtype in WIDE[target] or short_name(dtype) in dict(record.gaps) or not is_taken(record, dtype):
+        if dtype in lacks(target) or short_name(dtype) in dict(record.gaps) or not is_taken(record, dtype):
             continue
         calls = [call for call in calls_of(record, dtype) if numpy_takes(call) and not has_wide(call, target)]
         kinds.setdefault(short_name(dtype) if _ALL else dtype.kind, []).extend(
@@ -60,7 +69,7 @@ def has_wide(call: Call, target: str) -> bool:
     result = call.apply(leaves)
     results = result if isinstance(result, (list, tuple)) else [result]
     arrays = [x for x in leaves if isinstance(x, np.ndarray)]
-    return any(np.asarray(x).dtype in WIDE[target] for x in [*arrays, *results])
+    return any(np.asarray(x).dtype in lacks(target) for x in [*arrays, *results])
 
 
 def refused(record: OpDef, calls: list[Call], target: str) -> list[Call]:

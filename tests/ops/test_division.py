@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from tests.targets.drivers import needs_vulkan
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "floor_divide": lambda x, y: x // y,
@@ -83,3 +84,13 @@ def test_integers(name: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         expected = FUNCTIONS[name](x, y)
     np.testing.assert_array_equal(ml.compile(FUNCTIONS[name])(x, y), expected)
+
+
+@pytest.mark.parametrize("dtype", ["b", "h", "i", "q", "B", "H", "I", "Q"])
+@pytest.mark.parametrize("target", ["cpu", "reference", pytest.param("vulkan", marks=needs_vulkan)])
+def test_the_reciprocal_of_integers_uses_no_floats(dtype: str, target: str) -> None:
+    x = np.array([0, 1, 2, -1, -7, 5, 127]).astype(dtype)
+    with np.errstate(all="ignore"):
+        want = np.reciprocal(x)
+    np.testing.assert_array_equal(ml.compile(np.reciprocal, target=target)(x), want)
+    assert "f64" not in ml.trace(np.reciprocal, x).as_text()

@@ -23,7 +23,7 @@ CHOSEN = [r for number, r in enumerate(RECORDS) if _ALL or number % 31 == 5 or r
 
 @pytest.mark.parametrize("record", CHOSEN, ids=lambda record: record.name)
 def test_record(record: OpDef) -> None:
-    calls = chosen(record, "vulkan")
+    calls = chosen(record, "webgpu")
     without = set(map(id, refused(record, calls, "webgpu"))) if calls else set()
     calls = [call for call in calls if id(call) not in without]
     if not calls:

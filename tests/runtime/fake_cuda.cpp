@@ -1,6 +1,9 @@
 // A library with the functions of libcuda that mlirml calls, and a device in host memory. Tests ask it to fail, or to
 // leave work undone, and ask what it was told.
 //
+// As on a GPU, the host cannot read the device's memory: its addresses lie where no process has memory, and only this
+// library knows which memory they mean. Who reads one on the host is killed, a copy to what is no such address fails.
+//
 // Work is done at once, or, where a test wants to know what waits for what, as late as it may be, or in any order that
 // streams and events allow.
 #include <cstdint>
@@ -9,12 +12,13 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
 namespace {
 
-constexpr int kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
+constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
 
 int failure = 0;       // what the next launch, allocation or copy gives
 int later = 0;         // what is found out when the next kernel runs
@@ -24,6 +28,21 @@ int devices = 2, version = 12040;
 #define FAKE_MEMORY (size_t{1} << 20)
 #endif
 size_t in_use = 0, most = FAKE_MEMORY;
+constexpr uint64_t kFar = uint64_t{1} << 62;  // between an address on the device and its memory
+struct Block {
+  std::unique_ptr<unsigned char[]> bytes;
+  size_t size;
+};
+std::map<uint64_t, Block> blocks;  // by address on the device
+
+// The memory of an address on the device; null where it has not so many bytes.
+unsigned char *memory(uint64_t address, size_t size) {
+  auto next = blocks.upper_bound(address);
+  if (next == blocks.begin()) return nullptr;
+  const auto &[start, block] = *--next;
+  const bool inside = address - start <= block.size && size <= block.size - (address - start);
+  return inside ? block.bytes.get() + (address - start) : nullptr;
+}
 thread_local int contexts = 0;  // pushed and not popped
 int orders = 0;         // how often a stream was made to wait
 uint64_t first_of = 0, second_of = 0;  // the streams of the last such order
@@ -119,6 +138,7 @@ void fake_run_without(uint64_t held) {
 }
 void fake_late(int how) { finish_all(), late = how, drawn = how; }
 void fake_devices(int count, int driver) { devices = count, version = driver; }
+void fake_memory(size_t size) { most = size; }
 int fake_contexts() { return contexts; }
 size_t fake_in_use() { return in_use; }
 int fake_orders(uint64_t *streams) { return streams[0] = first_of, streams[1] = second_of, orders; }
@@ -172,34 +192,34 @@ int cuEventDestroy_v2(void *event) { return delete static_cast<Event *>(event), 
 int cuMemAlloc_v2(uint64_t *out, size_t size) {
   if (in_use + size > most) return kOutOfMemory;
   in_use += size;
-  auto *memory = static_cast<uint64_t *>(std::malloc(size + 64));
-  *memory = size;
-  *out = reinterpret_cast<uint64_t>(memory) + 64;
+  Block block = {std::unique_ptr<unsigned char[]>(new unsigned char[size]), size};
+  *out = reinterpret_cast<uint64_t>(block.bytes.get()) | kFar;
+  blocks[*out] = std::move(block);
   return done();
 }
 int cuMemFree_v2(uint64_t address) {
   finish_all();
-  auto *memory = reinterpret_cast<uint64_t *>(address - 64);
-  in_use -= *memory;
-  return std::free(memory), 0;
+  const auto found = blocks.find(address);
+  if (found == blocks.end()) return kInvalidValue;
+  in_use -= found->second.size;
+  return blocks.erase(found), 0;
 }
 int cuMemHostAlloc(void **out, size_t size, unsigned) { return *out = std::malloc(size), 0; }
 int cuMemFreeHost(void *memory) { return std::free(memory), 0; }
-int copy(void *to, const void *from, size_t size, void *stream) {
+int copy(void *to, const void *from, size_t size, void *stream, int upload = 0) {
+  if (!to || !from) return kInvalidValue;
   const int result = done();
-  if (!result) give(stream, {[=] { std::memcpy(to, from, size); }});
+  if (!result) give(stream, {[=] { std::memcpy(to, from, size), uploads += upload; }});
   return result;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) {
-  const int result = done();
-  if (!result) give(stream, {[=] { std::memcpy(reinterpret_cast<void *>(to), from, size), uploads++; }});
-  return result;
+  return copy(memory(to, size), from, size, stream, 1);
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) {
-  return copy(to, reinterpret_cast<void *>(from), size, stream);
+  return copy(to, memory(from, size), size, stream);
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream) {
-  return copy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size, stream);
+  return copy(memory(to, size), memory(from, size), size, stream);
 }
 int cuModuleLoadDataEx(void **out, const void *image, unsigned count, int *options, void **values) {
   if (!std::strncmp(static_cast<const char *>(image), "bad", 3)) {
@@ -228,9 +248,13 @@ int cuLaunchKernel(void *, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #endif
   if (result) return result;
   failure = later;
-  auto *in = *static_cast<float **>(arguments[0]), *out = *static_cast<float **>(arguments[1]);
-  const float factor = *static_cast<float *>(arguments[2]);
   const unsigned count = gx * gy * gz * bx * by * bz;
+  auto argument = [&](int i) {
+    return reinterpret_cast<float *>(memory(*static_cast<uint64_t *>(arguments[i]), count * sizeof(float)));
+  };
+  auto *in = argument(0), *out = argument(1);
+  if (!in || !out) return failure = kIllegalAddress;
+  const float factor = *static_cast<float *>(arguments[2]);
   give(stream, {[=] {
     kernels++;
     for (unsigned i = 0; i < count; i++) out[i] = factor * in[i];

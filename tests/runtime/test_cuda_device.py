@@ -63,6 +63,8 @@ def fake(path: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The library, through which tests control it; `mlirml.device("cuda:0")` is its first device."""
     library = ctypes.CDLL(path)
     library.fake_in_use.restype = ctypes.c_size_t
+    library.fake_memory.argtypes = [ctypes.c_size_t]
+    library.fake_memory(1 << 20)
     library.fake_fail(0)
     library.fake_hold(0)
     library.fake_late(0)
@@ -119,11 +121,11 @@ def test_copies_larger_than_the_pinned_memory(fake: Any) -> None:
     library = _native.CudaLibrary(cuda.LIBRARY)
     device = _native.CudaDevice(library, 0)
     host = np.random.default_rng(0).integers(0, 256, (9 << 20) + 5, np.uint8)
-    there = np.zeros_like(host)  # the fake device's memory is the host's
-    device.copy_in(there.ctypes.data, host)
-    np.testing.assert_array_equal(there, host)
+    fake.fake_memory(10 << 20)
+    there = device.alloc(host.nbytes)
+    device.copy_in(there, host)
     back = np.zeros_like(host)
-    device.copy_out(back, there.ctypes.data)
+    device.copy_out(back, there)
     np.testing.assert_array_equal(back, host)
     assert (device.bytes_in, device.bytes_out) == (host.nbytes, host.nbytes)
 

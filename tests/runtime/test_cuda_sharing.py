@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -197,6 +200,50 @@ def test_copies_wait_for_what_another_library_still_computes(fake: Fake, order: 
     source, there = ml.put(x, "cuda:0").block(), ml.put(np.zeros_like(x), "cuda:0").block()
     fake.fake_late(order)
     np.testing.assert_array_equal(ml.Array.from_dlpack(Computing(there, source)).numpy(), x)
+
+
+class Foreign:
+    """An array in memory of another library, which this one has not allocated."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.shape = list(x.shape)
+        self.library = _native.CudaDevice(_native.CudaLibrary(cuda.LIBRARY), 0)
+        self.address = self.library.alloc(x.nbytes)
+        self.library.copy_in(self.address, np.ascontiguousarray(x).reshape(-1).view(np.uint8))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        return self.library.lend(self.address, self.shape, (2, 32), self, stream, True)
+
+
+def test_programs_copy_memory_of_another_library_on_the_device(fake: Fake) -> None:  # noqa: F811
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    shared = ml.Array.from_dlpack(Foreign(x))
+    np.testing.assert_array_equal(ml.compile(lambda x: x.copy(), target="cuda")(shared).numpy(), x)
+
+
+def test_host_code_reads_an_element_of_another_library(fake: Fake) -> None:  # noqa: F811
+    def first_above(x: np.ndarray) -> int:
+        i = 0
+        while x[i, 0] < 30.0:
+            i = i + 1
+        return i
+
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    assert int(ml.compile(first_above, target="cuda")(ml.Array.from_dlpack(Foreign(x)))) == 4
+
+
+def test_the_host_cannot_read_the_stand_ins_memory(fake: Fake) -> None:  # noqa: F811
+    lines = [
+        "import ctypes, mlirml as ml, numpy as np",
+        "from mlirml.runtime import cuda",
+        f"cuda.LIBRARY = {cuda.LIBRARY!r}",
+        "ctypes.string_at(ml.put(np.ones(1), 'cuda:0').address, 8)",
+    ]
+    run = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True)
+    assert run.returncode == -signal.SIGSEGV, run.stderr
 
 
 def test_capsules_are_taken_once(fake: Fake) -> None:  # noqa: F811

@@ -53,12 +53,13 @@ def test_numpy_arguments_and_results(order: Any, program: DeviceProgram) -> None
 def test_pinned_memory_is_used_again_behind_its_copies(order: Any) -> None:
     device = _native.CudaDevice(_native.CudaLibrary(cuda.LIBRARY), 0)
     sent = [np.random.default_rng(n).integers(0, 256, (1 << 19) * (n % 5 + 1) + n, np.uint8) for n in range(24)]
-    there = [np.zeros_like(array) for array in sent]  # the stand-in's memory is the host's
+    order.fake_memory(64 << 20)
+    there = [device.alloc(array.nbytes) for array in sent]
     for source, target in zip(sent, there, strict=True):
-        device.copy_in(target.ctypes.data, source, 0)
+        device.copy_in(target, source, 0)
     for source, target in zip(sent, there, strict=True):
         back = np.zeros_like(source)
-        device.copy_out(back, target.ctypes.data)
+        device.copy_out(back, target)
         np.testing.assert_array_equal(back, source)
 
 

@@ -340,10 +340,20 @@ def _square(block: Body, xs: list[str], dtype: np.dtype) -> str:
 
 
 def _reciprocal(block: Body, xs: list[str], dtype: np.dtype) -> str:
-    if not is_float(dtype):  # as NumPy: the quotient of f64, which at 0 is infinite, converted
-        wide = np.dtype(np.float64)
-        return block.cast(_reciprocal(block, [block.cast(xs[0], dtype, wide)], wide), wide, dtype)
+    if not is_float(dtype):
+        return _integer_reciprocal(block, xs[0], dtype)
     return block.op(f"arith.divf {block.constant(1.0, dtype)}, {xs[0]}", mlir_name(dtype))
+
+
+def _integer_reciprocal(block: Body, x: str, dtype: np.dtype) -> str:
+    """1 and -1 are their own; 0 gives what NumPy's conversion of infinity gives on x86, all others 0."""
+    infinite = {"i4": -(2**31), "i8": -(2**63)}.get(dtype.str[1:], 0)
+    result = block.constant(0, dtype)
+    for own, value in ((-1, -1), (1, 1), (0, infinite)):
+        if value and (own >= 0 or dtype.kind == "i"):
+            here = block.op(f"arith.cmpi eq, {x}, {block.constant(own, dtype)}", mlir_name(dtype))
+            result = select(block, here, block.constant(value, dtype), result, dtype)
+    return result
 
 
 def _scaled(factor: float) -> ScalarBody:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace mlirml {
@@ -69,6 +70,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
     if (result != cuda::kSuccess)
       throw NoDevice("the device cuda:" + std::to_string(index) + " cannot be opened: " + library_->words(result), kInstall);
   };
+  need_own_library(library_->opened);
   if (index < 0 || index >= library_->count())
     throw NoDevice("there are " + std::to_string(library_->count()) + " CUDA devices", kInstall);
   needed(f_.DeviceGet(&device_, index));
@@ -90,7 +92,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
 }
 
 CudaDevice::~CudaDevice() {
-  if (!context_) return;
+  if (!context_ || !mutex_.is_ours()) return;
   {
     Active active(*this);
     for (cuda::Handle stream : {stream_, uploads_, downloads_})
@@ -126,15 +128,28 @@ void CudaDevice::need(cuda::Result result, const char *doing) {
   throw DeviceError("the device " + name + " failed while " + doing + ": " + words);
 }
 
-bool CudaDevice::owns(uint64_t address) const {
-  auto next = blocks_.upper_bound(address);
-  if (next == blocks_.begin()) return false;
-  --next;
-  return address - next->first < std::max<uint64_t>(next->second, 1);
+bool CudaDevice::is_on_device(uint64_t address) const {
+  auto inside = [&](const auto &block) { return address - block.first < std::max<uint64_t>(block.second, 1); };
+  const auto next = blocks_.upper_bound(address);
+  if (next != blocks_.begin() && inside(*std::prev(next))) return true;
+  return std::any_of(borrowed_.begin(), borrowed_.upper_bound(address), inside);
+}
+
+void CudaDevice::take(uint64_t address, uint64_t size) {
+  std::lock_guard<DeviceMutex> lock(mutex_);
+  borrowed_.emplace(address, size);
+}
+
+void CudaDevice::give_back(uint64_t address, uint64_t size) noexcept {
+  if (!mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(mutex_);
+  const auto [first, last] = borrowed_.equal_range(address);
+  const auto found = std::find_if(first, last, [&](const auto &block) { return block.second == size; });
+  if (found != last) borrowed_.erase(found);
 }
 
 uint64_t CudaDevice::alloc(uint64_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   cuda::Address address = 0;
   const cuda::Result got = f_.MemAlloc(&address, std::max<uint64_t>(size, 1));
@@ -145,7 +160,8 @@ uint64_t CudaDevice::alloc(uint64_t size) {
 }
 
 void CudaDevice::free(uint64_t address) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   const auto known = blocks_.find(address);
   if (known == blocks_.end()) return;
@@ -165,7 +181,7 @@ cuda::Handle CudaDevice::event() {
 }
 
 uint64_t CudaDevice::mark() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   if (!pending_ && !uploading_) return marks_;
   Active active(*this);
   forget_done();
@@ -210,7 +226,7 @@ bool CudaDevice::wait(uint64_t mark, double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(std::max(seconds, 0.0));
   while (true) {
     {
-      std::lock_guard<std::recursive_mutex> lock(mutex_);
+      std::lock_guard<DeviceMutex> lock(mutex_);
       Active active(*this);
       forget_done();
       if (done_ >= mark || events_.empty()) return true;
@@ -228,14 +244,15 @@ void CudaDevice::order(cuda::Handle first, cuda::Handle second) {
 }
 
 void CudaDevice::make_wait(uint64_t stream) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   join_uploads();
   order(stream_, reinterpret_cast<cuda::Handle>(stream));
 }
 
 void CudaDevice::wait_for(uint64_t stream) noexcept {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   try {
     order(reinterpret_cast<cuda::Handle>(stream), stream_);
@@ -246,13 +263,14 @@ void CudaDevice::wait_for(uint64_t stream) noexcept {
 }
 
 void CudaDevice::follow() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   pending_ = true;
   shared_ = mark();
 }
 
 void CudaDevice::finish() noexcept {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   f_.StreamSynchronize(uploads_);
   f_.StreamSynchronize(stream_);
@@ -317,7 +335,7 @@ void CudaDevice::read(void *target, uint64_t address, size_t size, cuda::Handle 
 }
 
 void CudaDevice::copy_in(uint64_t address, const void *source, size_t size, std::optional<uint64_t> after) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   if (!size) return;
   if (cuda::Handle before = event_of(resolved(after))) need(f_.StreamWaitEvent(uploads_, before, 0), "waiting for an event");
@@ -328,23 +346,23 @@ void CudaDevice::copy_in(uint64_t address, const void *source, size_t size, std:
 void CudaDevice::copy_out(void *target, uint64_t address, size_t size, std::optional<uint64_t> after) {
   cuda::Handle before = nullptr;
   {
-    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    std::lock_guard<DeviceMutex> lock(mutex_);
     Active active(*this);
     before = event_of(resolved(after));
   }
   if (before) {  // others may give the device work meanwhile
     Active active(*this);
     const cuda::Result state = f_.EventSynchronize(before);
-    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    std::lock_guard<DeviceMutex> lock(mutex_);
     need(state, "copying from it");
   }
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   read(target, address, size, downloads_);
 }
 
 void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   if (!size || target == source) return;
   join_uploads();
@@ -355,13 +373,13 @@ void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
 void CudaDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcept {
   try {
     if (!error_.empty()) throw DeviceError(error_);
-    if (owns(target) && owns(source)) copy(target, source, size);
-    else if (owns(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
-    else if (owns(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
+    if (is_on_device(target) && is_on_device(source)) copy(target, source, size);
+    else if (is_on_device(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
+    else if (is_on_device(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
     else std::memmove(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), size);
   } catch (const std::exception &error) {
     if (error_.empty()) error_ = error.what();
-    if (!owns(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
+    if (!is_on_device(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
   }
 }
 
@@ -382,7 +400,7 @@ void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *argum
 }
 
 void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   const std::string image(code);  // with a zero at its end, as PTX needs
   std::vector<char> log(kLogBytes);
@@ -411,8 +429,8 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
 }
 
 CudaModule::~CudaModule() {
-  if (!device || !module) return;
-  std::lock_guard<std::recursive_mutex> lock(device->mutex_);
+  if (!device || !module || !device->mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(device->mutex_);
   CudaDevice::Active active(*device);
   device->f_.StreamSynchronize(device->stream_);
   device->f_.ModuleUnload(module);
@@ -420,7 +438,7 @@ CudaModule::~CudaModule() {
 
 void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
                      bool waits) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   waits_ = waits;
   if (lost_) throw lost_device(name);
   Active active(*this);

@@ -20,6 +20,7 @@ class CudaLibrary {
   int count() const { return count_; }
   const cuda::Functions &functions() const { return functions_; }
   std::string words(cuda::Result result) const;
+  const unsigned opened = forks;
 
  private:
   cuda::Functions functions_;
@@ -72,6 +73,9 @@ class CudaDevice : public Device {
   void wait_for(uint64_t stream) noexcept;  // what comes later waits
   void follow();  // copies wait for what `stream()` waits for now: work of others on memory that they give
   void finish() noexcept;
+  // Memory of others is known to be on the device from `take` until `give_back`.
+  void take(uint64_t address, uint64_t size);
+  void give_back(uint64_t address, uint64_t size) noexcept;
 
   std::string name;
   size_t memory = 0;
@@ -104,7 +108,7 @@ class CudaDevice : public Device {
   void join_uploads();
   void order(cuda::Handle first, cuda::Handle second);
   void forget_done();
-  bool owns(uint64_t address) const;
+  bool is_on_device(uint64_t address) const;
 
   friend struct CudaModule;
 
@@ -120,7 +124,8 @@ class CudaDevice : public Device {
   std::deque<Piece> pieces_;
   std::deque<Event> events_;  // of marks that may not be reached yet
   std::vector<cuda::Handle> unused_events_;
-  std::map<uint64_t, uint64_t> blocks_;  // sizes by address
+  std::map<uint64_t, uint64_t> blocks_;         // sizes by address
+  std::multimap<uint64_t, uint64_t> borrowed_;  // the same of memory that others own; parts of it may overlap
   uint64_t marks_ = 0, done_ = 0;
   uint64_t shared_ = 0;      // the mark behind what other libraries have last done to memory of this device
   bool pending_ = false;     // work behind the last mark
@@ -128,7 +133,7 @@ class CudaDevice : public Device {
   bool lost_ = false;
   bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;  // of work by host code, which cannot raise
-  std::recursive_mutex mutex_;
+  DeviceMutex mutex_{name};
 };
 
 }  // namespace mlirml

@@ -77,11 +77,18 @@ struct Borrowed {
     {
       nb::gil_scoped_release release;
       device->finish();
+      if (old || managed) device->give_back(address(), bytes());
     }
     if (old && old->deleter) old->deleter(old);
     if (managed && managed->deleter) managed->deleter(managed);
   }
   const dlpack::Tensor &tensor() const { return old ? old->tensor : managed->tensor; }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(tensor().data) + tensor().byte_offset; }
+  uint64_t bytes() const {
+    uint64_t size = (uint64_t{tensor().dtype.bits} * tensor().dtype.lanes + 7) / 8;
+    for (int i = 0; i < tensor().ndim; i++) size *= static_cast<uint64_t>(tensor().shape[i]);
+    return size;
+  }
 };
 
 Borrowed *borrow(std::shared_ptr<CudaDevice> device, nb::handle capsule) {
@@ -101,6 +108,7 @@ Borrowed *borrow(std::shared_ptr<CudaDevice> device, nb::handle capsule) {
   {
     nb::gil_scoped_release release;
     borrowed->device->follow();
+    borrowed->device->take(borrowed->address(), borrowed->bytes());
   }
   return borrowed.release();
 }
@@ -120,8 +128,7 @@ bool is_dense(const dlpack::Tensor &tensor) {
 
 void bind_sharing(nb::module_ &m, nb::class_<CudaDevice> &device) {
   nb::class_<Borrowed>(m, "BorrowedMemory", "Memory of another library, which gets it back with this object.")
-      .def_prop_ro("address",
-                   [](const Borrowed &b) { return reinterpret_cast<uint64_t>(b.tensor().data) + b.tensor().byte_offset; })
+      .def_prop_ro("address", &Borrowed::address)
       .def_prop_ro("shape",
                    [](const Borrowed &b) { return std::vector<int64_t>(b.tensor().shape, b.tensor().shape + b.tensor().ndim); })
       .def_prop_ro("dtype", [](const Borrowed &b) { return std::tuple(b.tensor().dtype.code, b.tensor().dtype.bits); })

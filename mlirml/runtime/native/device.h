@@ -1,6 +1,9 @@
 // Devices as compiled programs see them: addresses that mean something to the device only, kernels, one queue.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -24,11 +27,42 @@ inline DeviceError lost_device(const std::string &name) {
                      "MLIRML_SYNC=1 tells which kernel failed");
 }
 
+// How often this process has come out of a fork.
+inline std::atomic<unsigned> forks{0};
+inline const int forks_are_counted = pthread_atfork(nullptr, nullptr, [] { forks++; });
+
+inline const char *const kSpawn =
+    "open devices in the child only, or start it anew, as by `multiprocessing.get_context(\"spawn\")`";
+
+// The lock of a device, which belongs to the process that has opened it: its threads and its queues are not forked.
+class DeviceMutex {
+ public:
+  explicit DeviceMutex(const std::string &name) : name_(name) {}
+  bool is_ours() const { return opened_ == forks; }
+  void lock() {
+    if (!is_ours())
+      throw DeviceError("the device " + name_ + " was opened by the parent of this process, and does not survive a fork",
+                        kSpawn);
+    mutex_.lock();
+  }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  const std::string &name_;
+  const unsigned opened_ = forks;
+  std::recursive_mutex mutex_;
+};
+
 // The device cannot be had; `help` says what to install.
 struct NoDevice : std::runtime_error {
   NoDevice(const std::string &message, std::string help) : std::runtime_error(message), help(std::move(help)) {}
   std::string help;
 };
+
+// Raises where a library was opened by the parent of this process.
+inline void need_own_library(unsigned opened) {
+  if (opened != forks) throw NoDevice("the driver was started by the parent of this process, and does not survive a fork", kSpawn);
+}
 
 class Device;
 

@@ -106,6 +106,7 @@ void on_done(uint32_t, wgpu::StringView, void *data, void *mark) {
 
 WgpuDevice::WgpuDevice(std::shared_ptr<WgpuLibrary> library, size_t index)
     : library_(std::move(library)), f_(library_->functions()) {
+  need_own_library(library_->opened);
   wgpu::Handle adapter = library_->adapter(index);
   wgpu::AdapterInfo info;
   f_.AdapterGetInfo(adapter, &info);
@@ -146,6 +147,7 @@ WgpuDevice::WgpuDevice(std::shared_ptr<WgpuLibrary> library, size_t index)
 }
 
 WgpuDevice::~WgpuDevice() {
+  if (!mutex_.is_ours()) return;
   if (pass_) end_pass();
   if (encoder_) f_.CommandEncoderRelease(encoder_);
   forget_groups();
@@ -192,7 +194,7 @@ wgpu::Handle WgpuDevice::create_buffer(uint64_t size, wgpu::Flags usage) {
 }
 
 uint64_t WgpuDevice::alloc(uint64_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   if (unused_.empty()) {
     buffers_.emplace_back();
@@ -207,7 +209,8 @@ uint64_t WgpuDevice::alloc(uint64_t size) {
 }
 
 void WgpuDevice::free(uint64_t address) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (!mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(mutex_);
   const size_t number = number_of(address);
   if (number >= buffers_.size() || !buffers_[number].handle) return;
   if (!lost_) flush();
@@ -260,7 +263,7 @@ void WgpuDevice::flush() {
 }
 
 uint64_t WgpuDevice::mark() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   return submissions + (encoder_ ? 1 : 0);
 }
 
@@ -268,7 +271,7 @@ bool WgpuDevice::wait(uint64_t mark, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(std::max(seconds, 0.0));
   {
-    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    std::lock_guard<DeviceMutex> lock(mutex_);
     check();
     if (mark > submissions) flush();
     mark = std::min(mark, submissions);
@@ -282,13 +285,13 @@ bool WgpuDevice::wait(uint64_t mark, double seconds) {
       usleep(50);
     }
   }
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   return true;
 }
 
 void WgpuDevice::copy_in(uint64_t address, const void *source, size_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   write(address, source, size);
   check();
@@ -326,7 +329,7 @@ void WgpuDevice::stage_for(uint64_t size) {
 }
 
 void WgpuDevice::copy_out(void *target, uint64_t address, size_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   read(target, address, size);
   check();
@@ -357,7 +360,7 @@ void WgpuDevice::read(void *target, uint64_t address, size_t size) {
 }
 
 void WgpuDevice::copy(uint64_t target, uint64_t source, size_t size) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   copy_on_device(target, source, size);
   check();
@@ -498,7 +501,7 @@ void WgpuDevice::forget_groups() {
 }
 
 void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   std::vector<uint32_t> words(code.size() / 4);
   std::memcpy(words.data(), code.data(), words.size() * 4);
@@ -563,8 +566,8 @@ void WgpuDevice::make_pipeline(WgpuKernel &kernel, wgpu::Handle shader) {
 }
 
 WgpuModule::~WgpuModule() {
-  if (!device) return;
-  std::lock_guard<std::recursive_mutex> lock(device->mutex_);
+  if (!device || !device->mutex_.is_ours()) return;
+  std::lock_guard<DeviceMutex> lock(device->mutex_);
   for (const auto &kernel : kernels) {
     device->forget_groups(*kernel);
     auto &known = device->kernels_;
@@ -576,7 +579,7 @@ WgpuModule::~WgpuModule() {
 
 void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
                      bool waits) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   waits_ = waits;
   std::vector<void *> table = {this};
@@ -588,7 +591,7 @@ void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, cons
 }
 
 void WgpuDevice::lose() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<DeviceMutex> lock(mutex_);
   end_pass();
   if (encoder_) f_.CommandEncoderRelease(encoder_);
   encoder_ = nullptr;

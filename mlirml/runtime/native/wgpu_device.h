@@ -20,6 +20,7 @@ class WgpuLibrary {
   size_t count() const { return adapters_.size(); }
   wgpu::Handle adapter(size_t index) const;  // throws NoDevice
   const wgpu::Functions &functions() const { return functions_; }
+  const unsigned opened = forks;
 
  private:
   wgpu::Functions functions_;
@@ -135,7 +136,7 @@ class WgpuDevice : public Device {
   std::atomic<bool> lost_{false}, out_of_memory_{false};
   bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;
-  std::recursive_mutex mutex_;
+  DeviceMutex mutex_{name};
 };
 
 }  // namespace mlirml

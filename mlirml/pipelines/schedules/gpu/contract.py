@@ -320,6 +320,7 @@ class Contract:
                 name = "arith.addi" if isinstance(self.kind, mlir.IntegerType) else "arith.addf"
                 value = emit.same_type(name, value, before)
             self.elements.give(self.product.result, point, value)
+        self.elements.reduced.add(self.product.op)
         for tensor, out in stores:
             places = [place_of(tensor, self.product.result, point) for point in points]
             found = [

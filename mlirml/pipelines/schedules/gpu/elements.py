@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from mlirml.dialects import emit
 from mlirml.dialects.bounds import DYNAMIC, is_dynamic, size_operand
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
+from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.gpu.index import (
     Base,
     Digit,
@@ -26,11 +27,12 @@ Indices = tuple[Form, ...]
 class Elements:
     """Computes elements in a kernel; an element is computed once in a region.
 
-    `given` maps an element to the value that stands for it, such as the accumulator of a contraction.
+    `reduced` are operations that the kernel has reduced itself: their elements are known, and never computed in a loop.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.reduced: set[mlir.Operation] = set()
 
     def give(self, tensor: mlir.Value, indices: Indices, value: mlir.Value) -> None:
         """From here on this element is `value`."""
@@ -263,6 +265,8 @@ def structured(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indi
 
 def reduce_in_order(e: Elements, op: mlir.Operation, dims: Sequence[Form | None]) -> list[mlir.Value]:
     """The outs of an operation at a parallel point; the loops that are None are run one after the other."""
+    if op in e.reduced:
+        raise NoMatch("an element of a result is read at other indices than it was reduced at")
     sizes = loop_extents(e.kernel.host, op)
     block = op.regions[0].blocks[0]
     outs = len(op.results)
@@ -314,6 +318,14 @@ def empty(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) 
 @rule("tensor.cast")
 def cast(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     return e.get(op.operands[0], indices)
+
+
+@rule("arith.select")
+def select(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
+    """Of one of two tensors, by one condition or by one for each element."""
+    condition, *tensors = op.operands
+    chosen = e.get(condition, indices) if is_tensor(condition) else e.scalar(condition)
+    return emit.same_type("arith.select", chosen, *(e.get(tensor, indices) for tensor in tensors))
 
 
 @rule("arith.constant")

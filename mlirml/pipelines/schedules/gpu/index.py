@@ -192,17 +192,17 @@ def coordinates(number: Digit, shape: Sequence[int]) -> list[Form]:
 
 
 def cut_up(index: Form, shape: Sequence[int]) -> list[Form]:
-    """The coordinates of the element with a row-major number in a box."""
-    try:
-        return split_form(index, shape)
-    except UnknownDivisionError:
-        return coordinates(Digit(Base(index, math.prod(shape))), shape)
+    """The coordinates of the element with a row-major index in a box: divisions cancel as far as possible.
 
-
-def split_form(index: Form, shape: Sequence[int]) -> list[Form]:
-    """The coordinates, where divisions cancel."""
-    found = []
-    for size in reversed(shape[1:]):
-        index, rest = split(index, size)
+    What is left where one does not cancel is cut as one number, so that coordinates which were cut from that number
+    before are found to be the same.
+    """
+    found: list[Form] = []
+    for position in range(len(shape) - 1, 0, -1):
+        try:
+            index, rest = split(index, shape[position])
+        except UnknownDivisionError:
+            outer = shape[: position + 1]
+            return [*coordinates(Digit(Base(index, math.prod(outer))), outer), *reversed(found)]
         found.append(rest)
     return [index, *reversed(found)] if shape else []

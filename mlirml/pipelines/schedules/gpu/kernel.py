@@ -11,6 +11,7 @@ from typing import Any
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import mlir
+from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.frame import flatten
 from mlirml.pipelines.schedules.gpu.index import Base, Digit, Form, form
 from mlirml.pipelines.schedules.nest import element_bytes
@@ -94,13 +95,18 @@ class Host:
 
     @contextmanager
     def kernel(self, hint: str, threads: Sequence[int]) -> Iterator[Kernel]:
-        """Write a kernel at the ambient location; it is launched behind those before it."""
+        """Write a kernel at the ambient location, and launch it after those so far; none is left after an exception."""
         self._count += 1
         name = self.name if self._count == 1 else f"{self.name}_{self._count}"
         kernel = Kernel(self, f"{name}_{hint}" if hint not in name else name, threads)
-        with mlir.InsertionPoint(kernel.block):
-            yield kernel
-            emit.create("gpu.return")
+        try:
+            with mlir.InsertionPoint(kernel.block):
+                yield kernel
+                emit.create("gpu.return")
+        except NoMatch:
+            self._count -= 1
+            kernel.op.erase()
+            raise
         kernel.finish()
         self.launch(kernel)
 

@@ -382,6 +382,7 @@ def lower_rows(host: Host, problem: Problem) -> None:
         for combiner in problem.combiners:
             point = problem.point(rows.row, [Form()] * len(problem.columns))
             combiner.finish(rows.elements, point, rows.reduce(combiner))
+            rows.elements.reduced.add(combiner.op)
         rows.store_each()
         rows.store_whole()
 
@@ -410,6 +411,7 @@ def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
         combiner.start(rows.elements, point)
         state = merge_group(kernel, combiner, values, rows.member, rows.slot, second.group, second.rows)
         combiner.finish(rows.elements, point, state)
+        rows.elements.reduced.add(combiner.op)
         rows.store_each()
 
 

@@ -49,6 +49,7 @@ def add_parts(host: Host, product: Product, parts: int, partial: mlir.Value, sto
             if not has_zero_init(product):
                 value = emit.same_type(name, value, elements.get(product.op.operands[2], point))
             elements.give(product.result, point, value)
+            elements.reduced.add(product.op)
             for tensor, out in stores:
                 place = place_of(tensor, product.result, point)
                 assert place is not None
