@@ -161,7 +161,8 @@ def _unfit_element(kind: mlir.Type) -> str:
 
 # What the attributes of the dialect that passes read must be.
 _ATTRIBUTES = {
-    "mlirml.writebacks": "DenseI64ArrayAttr", "mlirml.order": "DenseI64ArrayAttr", "mlirml.inputs": "ArrayAttr",
+    "mlirml.writebacks": "DenseI64ArrayAttr", "mlirml.donated": "DenseI64ArrayAttr",
+    "mlirml.order": "DenseI64ArrayAttr", "mlirml.inputs": "ArrayAttr",
     "mlirml.outputs": "ArrayAttr", "mlirml.kernels": "ArrayAttr", "mlirml.workspace": "IntegerAttr",
     "mlirml.host_workspace": "IntegerAttr", "mlirml.parallel": "UnitAttr", "mlirml.in_place": "DenseI64ArrayAttr",
     "mlirml.schedule": "DictAttr", "mlirml.grain": "IntegerAttr", "mlirml.span": "IntegerAttr",

@@ -37,7 +37,7 @@ from mlirml.passes.verify_stage import VerifyStagePass
 
 TOO_FEW_OPERANDS = "'arith.addi' op expected 2 operands, but found 0"
 SOURCE = """
-func.func @main(%a: i32) -> i32 {
+func.func @twice_more(%a: i32) -> i32 {
   %0 = arith.addi %a, %a : i32 loc("user.py":3:5)
   %1 = arith.addi %0, %a : i32 loc("user.py":4:5)
   return %1 : i32

@@ -25,7 +25,7 @@ from tests.sliced_sums import picked, sums
 PHASES = [phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)]
 DTYPES = [
     "float64", "float32", "int64", "int32", "int8", "uint8", "bool", "float16", "complex128", "complex64", "bfloat16",
-    "uint32",
+    "uint32", "int16", "uint64",
 ]  # fmt: skip
 # Integers up to here, and sums of them, are exact in a float dtype.
 EXACT = {
@@ -197,6 +197,7 @@ REFUSED = (
     "the branches differ in type",
     "read-only",
     "a NumPy function made a view",
+    "NumPy has no common dtype of",  # NumPy computes with Python objects
     "a NumPy scalar cannot be stored into",  # of branches of which one gives an array and the other a number
     "indexing with True or False",  # of an array without dimensions
     "a mask of shape [0] does not fit",  # NumPy does not compare the shape of masks without elements

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
 import mlirml as ml
 from tests.fuzzing import COUNT, first_seed
@@ -26,6 +26,8 @@ SETTINGS = settings(
     max_examples=(COUNT or 240) // PARTS,
     deadline=None,
     database=None,
+    # A program of many is shown as it was drawn: making it smaller takes minutes.
+    phases=[phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)],
     suppress_health_check=list(HealthCheck),
 )
 

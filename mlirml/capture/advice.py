@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mlirml.capture.trees import parsed
 from mlirml.dataclass import dataclass
 from mlirml.errors import SourceLocation
 
@@ -94,7 +95,7 @@ def return_place(definition: SourceLocation | None) -> SourceLocation | None:
     """The value of a function's only `return`, or else the definition."""
     if definition is None:
         return None
-    for node in ast.walk(_parsed(definition.file)):
+    for node in _nodes_of_line(_parsed(definition.file), definition.line):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno == definition.line:
             values = [n.value for n in _own_nodes(node) if isinstance(n, ast.Return) and n.value is not None]
             return _located(definition, values[0]) if len(values) == 1 else definition
@@ -150,22 +151,42 @@ def _with_control(finding: _Finding, outer: list[ast.AST], location: SourceLocat
 
 def _around(location: SourceLocation) -> Iterator[ast.AST]:
     """The expressions around a place, the innermost first, and their statement."""
-    found = [
-        node
-        for node in ast.walk(_parsed(location.file))
-        if isinstance(node, (ast.expr, ast.stmt)) and _contains(node, location)
-    ]
+    found = [node for node in _nodes_of_line(_parsed(location.file), location.line) if _contains(node, location)]
     for node in sorted(found, key=_extent):
         yield node
         if isinstance(node, ast.stmt):
             return
 
 
+def _nodes_of_line(parent: ast.AST, line: int) -> Iterator[ast.expr | ast.stmt]:
+    """The statements and expressions that a line is in."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            first = min([node.lineno, *(x.lineno for x in getattr(node, "decorator_list", ()))])
+            if not first <= line <= (node.end_lineno or node.lineno):
+                continue
+            yield node
+        yield from _nodes_of_line(node, line)
+
+
+_PARSED: dict[str, tuple[list[str], ast.Module]] = {}
+_PARSED_LIMIT = 16
+
+
 def _parsed(file: str) -> ast.Module:
+    """The syntax tree of a file. Loops that turn out not to be ones ask for it at each attempt."""
+    lines = linecache.getlines(file)
+    known = _PARSED.get(file)
+    if known is not None and known[0] is lines:
+        return known[1]
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        tree = parsed("".join(lines))
     except (SyntaxError, ValueError):  # a notebook cell with magic in it
-        return ast.Module([], [])
+        tree = ast.Module([], [])
+    if len(_PARSED) >= _PARSED_LIMIT:
+        _PARSED.clear()
+    _PARSED[file] = lines, tree
+    return tree
 
 
 def _extent(node: ast.expr | ast.stmt) -> tuple[int, int]:

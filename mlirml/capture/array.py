@@ -19,7 +19,8 @@ from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
 from mlirml.capture.rows import MOST_ROWS, LongIteration
-from mlirml.dialects.build import Region, Scalar, Value, common_groups
+from mlirml.capture.strides import joins_dimensions, strided
+from mlirml.dialects.build import Region, Scalar, Value
 from mlirml.dialects.dtypes import as_dtype, check_integer, check_rank, describe, part_dtype
 from mlirml.dialects.ops import BY_METHOD, elementwise
 from mlirml.dialects.ops.moving import Moving, placed
@@ -419,9 +420,9 @@ class Traced:
                 cell = result._cell
                 contiguous = cell.strides is None and all(isinstance(v, Reshape) for v in result._views)
                 if not cell.c_order:
-                    if ambiguous is None and _joins_dimensions(result._shape, view.shape):
+                    if ambiguous is None and joins_dimensions(result._shape, view.shape):
                         ambiguous = cell.version
-                elif not contiguous and _strided(cell, (*result._views, view)) is None:
+                elif not contiguous and strided(cell.value.shape, cell.strides, (*result._views, view)) is None:
                     result, ambiguous = Traced(result._trace, Cell(result._contents())), None
             result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
         return result
@@ -433,8 +434,8 @@ class Traced:
             self._check_alive()
             version = self._cell.version if self._ambiguous is None else self._ambiguous
             return Traced(self._trace, self._cell, (*self._views, flat), ambiguous=version)
-        strided = _strided(self._cell, self._views)
-        if self.size > 1 and (strided is None or not strided.flags.c_contiguous):
+        dummy = strided(self._cell.value.shape, self._cell.strides, self._views)
+        if self.size > 1 and (dummy is None or not dummy.flags.c_contiguous):
             return self._copy()._viewed(flat)
         return self._viewed(flat)
 
@@ -780,32 +781,3 @@ def _has_traced(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_has_traced(v) for v in value)
     return isinstance(value, Traced) and value._known() is None
-
-
-def _joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """Whether a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
-    groups = common_groups(old, new)
-    return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
-
-
-def _strided(cell: Cell, views: tuple[ViewOp, ...]) -> np.ndarray | None:
-    """An array with the strides of a view of a cell, not to be read; None where NumPy would copy."""
-    base = cell.value.shape
-    strides = cell.strides or [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
-    dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
-    for step in views:
-        if dummy is not None:
-            dummy = _reshape_view(dummy, step.shape) if isinstance(step, Reshape) else step.like(dummy)
-    return dummy
-
-
-def _reshape_view(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    view: np.ndarray = array.view()
-    try:
-        if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-            view = view.reshape(shape, copy=False)
-        else:
-            view.shape = shape
-    except (AttributeError, ValueError):
-        return None
-    return view

@@ -61,6 +61,7 @@ class Donation:
                 free.remove(next(a for a in free if a is fits[0]))
                 self._inputs[number] = next(i for i, a in enumerate(arguments) if a is fits[0])
                 fits[0]._write(leaf)
+        state.donated = sorted(self._inputs.values())
         return tuple(leaf for number, leaf in enumerate(leaves) if number not in self._inputs)
 
     def _is_given(self, place: int | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -469,7 +469,7 @@ def _restore(source: Any, state: Any) -> None:
 
 
 def _refuse_clocks(frame: types.FrameType, event: str, function: Any) -> None:
-    if event == "c_call" and is_clock(function):
+    if event == "c_call" and is_clock(function) and not is_internal(frame):
         owner = getattr(function, "__self__", None)
         name = getattr(owner, "__name__", type(owner).__name__)
         raise UnsupportedSyntaxError(

@@ -97,6 +97,7 @@ class Trace:
         self._requests = 0
         self.constructs = 0  # how many loops and branches are being written inside of each other
         self.inputs: Sequence[Traced] = ()  # the function's arguments
+        self.donated: Sequence[int] = ()  # the numbers of those that hold results after the call
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
 
     @cached_property
@@ -205,6 +206,9 @@ class Trace:
     def call_operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         """A Python operator: as the ufunc, but operators on Python numbers give Python numbers."""
         with at_user_line():
+            key = self.shared.key(ufunc, operands)
+            if key is not None and (known := self.shared.find(key)) is not None:
+                return self.wrap(known)
             if any(_is_foreign(x) for x in operands):
                 return NotImplemented
             python = all(map(_is_weak, operands))
@@ -212,11 +216,8 @@ class Trace:
                 operands = tuple(self._as_integer(x) for x in operands)
             if ufunc is np.power and _is_square_of_bools(*operands):
                 ufunc, operands = np.square, operands[:1]
-            key = None if python else self.shared.key(ufunc, operands)
-            if key is not None and (known := self.shared.find(key)) is not None:
-                return self.wrap(known)
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
-            if key is not None:
+            if key is not None and not python:
                 self.shared.note(key, result._cell.value)
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
@@ -648,8 +649,8 @@ def trace(
     writebacks = tuple((count + j, i) for j, i in enumerate(written))
     return Captured(
         name,
-        builder.text(in_memory, entry=entry, writebacks=writebacks),
-        builder.text(in_memory, locations=False, writebacks=writebacks),
+        builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
+        builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
         input_specs,
         (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
         out_tree,

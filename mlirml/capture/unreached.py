@@ -1,5 +1,8 @@
-"""Indices that are out of bounds whenever they are reached, where that is not known: in branches, and in loops that may
-have no iteration. The program checks them there, and goes on with an array that has room for them."""
+"""Indices that are out of bounds whenever they are reached, where it is not known whether they are.
+
+They are in branches, and in loops that may have no iteration. The program checks them there, and goes on with an array
+that has room for them.
+"""
 
 from __future__ import annotations
 

@@ -620,10 +620,12 @@ class Builder:
         locations: bool = True,
         entry: SourceLocation | None = None,
         writebacks: Sequence[tuple[int, int]] = (),
+        donated: Sequence[int] = (),
     ) -> str:
         """The module. Without locations it is the key of the program: equal text, equal program.
 
-        `writebacks` are pairs (result, argument): what the argument's memory holds after the call.
+        `writebacks` are pairs (result, argument): what the argument's memory holds after the call. A call that fails
+        leaves it as it was, but for that of the `donated` ones.
         """
         table: dict[SourceLocation | None, str] = {}
 
@@ -641,7 +643,8 @@ class Builder:
         )
         types = ", ".join(v.type for v in results)
         pairs = ", ".join(f"{result}, {argument}" for result, argument in writebacks)
-        attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>}} " if pairs else ""
+        given = f", mlirml.donated = array<i64: {', '.join(map(str, donated))}>" if donated else ""
+        attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>{given}}} " if pairs else ""
         lines = [f"module {{\nfunc.func @main({arguments}) -> ({types}) {attributes}{{"]
         lines += [t.replace(LOC, place(at)) for t, at in zip(self._operations, self._locations)]
         names = ", ".join(v.name for v in results)

@@ -20,6 +20,8 @@ CHECK_BASE = "mlirml.check_base"
 
 FLUSH_DENORMALS = "mlirml.flush_denormals"
 """Of @main: numbers below the smallest normal one count as zero."""
+TILE = "mlirml.tile"
+"""On a `func.func` that computes a tile of a contraction, in bounded time."""
 DISPATCH = "mlirml.dispatch"
 """Of an `scf.execute_region`: "device" where its operations become one kernel, "host" where they stay in @main."""
 KERNEL = "mlirml.kernel"

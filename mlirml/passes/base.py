@@ -151,7 +151,7 @@ _LIMITS = {
     "vector_bits": (64, 4096),
     "vector_registers": (8, 256),
     "l1_bytes": (1 << 10, 1 << 40),
-    "l2_bytes": (1 << 10, 1 << 40),
+    "l2_bytes": (1 << 9, 1 << 40),
     "alignment": (1, 1 << 20),
 }
 _POWERS = ("vector_bits", "alignment")

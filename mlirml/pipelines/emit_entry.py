@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
+from mlirml.dialects.mlirml import TILE
 from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, has_function, main_function, mlir, named_function
 from mlirml.location import source_location
@@ -66,6 +67,8 @@ def entry_function(module: mlir.Operation) -> mlir.Operation:
 def keep_apart(module: mlir.Operation) -> None:
     """Tell LLVM which functions must not be inlined; `func.func` has no word for it that lowering keeps."""
     for function in block_ops(module.regions[0].blocks[0]):
+        if TILE in function.attributes:
+            del function.attributes[TILE]
         if NO_INLINE in function.attributes:
             del function.attributes[NO_INLINE]
             function.attributes["no_inline"] = mlir.UnitAttr.get()

@@ -34,21 +34,26 @@ def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """The argument of @main into whose memory a result goes, by the result's number.
 
     None where a check may fail after something is stored, as one of a loop, also one that was hoisted, which may be
-    fused with the loop: a call that fails leaves its arguments as they were.
+    fused with the loop: a call that fails leaves its arguments as they were, but for donated ones.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
     numbers = list(main.attributes["mlirml.writebacks"])
     del main.attributes["mlirml.writebacks"]
     written = dict(zip(numbers[::2], numbers[1::2], strict=True))
+    given: Sequence[int] = ()
+    if "mlirml.donated" in main.attributes:
+        given = list(main.attributes["mlirml.donated"])
+        del main.attributes["mlirml.donated"]
+    donated = {number: argument for number, argument in written.items() if argument in given}
     ops = list(operations(main))
     checks = [op for op in ops if op.name == "cf.assert"]
     if checks and (len(ops) > _UNSPLIT or any(op.parent != main or HOISTED in op.attributes for op in checks)):
-        return {}
+        return donated
     final = block_ops(main.regions[0].blocks[0])[-1]
     computed = {op for op in move_to_front(main, checks) if computes_tensor(op)}
     if computed and computed & slice_of([final.operands[number] for number in written]):
-        return {}  # what is checked may be computed in the memory of the argument
+        return donated  # what is checked may be computed in the memory of the argument
     return written
 
 

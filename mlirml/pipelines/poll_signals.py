@@ -42,7 +42,7 @@ from collections.abc import Iterable
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import parallel_grain
+from mlirml.dialects.mlirml import TILE, parallel_grain
 from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -74,7 +74,7 @@ class PollSignalsPass(Pass):
         costs = Costs(functions)
         found: list[tuple[mlir.Operation, float]] = []
         for name, function in functions.items():
-            if name not in in_threads:
+            if name not in in_threads and TILE not in function.attributes:
                 found += loops_to_poll(function, costs)
         if found:
             declare(module, found[0][0])
@@ -115,7 +115,8 @@ class Costs:
         if name not in self._functions or name in self._known:
             return self._known.get(name, (1, 1))
         self._known[name] = 1, 1
-        self._known[name] = self.of_body(self._functions[name])
+        most, usual = self.of_body(self._functions[name])
+        self._known[name] = usual if TILE in self._functions[name].attributes else most, usual
         return self._known[name]
 
 

@@ -17,6 +17,7 @@ _ARITHMETIC = re.compile(
     r"= (?:\w+ )*?(?:f(?:add|sub|mul|div|rem|neg|cmp|pext|ptrunc|ptosi|ptoui)|[su]itofp)\b.*\bbfloat\b"
 )
 _MOVES = re.compile(r"@llvm\.(?:masked|vector|experimental)\.")
+_DECLARATION = re.compile(r"^declare .*?(@[\w.]+)\(", re.MULTILINE)
 _PRODUCT = re.compile(r"^(\s*)(%\S+ = .*call .*@llvm\.x86\.avx512bf16\.\w+[\w.]*\()(.*)(\).*)$")
 _OPERAND = re.compile(r"(<\d+ x) bfloat> (%[\w.]+)")
 
@@ -28,7 +29,17 @@ def move_bf16_as_integers(text: str) -> str:
     """
     if "bfloat" not in text or _computes(text):
         return text
-    return "\n".join(_rewritten(line) if "bf" in line else line for line in text.split("\n"))
+    known = set(_DECLARATION.findall(text))
+    lines = []
+    for line in text.split("\n"):
+        if "bf" not in line:
+            lines.append(line)
+            continue
+        line = _rewritten(line)
+        declared = _DECLARATION.match(line)
+        if not declared or declared[1] not in known:  # integers may be moved by the same function
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _computes(text: str) -> bool:

@@ -167,7 +167,7 @@ def test_a_known_array_at_a_place_known_at_run_time() -> None:
     check(f, ROWS, np.int8(-1))
 
 
-def test_errors_reach_every_call_and_come_after_the_stores_before_them() -> None:
+def test_errors_reach_every_call_and_leave_the_arguments_as_they_were() -> None:
     def f(x: Any, i: Any) -> Any:
         x[0] = -1
         return x[:, i]
@@ -178,7 +178,7 @@ def test_errors_reach_every_call_and_come_after_the_stores_before_them() -> None
             x = X.copy()
             with pytest.raises(IndexError):
                 function(x, np.array([0, wrong]))
-            assert (x[0] == -1).all()
+            assert (x[0] == (-1 if function is f else X[0])).all()  # NumPy has stored before it fails
             assert (x[1:] == X[1:]).all()
     compiled(x, np.array([0, 1]))
     assert (x[0] == -1).all()

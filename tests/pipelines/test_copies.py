@@ -107,7 +107,7 @@ PROGRAMS: list[tuple[Callable[..., Any], list[tuple[int, ...]], int]] = [
     (rotary, [(4, 8), (4, 4), (4, 4)], 0),
     (gated, [(4, 8)], 0),
     (flipped, [(8, 8)], 0),
-    (mean_and_variance, [(8, 8)], 0),
+    (mean_and_variance, [(8, 8)], 1),
     (reshapes, [(512,)], 0),
     (split_heads, [(8, 16)], 0),
     (merge_heads, [(4, 8, 4)], 0),

@@ -19,7 +19,7 @@ from mlirml.nn import functional as F
 from mlirml.runtime import load_object
 from mlirml.targets import ahead
 from mlirml.targets.ahead import take_kernels
-from mlirml.targets.cpu import cpu_target, kernel_pipeline
+from mlirml.targets.cpu import HOST_CHECKS, cpu_target, kernel_pipeline
 from mlirml.targets.crew import Crew
 from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
 from mlirml.targets.machine import processor
@@ -202,6 +202,7 @@ def test_the_pipeline_of_kernels_is_that_of_the_target() -> None:
     def names(text: str) -> list[str]:
         return [step.partition("{")[0] for step in text.split(",")]
 
-    lower = [name for name in names(dict(cpu_target().stages)["lower"]) if "sort" not in name and "asserts" not in name]
+    of_host = ("mlirml-lower-sort", *names(HOST_CHECKS))
+    lower = [name for name in names(dict(cpu_target().stages)["lower"]) if name not in of_host]
     own = [name for name in names(str(kernel_pipeline(config.math, processor()))) if "verify-stage" not in name]
     assert own[1:] == lower

@@ -61,6 +61,19 @@ def test_types_literals_and_intrinsics_are_rewritten() -> None:
     assert move_bf16_as_integers(text) == expected
 
 
+def test_a_function_that_moves_integers_is_declared_once() -> None:
+    integers = "declare <4 x i16> @llvm.masked.load.v4i16.p0(ptr, <4 x i1>, <4 x i16>)\n"
+    floats = integers.replace("i16", "bf16").replace("x bf16", "x bfloat")
+    assert move_bf16_as_integers(floats + integers) == move_bf16_as_integers(integers + floats) == integers
+    assert move_bf16_as_integers(floats) == integers
+
+
+def test_a_product_of_bf16_and_int16() -> None:
+    x, y = np.arange(3).astype(BF16), np.arange(3, dtype=np.int16)
+    result = ml.compile(lambda x, y: x @ y)(x, y)
+    assert (result, result.dtype) == (5, np.float32)
+
+
 def test_operands_of_products_are_cast() -> None:
     call = "%r = call <8 x float> @llvm.x86.avx512bf16.dpbf16ps.256(<8 x float> %s, "
     expected = f"""

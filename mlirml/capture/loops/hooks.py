@@ -102,9 +102,11 @@ class Hooks:
                     head=sorted({*head, *after}) if stop and nests else head,  # rounds after the end keep it all
                     after=after,
                 )
+                known = loop.rounds
                 try:
-                    loop.run()
-                    return False
+                    if not known.differ:
+                        loop.run()
+                        return False
                 except CaptureError as error:
                     if loop not in error.roots:
                         raise
@@ -116,6 +118,7 @@ class Hooks:
                         raise
                     if loop.count is None or loop.count > UNROLLED:
                         raise self._stays(error, loop.count) from None
+                    known.differ = True
         if item is not None:
             rounds = map(item, rounds)
         self._python_rounds(rounds, body, own, head, after, changed, stop)

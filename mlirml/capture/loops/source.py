@@ -8,6 +8,7 @@ import linecache
 import types
 from collections.abc import Iterator
 
+from mlirml.capture.trees import parsed
 from mlirml.dataclass import dataclass
 
 Definition = ast.FunctionDef | ast.Lambda
@@ -78,7 +79,7 @@ def _parsed(lines: list[str], code: types.CodeType) -> ast.Module | None:
     if lines[:1] and lines[0][:1] in " \t":
         above = above.removesuffix("\n") + "if 1:\n"  # a function in the first line has no indentation
     try:
-        return ast.parse(above + "".join(lines))
+        return parsed(above + "".join(lines))
     except SyntaxError:
         return None
 

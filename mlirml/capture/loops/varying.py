@@ -284,7 +284,9 @@ def same_length(
     difference = forms[0] - forms[1]
     if difference.terms:
         if b.checked:
-            equal = b.named(f"arith.cmpi eq, {index_name(trace, one[0])}, {index_name(trace, other[0])} : index")
+            # A slice that ends before it begins is as empty as any other one.
+            names = [index_name(trace, held(trace, length, 0, limit)) for length, limit in (one, other)]
+            equal = b.named(f"arith.cmpi eq, {names[0]}, {names[1]} : index")
             b.check(equal, Check("ShapeError", "slices of different lengths are combined"))
         return (one[0] if isinstance(one[0], Traced) else other[0]), most
     if difference.constant:

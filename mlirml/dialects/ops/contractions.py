@@ -22,10 +22,12 @@ _BOOL = np.dtype(np.bool_)
 _MULTIPLY = ew.by_kind(biu="arith.muli", f="arith.mulf")
 
 
-def _prepared(b: Builder, operands: Sequence[Operand]) -> tuple[list[Value], np.dtype, np.dtype]:
-    """Operands in one dtype, the dtype to accumulate in, and the dtype of the result."""
+def _prepared(
+    b: Builder, operands: Sequence[Operand], result: np.dtype | None = None
+) -> tuple[list[Value], np.dtype, np.dtype]:
+    """Operands in one dtype, the dtype to accumulate in, and that of the result, the promoted one unless given."""
     operands = [ew.strong(o) for o in operands]
-    result = ew.result_type(*operands)
+    result = ew.result_type(*operands) if result is None else result
     # A product of truth values is an OR of ANDs: count in 32 bits and compare with 0.
     compute = np.dtype(np.int32) if result == _BOOL else result
     accumulate = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else compute
@@ -111,7 +113,10 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         batch = common_shape(x_batch, y_batch)
     except ValueError:
         raise ShapeError(f"matmul: batch dimensions do not broadcast, {x1} @ {x2}") from None
-    (x, y), accumulate, result = _prepared(b, (x1, x2))
+    names = {x1.dtype.name, x2.dtype.name}
+    mixed = "bfloat16" in names and len(names) > 1  # of which NumPy has no common dtype, but `matmul` has
+    common = np.matmul.resolve_dtypes((x1.dtype, x2.dtype, None))[-1] if mixed else None
+    (x, y), accumulate, result = _prepared(b, (x1, x2), common)
     if dtype is None and result.name == "bfloat16":  # NumPy has no such loop and takes the next wider one
         dtype = np.float32
     if dtype is not None:

@@ -51,11 +51,15 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: np.dtype | None) 
 
 
 def result_type(*operands: Operand) -> np.dtype:
-    """NumPy's promotion of several operands, weak Python scalars included."""
+    """NumPy's promotion of several operands, weak Python scalars included; `DTypeError` where they have none."""
     if all(o.weak for o in operands):
         return np.result_type(*(_BOOL if promoted(o) is bool else np.dtype(promoted(o)) for o in operands))
     weak: dict[Any, Any] = {bool: _BOOL, int: 0, float: 0.0, complex: 0j}
-    return np.result_type(*(weak.get(promoted(o), promoted(o)) for o in operands))
+    try:
+        return np.result_type(*(weak.get(promoted(o), promoted(o)) for o in operands))
+    except TypeError:  # of ml_dtypes and NumPy's own
+        names = " and ".join(dict.fromkeys(o.dtype.name for o in operands if not o.weak))
+        raise DTypeError(f"NumPy has no common dtype of {names}", help="convert with `.astype(...)`") from None
 
 
 def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
@@ -745,7 +749,11 @@ def clip(
         record = positive if low is high else maximum if high is None else minimum
         result = record.build(b, a, *(x for x in (low, high) if x is not None))
         return result
-    dtype = result_type(a, low, high)
+    if "bfloat16" in (a.dtype.name, low.dtype.name, high.dtype.name):  # which has a common dtype with few others
+        *_, dtype = resolve(np.maximum, (promoted(a), promoted(low)), None)
+        *_, dtype = resolve(np.minimum, (dtype, promoted(high)), None)
+    else:
+        dtype = result_type(a, low, high)
     if dtype.name == "bfloat16":  # NumPy has no such loop for `clip` and takes the next wider one
         dtype = _SINGLE
     shape = broadcast_shapes("clip", (a, low, high))

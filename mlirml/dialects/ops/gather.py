@@ -73,7 +73,10 @@ def take(
     else:
         base = with_axis(b, base)
         (place,) = normalized_axes("take", base.shape, axis)
-    found = positions(b, values, base.shape[place], place, checked_mode("take", mode))
+    mode = checked_mode("take", mode)
+    if 0 in base.shape[:place]:  # where NumPy looks at no index
+        return b.empty((*base.shape[:place], *values.shape, *base.shape[place + 1 :]), base.dtype)
+    found = positions(b, values, base.shape[place], place, mode)
     return gather(b, base, [place], [found], place)
 
 

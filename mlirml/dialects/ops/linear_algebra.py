@@ -147,8 +147,9 @@ def vecdot(xp: Any, x1: Any, x2: Any, axis: Any = -1, dtype: Any = None) -> Any:
     x1, x2 = xp.moveaxis(x1, axis, -1), xp.moveaxis(x2, axis, -1)
     if x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(f"vecdot: sizes differ along the axis, shapes {list(x1.shape)} and {list(x2.shape)}")
-    if x1.dtype == x2.dtype and x1.dtype.name == "bfloat16":  # NumPy has no such loop and takes the next wider one
-        x1, x2 = x1.astype(np.float32), x2.astype(np.float32)
+    if "bfloat16" in (x1.dtype.name, x2.dtype.name):  # NumPy has no such loop and takes the next wider one
+        common = np.vecdot.resolve_dtypes((x1.dtype, x2.dtype, None))[-1]
+        x1, x2 = x1.astype(common), x2.astype(common)
     result = xp.einsum("...i,...i->...", _conjugated(x1), x2)
     return result if dtype is None else result.astype(dtype)
 

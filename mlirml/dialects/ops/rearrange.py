@@ -163,7 +163,7 @@ def repeat(b: Builder, a: Operand, repeats: Any, axis: Any = None) -> Value:
 _TABLES = ("edge", "reflect", "symmetric", "wrap")
 
 
-@operation("rearrangement", np.pad, dtypes=ALL)
+@operation("rearrangement", np.pad, dtypes=ALL, scalars=False)
 def pad(
     b: Builder,
     array: Operand,
@@ -401,7 +401,7 @@ def _edited(edit: Any, size: int) -> np.ndarray:
     return result
 
 
-@operation("rearrangement", np.resize, dtypes=ALL)
+@operation("rearrangement", np.resize, dtypes=ALL, scalars=False)
 def resize(b: Builder, a: Operand, new_shape: Any) -> Value:
     """The elements in a new shape, repeated or cut as its size wants."""
     value = as_value(b, a)

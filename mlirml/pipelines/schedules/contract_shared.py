@@ -30,7 +30,7 @@ def any_view(e: Emitter, name: str, element: str) -> View:
 
 
 def finish(e: Emitter, name: str, parameters: list[str]) -> tuple[str, str]:
-    head = f"func.func private @{name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
+    head = f"func.func private @{name}({', '.join(parameters)}) attributes {{mlirml.no_inline, mlirml.tile}} {{"
     return name, "\n".join([head, *e.body(), "return", "}"])
 
 

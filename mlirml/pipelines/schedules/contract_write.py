@@ -89,7 +89,9 @@ class TileWriter:
         parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index"]
         parameters += [f"%{name}_at: index" for name in self.named] + declared(self.named)
         parameters += ["%again: i1"] if self.again else []
-        head = f"func.func private @{self.name}({', '.join(parameters)}) attributes {{mlirml.no_inline}} {{"
+        head = (
+            f"func.func private @{self.name}({', '.join(parameters)}) attributes {{mlirml.no_inline, mlirml.tile}} {{"
+        )
         return "\n".join([head, *e.body(), "return", "}"])
 
     def _rounds(self, e: Emitter, views: dict[str, View]) -> None:

@@ -166,6 +166,12 @@ def inwards(x, y):
         high -= 1
 
 
+def reversed_where_they_are_empty(x):
+    for i in range(len(x)):
+        for k in range(len(x)):
+            x[i:k] = x[i:k][::-1] + x[i : k + i // 9]
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -187,6 +193,7 @@ def inwards(x, y):
         (matrices, [A, np.ones((N, N))]),
         (integers, [RNG.integers(1, 5, N), ZEROS]),
         (inwards, [V, ZEROS]),
+        (reversed_where_they_are_empty, [V]),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

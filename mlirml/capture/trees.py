@@ -1,0 +1,21 @@
+"""Syntax trees of the user's source."""
+
+from __future__ import annotations
+
+import ast
+
+_ATTEMPTS = 10
+
+
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a text; `SyntaxError` where it is none.
+
+    CPython before 3.12 keeps one count of the depth for all threads: where the garbage collector runs Python code in
+    the middle, and another thread parses then, there is a SystemError about a "recursion depth mismatch".
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return ast.parse(source)
+        except SystemError:
+            continue
+    return ast.parse(source)
