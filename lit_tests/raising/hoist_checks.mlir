@@ -4,7 +4,7 @@
 // CHECK: %[[MOST:.*]] = scf.for {{.*}} -> (i64) {
 // CHECK: arith.maxui
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[MOST]], %{{.*}} : i64
-// CHECK: cf.assert %[[INSIDE]], "out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64, mlirml.hoisted}
+// CHECK: cf.assert %[[INSIDE]], "out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64}
 // CHECK: scf.for
 // CHECK-NOT: cf.assert
 // CHECK: return

@@ -13,8 +13,6 @@ LONG_CHUNKS = "mlirml.long_chunks"
 CHECK = "mlirml.check"
 """The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
-HOISTED = "mlirml.hoisted"
-"""Of a `cf.assert` that was made in a loop nest, and is made before it."""
 CHECK_BASE = "mlirml.check_base"
 """Of a `cf.assert` about a number: what was added to it before it was compared, 0 for an unsigned one."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import HOISTED
 from mlirml.ir import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.pipelines.destinations import (
     ALLOC,
@@ -33,8 +32,8 @@ _UNSPLIT = 256
 def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """The argument of @main into whose memory a result goes, by the result's number.
 
-    None where a check may fail after something is stored, as one of a loop, also one that was hoisted, which may be
-    fused with the loop: a call that fails leaves its arguments as they were, but for donated ones.
+    None where a check may fail after something is stored, as one in a loop: a call that fails leaves its arguments as
+    they were, but for donated ones.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
@@ -48,7 +47,7 @@ def written_arguments(main: mlir.Operation) -> dict[int, int]:
     donated = {number: argument for number, argument in written.items() if argument in given}
     ops = list(operations(main))
     checks = [op for op in ops if op.name == "cf.assert"]
-    if checks and (len(ops) > _UNSPLIT or any(op.parent != main or HOISTED in op.attributes for op in checks)):
+    if checks and (len(ops) > _UNSPLIT or any(op.parent != main for op in checks)):
         return donated
     final = block_ops(main.regions[0].blocks[0])[-1]
     computed = {op for op in move_to_front(main, checks) if computes_tensor(op)}

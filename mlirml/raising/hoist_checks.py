@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.checks import checked_number
-from mlirml.dialects.mlirml import CHECK, CHECK_BASE, HOISTED
+from mlirml.dialects.mlirml import CHECK, CHECK_BASE
 from mlirml.ir import clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.loops import loop_functions
@@ -190,7 +190,6 @@ def make(group: Sequence[Check]) -> None:
             if number is not None and comparison is not None:
                 limit, names = clone_constant(comparison.operands[1]), [*names, CHECK_BASE]
             attributes = {name: check.op.attributes[name] for name in names if name in check.op.attributes}
-            attributes[HOISTED] = mlir.UnitAttr.get()
             with check.op.location:
                 emit.create("cf.assert", [emit.compare("ult", most, limit)], (), attributes)
     for check in group:
