@@ -266,6 +266,6 @@ def _call(node: ast.Call) -> _Finding:
     kind = getattr(np, name, None)
     if isinstance(kind, type) and issubclass(kind, np.generic):
         return f"`{callee}()`", node, f"convert with `x.astype({callee})`"
-    if callee in (f"np.{name}", f"numpy.{name}") and name.isidentifier():
+    if name == "reshape" or (callee in (f"np.{name}", f"numpy.{name}") and name.isidentifier()):
         return f"`{callee}()`", node, f"use Python numbers for sizes and limits, or {STATIC}"
     return f"`{callee}()`", node, "write it with `np.` functions, or call it outside and pass its result as an argument"

@@ -34,6 +34,12 @@ def install_operators(cls: type, operate: Operate, operate_in_place: OperateInPl
     def reflected(ufunc: np.ufunc) -> Callable[..., Any]:
         return lambda self, other: operate(self, ufunc, (other, self))
 
+    def multiply(self: Any, other: Any) -> Any:
+        return other * self.__index__() if _repeats(self, other) else operate(self, np.multiply, (self, other))
+
+    def reflected_multiply(self: Any, other: Any) -> Any:
+        return other * self.__index__() if _repeats(self, other) else operate(self, np.multiply, (other, self))
+
     def in_place(ufunc: np.ufunc) -> Callable[..., Any]:
         return lambda self, other: operate_in_place(self, ufunc, other)
 
@@ -43,8 +49,17 @@ def install_operators(cls: type, operate: Operate, operate_in_place: OperateInPl
         setattr(cls, f"__i{name}__", in_place(ufunc))
     for name, ufunc in _ONE_WAY.items():
         setattr(cls, f"__{name}__", forward(ufunc))
+    setattr(cls, "__mul__", multiply)  # noqa: B010
+    setattr(cls, "__rmul__", reflected_multiply)  # noqa: B010
     setattr(cls, "__divmod__", _divmod)  # noqa: B010  (mypy knows no such method)
     setattr(cls, "__rdivmod__", _reflected_divmod)  # noqa: B010
+
+
+def _repeats(number: Any, other: Any) -> bool:
+    """True for a list or tuple times an integer, which Python and NumPy's scalars repeat it by."""
+    if not isinstance(other, (list, tuple)):
+        return False
+    return getattr(number, "shape", None) == () and np.dtype(number.dtype).kind in "iu"
 
 
 def _divmod(self: Any, other: Any) -> Any:
