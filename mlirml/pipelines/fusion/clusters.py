@@ -287,6 +287,8 @@ class Graph:
                 used.append(item.value)
             elif found is not None:
                 used += self.uses(found[0])
+            elif (source := splat(item.value)) is not None:
+                used += list(source.operands)[:1]  # the number that a fill spreads
         return used
 
     def outside(self, cluster: Cluster) -> list[mlir.Value]:

@@ -210,7 +210,8 @@ class Builder:
         rank = len(self.identity)
         maps = [map_ for _, map_ in self.loads]
         maps += [compose(out.map, self.cluster.places[self.inside[out.result][0]]) for out in outs]
-        reduced = self.cluster.reduced or frozenset()
+        # A reduction that nobody reads is left out, and with it its iterators.
+        reduced = (any(out.argument is not None for out in outs) and self.cluster.reduced) or frozenset()
         attributes = {
             "indexing_maps": mlir.ArrayAttr.get([affine_map(map_, rank) for map_ in maps]),
             "iterator_types": emit.iterator_types(["reduction" if d in reduced else "parallel" for d in self.identity]),
