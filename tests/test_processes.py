@@ -147,6 +147,28 @@ def test_a_child_forked_while_another_thread_runs_a_loop_has_threads_of_its_own(
     assert (done.stderr, done.stdout) == ("", "0\n")
 
 
+FORK_DURING_THE_REFERENCE = """
+def long(x):
+    return ml.fori_loop(0, 1 << 40, lambda i, s: np.sin(s) + i, x)
+
+compiled = ml.compile(lambda x: x * 2, "reference")
+compiled(np.ones(3))
+threading.Thread(target=ml.compile(long, "reference"), args=(np.ones(3),), daemon=True).start()
+time.sleep(2)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if (compiled(np.ones(3)) == 2).all() else 1)
+print(os.waitpid(child, 0)[1], flush=True)
+os._exit(0)
+"""
+
+
+def test_a_child_forked_while_the_reference_target_runs_runs_programs(run: Run) -> None:
+    done = run(FORK_DURING_THE_REFERENCE)
+    assert (done.stderr, done.stdout) == ("", "0\n")
+
+
 AT_EXIT = f"""{THREADS_THAT_COMPILE}
 def call_forever():
     compiled, x = ml.compile(lambda x: x + 1), np.ones(200000)

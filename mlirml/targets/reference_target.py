@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -18,6 +19,15 @@ from mlirml.targets.target import Target
 Spec = tuple[npt.DTypeLike, Sequence[int]]
 # The interpreter keeps one MLIR context a program, and contexts are not made for several threads at once.
 _LOCK = threading.RLock()
+
+
+def _remake_lock() -> None:
+    """Make the lock anew in a forked child: the thread that may hold it is not there to let go of it."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_remake_lock)
 
 
 @cache
