@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-from mlirml.analysis.memory import VIEWS
+from mlirml.analysis.memory import VIEWS, written_by
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -340,8 +340,7 @@ def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bo
 def writes(op: mlir.Operation, here: mlir.Value) -> bool:
     """Whether an operation may write into a buffer or a view of it."""
     if op.name.startswith("linalg."):
-        outs = list(op.attributes["operandSegmentSizes"])[1]
-        written = list(op.operands)[len(op.operands) - outs :]
+        written = written_by(op)
     elif op.name in ("memref.store", "memref.copy") or op.name.startswith("mlirml."):
         written = [op.operands[1]]
     else:
