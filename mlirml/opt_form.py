@@ -7,7 +7,9 @@ mend, and the diagnostic names the operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from mlirml.errors import InternalError, MlirmlError, PreconditionError
@@ -47,40 +49,71 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
     """Operations that are not of the form that a pass takes, and why."""
     from mlirml.ir import operations
 
-    level = level_of(pass_name)
+    pipelines = _pipelines_of(pass_name)
+    level, removed = _level(pass_name, pipelines), _removed_before(pass_name, pipelines)
     yield from _unfit_functions(module, level)
     for op in operations(module):
         if op.name in ("builtin.module", "func.func"):
             continue
-        reason = _unfit_operation(op, level)
+        reason = _unfit_operation(op, level) or removed(op.name)
         if reason:
             yield op, reason
         yield from ((op, why) for why in _unfit_attributes(op))
 
 
-def level_of(pass_name: str) -> str:
-    """At which level of IR the pipelines of the targets run a pass: "tensor", "memref", "both" or "any"."""
+def _pipelines_of(pass_name: str) -> list[list[str]]:
+    """The pipelines of the targets that run a pass, as names of steps."""
     from mlirml.errors import TargetError
     from mlirml.pipelines.stages import default_pipeline
     from mlirml.targets.registry import get_target, target_names
 
-    seen: set[str] = set()
+    found = []
     for target in target_names():
-        try:
+        with suppress(TargetError):
             steps = [step.name for step in default_pipeline(get_target(target)).steps]
-        except TargetError:
-            continue
-        if pass_name in steps and _BUFFERIZE in steps:
-            at, cut = steps.index(pass_name), steps.index(_BUFFERIZE)
-            seen.add("tensor" if at <= cut else "memref")
-    if not seen:
-        return "any"
-    return seen.pop() if len(seen) == 1 else "both"
+            if pass_name in steps:
+                found.append(steps)
+    return found
+
+
+def _level(pass_name: str, pipelines: list[list[str]]) -> str:
+    """At which level of IR the pipelines run a pass: "tensor", "memref", "both" or "any"."""
+    from mlirml.passes import REGISTRY
+
+    levels = {
+        "tensor" if steps.index(pass_name) <= steps.index(_BUFFERIZE) else "memref"
+        for steps in pipelines
+        if _BUFFERIZE in steps
+    }
+    if not levels:
+        cls = REGISTRY.get(pass_name)
+        return "tensor" if cls is not None and cls.__module__.startswith("mlirml.autodiff.") else "any"
+    return levels.pop() if len(levels) == 1 else "both"
+
+
+def _removed_before(pass_name: str, pipelines: list[list[str]]) -> Callable[[str], str]:
+    """Why an operation should be gone at a pass: the one that removes such operations runs earlier in all pipelines."""
+    from mlirml.dialects.legality import STAGES
+
+    def reason(name: str) -> str:
+        for contract in STAGES.values():
+            remover = None if contract.allows(name) else contract.remover(name)
+            if remover and pipelines and all(remover in _before(steps, pass_name) for steps in pipelines):
+                return f"is not removed yet: run {remover} before"
+        return ""
+
+    return cache(reason)
+
+
+def _before(steps: list[str], pass_name: str) -> list[str]:
+    """The steps before the first that has a name."""
+    return steps[: steps.index(pass_name)]
 
 
 def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.Operation, str]]:
-    from mlirml.ir import block_ops, mlir
+    from mlirml.ir import block_ops, callee_of, mlir, operations
 
+    called = {callee_of(op) for op in operations(module) if op.name == "func.call"}
     for op in block_ops(module.regions[0].blocks[0]):
         if op.name == "func.func":
             blocks = op.regions[0].blocks
@@ -88,15 +121,23 @@ def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.
                 yield op, "has no body"
             if len(blocks) > 1:
                 yield op, "has several blocks: control flow must be structured"
-            main = mlir.StringAttr(op.attributes["sym_name"]).value == "main"
+            name = mlir.StringAttr(op.attributes["sym_name"]).value
+            main = name == "main"
             for argument in blocks[0].arguments if len(blocks) else ():
                 why = _unfit_type(argument.type) or _unfit_level(argument.type, level)
                 if main and not isinstance(argument.type, mlir.ShapedType):
                     why = "and @main takes arrays only"
                 elif main and isinstance(argument.type.element_type, mlir.IndexType):
                     why = "and @main takes integers of a fixed width"
+                elif main and isinstance(argument.type.element_type, mlir.VectorType):
+                    why = "and the elements of @main's arrays are numbers"
                 if why:
                     yield op, f"has an argument of type {argument.type}, {why}"
+            for kind in mlir.FunctionType(mlir.TypeAttr(op.attributes["function_type"]).value).results if main else ():
+                if not isinstance(kind, mlir.ShapedType):
+                    yield op, f"has a result of type {kind}, and @main returns arrays only"
+            if level != "any" and not main and name not in called:
+                yield op, "is not called from @main"
         yield from ((op, why) for why in _unfit_attributes(op))
 
 
@@ -128,6 +169,8 @@ def _unfit_level(kind: mlir.Type, level: str) -> str:
         return "and the pass stands after bufferization"
     if level == "tensor" and text.startswith("memref<"):
         return "and the pass stands before bufferization"
+    if level == "tensor" and "vector<" in text:
+        return "and the pass stands before code generation, which makes vectors"
     return ""
 
 

@@ -151,25 +151,19 @@ def _lines(text: str, rng: random.Random) -> str:
 def _types(text: str, rng: random.Random) -> str:
     """Another element type everywhere, or tensors for memrefs."""
     kinds = (
-        "f32",
-        "f64",
-        "f16",
-        "bf16",
-        "i64",
-        "i32",
-        "i8",
-        "i1",
-        "index",
-        "complex<f32>",
-        "vector<4xf32>",
-        "tensor<2xf32>",
-    )
+        "f32", "f64", "f16", "bf16", "i64", "i32", "i8", "i1", "index", "complex<f32>", "vector<4xf32>", "tensor<2xf32>",
+        "f8E4M3FN", "f8E5M2", "f80", "i4", "i128", "ui8", "none", "tuple<f32, i32>", "!llvm.ptr", "!gpu.async.token",
+        "!quant.any<i8:f32>", "(f32) -> f32",
+    )  # fmt: skip
     there = [kind for kind in kinds if re.search(rf"(?<![\w%@]){re.escape(kind)}\b", text)]
     if rng.random() < 0.2:
         one, other = rng.choice(
             [("memref", "tensor"), ("tensor", "memref"), ("tensor<", "vector<"), ("memref<", "vector<")]
         )
         return text.replace(one, other)
+    if rng.random() < 0.15:
+        unranked = re.sub(r"(?<=tensor<|memref<)(?:[\d?]+x)*(?=\w+>)", "*x", text, count=rng.choice([0, 1, 2]))
+        return unranked if rng.random() < 0.5 else re.sub(r"(tensor|memref)<(?:[\d?]+x)+", r"\1<", text)
     if not there:
         return text
     one, other = rng.choice(there), rng.choice(kinds)
@@ -264,11 +258,33 @@ def _operations(text: str, rng: random.Random) -> str:
         ("linalg.matmul", "linalg.batch_matmul", "linalg.add", "linalg.dot"), ("tensor.extract ", "memref.load "),
         (" slt,", " ult,", " eq,", " sge,"), ("linalg.fill", "linalg.copy"),
     )  # fmt: skip
+    if rng.random() < 0.25:
+        return _foreign(text, rng)
     found = [(one, family) for family in families for one in family if one in text]
     if not found:
         return text
     one, family = rng.choice(found)
     return text.replace(one, rng.choice(family), rng.choice([-1, 1]))
+
+
+def _foreign(text: str, rng: random.Random) -> str:
+    """One operation that no pass of ours knows: of a dialect that is not registered, of another one, or as a symbol."""
+    made = (
+        '%foreign = "no.such"() {a = 1 : i64} : () -> !no.type<x>', '"no.such"() ({ ^bb0(%u: f32): "no.end"() : () -> () }) : () -> ()',
+        '"no.such"() ({}) : () -> ()', "%foreign = async.execute { async.yield }", '%foreign = "test.op"() : () -> tuple<i32, f32>',
+        "%foreign = shape.const_shape [1, 2] : tensor<2xindex>", "%foreign = ub.poison : f32", "%foreign = ub.poison : tensor<3xf32>",
+        "%foreign = complex.constant [1.0, 2.0] : complex<f32>", "%foreign = builtin.unrealized_conversion_cast to tensor<4xf32>",
+        "%foreign = tensor.empty() : tensor<0x3xf32>", "%foreign = vector.step : vector<4xindex>", "gpu.barrier", "scf.execute_region { scf.yield }",
+        "%foreign = llvm.mlir.zero : !llvm.ptr", "%foreign = sparse_tensor.has_runtime_library", "%foreign = arith.constant dense<> : tensor<0xi64>",
+    )  # fmt: skip
+    lines = text.splitlines()
+    inside = [n for n, line in enumerate(lines) if line.startswith("  ")]
+    op = rng.choice(made)
+    if rng.random() < 0.15 or not inside:
+        return text + rng.choice(['"no.symbol"() {sym_name = "s"} : () -> ()', "memref.global @main : memref<2xf32>", "module @main {}",
+                                  "memref.global @state : memref<2xf32> = uninitialized", "func.func @loop() { call @loop() : () -> () return }"]) + "\n"  # fmt: skip
+    lines.insert(rng.choice(inside), f"  {op}")
+    return "\n".join(lines) + "\n"
 
 
 _MUTATIONS = (_lines, _lines, _types, _sizes, _sizes, _numbers, _attributes, _functions, _operations)
@@ -279,7 +295,9 @@ def is_valid(text: str) -> bool:
     from mlirml.ir import make_context, mlir
 
     try:
-        mlir.Module.parse(text, make_context())
+        context = make_context()
+        context.allow_unregistered_dialects = "no." in text
+        mlir.Module.parse(text, context)
     except (mlir.MLIRError, ValueError):
         return False
     return True
@@ -324,7 +342,8 @@ def _flag(name: str, rng: random.Random) -> str:
 def jobs(count: int, seed: int) -> Iterator[Job]:
     """So many random jobs."""
     from mlirml.passes import REGISTRY
-    from mlirml.pipelines.stages import STAGES, load_passes
+    from mlirml.pipelines.stages import STAGES, default_pipeline, load_passes
+    from mlirml.targets.registry import get_target
 
     load_passes()
     names = sorted(REGISTRY)
@@ -344,6 +363,18 @@ def jobs(count: int, seed: int) -> Iterator[Job]:
             flags = [f"--target={rng.choice(TARGETS)}"]
             if rng.random() < 0.7:
                 flags.append(f"--stop-after={rng.choice(STAGES)}")
+        if '"no.' in text and rng.random() < 0.9:
+            flags = [
+                *(flag for flag in flags if flag != "--inline"),
+                "--allow-unregistered-dialect",
+            ]  # MLIR's, it crashes
+        if kind >= 0.75 and rng.random() < 0.2:
+            steps = [str(step) for step in default_pipeline(get_target(rng.choice(TARGETS))).steps]
+            for _ in range(rng.randint(1, 4)):
+                step = steps.pop(rng.randrange(len(steps)))
+                if rng.random() < 0.5:
+                    steps.insert(rng.randrange(len(steps)), step)
+            flags = [f"--pass-pipeline=builtin.module({','.join(steps)})", *flags[1:]]
         if rng.random() < 0.12:
             flags.append(f"--emit={rng.choice(['llvm', 'asm', 'ptx', 'spirv', 'wgsl'])}")
         yield Job(f"{seed}:{number} from {name}", text, tuple(flags))

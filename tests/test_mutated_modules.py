@@ -38,6 +38,18 @@ def test_mutated_modules() -> None:
             ["--target=vulkan"],
             "mlirml-bufferize is not made for this module: `func.func` has an argument of type memref<8xf32>",
         ),
+        (
+            "func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> {\n"
+            '  %0 = "mlirml.independent"(%x) {group = 0 : i8} : (tensor<4xf64>) -> tensor<4xf64>\n'
+            "  return %0 : tensor<4xf64>\n}\n",
+            ["--mlirml-bufferize"],
+            "`mlirml.independent` is not removed yet: run mlirml-expand before",
+        ),
+        (
+            "func.func @main(%x: i32) -> i32 { return %x : i32 }\n",
+            ["--target=cpu"],
+            "`func.func` has an argument of type i32, and @main takes arrays only",
+        ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
     ],
 )
@@ -49,6 +61,34 @@ def test_a_module_that_a_pass_does_not_take_is_explained(
     assert main([str(path), *flags]) == 1
     said = capsys.readouterr().err
     assert message in said and "InternalError" not in said
+
+
+def test_a_fused_operation_stands_after_the_number_that_it_is_filled_with(tmp_path: Path) -> None:
+    text = """
+#map = affine_map<(d0) -> (d0)>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %t = math.tanh %in : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %two = arith.constant 2.0 : f32
+  %full = linalg.fill ins(%two : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+      ins(%0, %full : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %p = arith.mulf %in, %by : f32
+    linalg.yield %p : f32
+  } -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+"""
+    path, out = tmp_path / "module.mlir", tmp_path / "out.mlir"
+    path.write_text(text)
+    assert main([str(path), "--mlirml-fuse", "-o", str(out)]) == 0
+    assert out.read_text().count("linalg.generic") == 1
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ def rounds_of(op: mlir.Operation) -> int:
         if any(owner is None or owner.name != "arith.constant" for owner in owners):
             return -1
         low, high, step = (int(owner.attributes["value"].value) for owner in owners if owner is not None)
+        if step <= 0:  # no loop of Python's
+            return -1
         total *= max(0, -(-(high - low) // step))
         parent = parent.parent.operation
     return total

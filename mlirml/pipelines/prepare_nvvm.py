@@ -39,6 +39,8 @@ class PrepareNvvmPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
             for function in block_ops(kernels.regions[0].blocks[0]):
+                if not len(function.regions) or not len(function.regions[0].blocks):
+                    continue  # a declaration
                 with function.location:
                     size_arguments(function)
                     share_globals(function, kernels)

@@ -193,10 +193,17 @@ def widen_function(op: mlir.Operation) -> None:
         set_function_type(op)
 
 
+def widen_kernel(op: mlir.Operation) -> None:
+    """A kernel's type agrees with its arguments, and it has no results."""
+    kinds = [argument.type for argument in op.regions[0].blocks[0].arguments]
+    op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(kinds, []))
+
+
 _CONVERTERS = {
     "linalg.fill": widen_fill,
     "memref.load": widen_access,
     "memref.store": widen_access,
     "memref.global": widen_global,
     "func.func": widen_function,
+    "gpu.func": widen_kernel,
 }

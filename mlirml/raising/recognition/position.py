@@ -81,6 +81,8 @@ def match_position(loop: mlir.Operation) -> Position:
         raise NoMatch("the loop does not walk along one dimension")
     if not mlir.ShapedType(source.type).has_static_shape:
         raise NoMatch("a size is known at run time only")
+    if first < 0 or last > source.type.shape[axes[0]]:
+        raise NoMatch("the loop reads outside of the array")
     return Position(value, place, element, axes[0], predicate, first, last - first)
 
 
