@@ -8,8 +8,10 @@ the exit waits for the compiler too, and no thread begins to compile any more.
 
 from __future__ import annotations
 
+import _imp
 import atexit
 import gc
+import importlib._bootstrap
 import os
 import sys
 import threading
@@ -22,7 +24,6 @@ from mlirml.errors import TargetError
 
 PATIENCE = 30.0
 """Seconds that a fork or an exit waits for threads that compile."""
-_LIBRARIES = ("mlirml", "torch_mlir", "llvmlite")
 
 
 class CompilerLock:
@@ -123,20 +124,21 @@ def sends_functions() -> bool:
 
 
 def _is_quiet() -> bool:
-    """True if no thread is in native code of the compiler, and none is importing it."""
-    return not _state.calls and not any(
-        getattr(getattr(module, "__spec__", None), "_initializing", False)
-        for name, module in sys.modules.copy().items()
-        if name.partition(".")[0] in _LIBRARIES
-    )
+    """True if no thread is in native code of the compiler, and no other one is importing a module."""
+    own = (None, threading.get_ident())
+    locks = [lock() for lock in list(getattr(importlib._bootstrap, "_module_locks", {}).values())]
+    return not _state.calls and all(getattr(lock, "owner", None) in own for lock in locks)
 
 
 def _wait_until_quiet(deadline: float) -> bool:
-    """Wait, and take the guard: no thread enters native code until it is released. False where that takes too long."""
+    """Wait, and take the guard and the lock of imports: no thread enters native code or begins an import until they
+    are released. False where that takes too long."""
     while time.monotonic() < deadline:
         _state.guard.acquire()
+        _imp.acquire_lock()
         if _is_quiet():
             return True
+        _imp.release_lock()
         _state.guard.release()
         time.sleep(0.001)
     return False
@@ -153,6 +155,7 @@ def _before_fork() -> None:
 
 def _after_fork_in_parent() -> None:
     if _fork.is_quiet:
+        _imp.release_lock()
         _state.guard.release()
         COMPILER.release()
 
@@ -161,6 +164,7 @@ def _after_fork_in_child() -> None:
     global _state
     _state = _State()
     if _fork.is_quiet:
+        _imp.release_lock()
         COMPILER.release()
     else:
         COMPILER.lose()
@@ -172,6 +176,7 @@ def _after_fork_in_child() -> None:
 def _before_exit() -> None:
     _state.is_exiting = True
     if _wait_until_quiet(time.monotonic() + PATIENCE):
+        _imp.release_lock()
         _state.guard.release()
 
 
