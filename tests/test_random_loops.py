@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
 
 import mlirml as ml
 from tests.fuzzing import COUNT, first_seed
@@ -68,7 +68,10 @@ def leaves_the_same(program: Program) -> None:
     """Assert that a program leaves the same behind compiled."""
     note(f"{program.layout}, {program.dtype}, n = {program.memory[0]}, k = {program.numbers[0]}\n{program.source}")
     function = program.function()
-    expected = run(program, function)
+    try:
+        expected = run(program, function)
+    except ValueError:  # slices of different lengths are combined
+        reject()
     targets = ("cpu", "reference") if len(program.source) % 4 == 0 else ("cpu",)
     for target in targets:
         compiled = ml.compile(function, target, frontend="loops")

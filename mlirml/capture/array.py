@@ -509,6 +509,10 @@ class Traced:
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             self._check_alive()
+            truth = known_truth(index)
+            if truth is not None:
+                self._viewed(Reshape((1, *self._shape)))[: int(truth)][...] = value
+                return
             masked = scattering.masked_part(self, index)
             if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
                 value = self._trace.array(value) if isinstance(value, (list, tuple)) else value

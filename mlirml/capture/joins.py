@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line
-from mlirml.dialects.ops import elementwise
+from mlirml.dialects.ops import promotion
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Join:
             parts = [np.r_[part] if isinstance(part, slice) else part for part in parts]
             weak = [np.isscalar(part) or (isinstance(part, Traced) and part._is_weak()) for part in parts]
             parts = [part if is_weak else trace.array(part, copy=False) for part, is_weak in zip(parts, weak)]
-            dtype = elementwise.result_type(*map(trace.lift, parts))
+            dtype = promotion.result_type(*map(trace.lift, parts))
             arrays = [trace.array(part, copy=False).astype(dtype, copy=False) for part in parts]
             if self._name == "c_":
                 columns = [a.reshape(-1, 1) if a.ndim < 2 else a for a in arrays]

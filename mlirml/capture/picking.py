@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.dialects.build import Check
-from mlirml.dialects.ops import elementwise
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.gather import broadcast_along
 from mlirml.dialects.ops.positions import checked_mode, positions
 from mlirml.dialects.ops.reductions import normalized_axes
@@ -120,7 +120,7 @@ def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], def
     for number, condition in enumerate(conditions):
         if condition.dtype != np.bool_:
             raise DTypeError(f"select: condition {number} is {condition.dtype}, not bool", help="compare: `x != 0`")
-    dtype = elementwise.result_type(*map(trace.lift, (*choicelist, default)))
+    dtype = promotion.result_type(*map(trace.lift, (*choicelist, default)))
     shape = np.broadcast_shapes(*map(np.shape, (*condlist, *choicelist)))
     result: Any = trace.array(default, copy=False).astype(dtype, copy=False)
     for condition, choice in reversed(list(zip(conditions, choicelist))):
@@ -134,7 +134,7 @@ def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "rai
     which = trace.array(a, copy=False)
     if which.dtype.kind not in "iub" or not np.can_cast(which.dtype, np.int64, "safe"):
         raise DTypeError(f"choose: choices are numbered by integers, not {which.dtype}")
-    dtype = elementwise.result_type(*map(trace.lift, choices))  # Python numbers give way here
+    dtype = promotion.result_type(*map(trace.lift, choices))  # Python numbers give way here
     parts = [trace.array(c, copy=False) for c in choices]
     shape = np.broadcast_shapes(which.shape, *(p.shape for p in parts))
     spread = [trace.call_function(np.broadcast_to, (p.astype(dtype, copy=False), shape), {}) for p in parts]

@@ -190,3 +190,23 @@ def test_the_first_failure_is_reported() -> None:
         compiled(X[:, :4, 0], np.full(4, 9), np.full(4, 9))
     with pytest.raises(IndexError, match="axis 1 with size 4"):
         compiled(X[:, :4, 0], np.full(4, 1), np.full(4, 9))
+
+
+@pytest.mark.parametrize("x", [np.array(2.0), np.arange(3.0), np.ones((2, 2))])
+@pytest.mark.parametrize("truth", [True, False, np.True_])
+def test_stores_under_a_truth_value(x: Any, truth: Any) -> None:
+    def f(x: Any) -> Any:
+        x, y = x.copy(), np.zeros_like(x)
+        x[truth] = x[truth] * 2
+        y[np.size(y) > 1] = 5
+        return x, y
+
+    for ours, theirs in zip(ml.compile(f)(x), f(x)):
+        assert np.array_equal(ours, theirs)
+
+
+def test_nothing_is_taken_of_rows_that_are_not_there() -> None:
+    x, wrong = np.zeros((0, 1)), [5]
+    assert ml.compile(lambda x: np.take(x, wrong, axis=1))(x).shape == (0, 1)
+    with pytest.raises(IndexError):
+        ml.compile(lambda x: np.take(x, wrong, axis=0))(x.T)

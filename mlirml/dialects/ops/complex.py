@@ -15,7 +15,7 @@ from mlirml.dialects.complex import NOT_COMPILED, ComplexBuilder, ComplexValue, 
 from mlirml.dialects.complex_math import Complex, Real, Truth
 from mlirml.dialects.dtypes import as_dtype, is_complex, part_dtype, short_name
 from mlirml.dialects.ops import complex_functions as cf
-from mlirml.dialects.ops import contractions, gather, joins, rearrange, scans
+from mlirml.dialects.ops import contractions, gather, joins, promotion, rearrange, scans
 from mlirml.dialects.ops import elementwise as ew
 from mlirml.dialects.ops import reductions as red
 from mlirml.dialects.ops.registry import ALL, NUMBERS, OPS, OpDef, complex_form, lift, operation
@@ -112,7 +112,7 @@ def _logical(record: OpDef, body: Body) -> None:
     def build(b: ComplexBuilder, *operands: Operand, dtype: Any = None) -> Value:
         operands = operands[: record.arrays]
         shape = ew.broadcast_shapes(record.name, operands)
-        return b.numbers(operands, ew.result_type(*operands), shape, lambda xs: body(*(x.is_true() for x in xs)))
+        return b.numbers(operands, promotion.result_type(*operands), shape, lambda xs: body(*(x.is_true() for x in xs)))
 
 
 _logical(ew.logical_and, lambda x, y: x & y)
@@ -153,7 +153,7 @@ def _where(b: ComplexBuilder, condition: Operand, x: Operand | None = None, y: O
     if x is None or y is None:
         return inspect.unwrap(ew.where.build)(b, condition, x, y)  # type: ignore[no-any-return]  # refuses it
     truth = b.cast(red.as_value(b, condition), np.dtype(np.bool_))
-    dtype = ew.result_type(x, y)
+    dtype = promotion.result_type(x, y)
     if not is_complex(dtype):
         result: Value = ew.where.build(b, truth, x, y)
         return result
@@ -448,10 +448,13 @@ def _clip(
     min: Any = None,
     max: Any = None,
 ) -> Value:
-    low, high = (a_min if min is None else ew.as_operand(min)), (a_max if max is None else ew.as_operand(max))
-    a = ew.strong(a)
+    low, high = (
+        (a_min if min is None else promotion.as_operand(min)),
+        (a_max if max is None else promotion.as_operand(max)),
+    )
+    a = promotion.strong(a)
     # All three promote together: an integer array and a float limit have no say beside a complex64 one.
-    dtype = ew.result_type(*(x for x in (a, low, high) if x is not None))
+    dtype = promotion.result_type(*(x for x in (a, low, high) if x is not None))
     value = b.cast(red.as_value(b, a), dtype)
     value = value if low is None else ew.maximum.build(b, value, low)
     return value if high is None else ew.minimum.build(b, value, high)

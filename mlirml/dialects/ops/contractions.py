@@ -13,6 +13,7 @@ from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.complex_math import Complex, Real
 from mlirml.dialects.dtypes import as_dtype, common_shape, is_complex, is_float, part_dtype
 from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.complex_contractions import contract_parts
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_
 from mlirml.dialects.ops.registry import ALL, operation
@@ -26,8 +27,8 @@ def _prepared(
     b: Builder, operands: Sequence[Operand], result: np.dtype | None = None
 ) -> tuple[list[Value], np.dtype, np.dtype]:
     """Operands in one dtype, the dtype to accumulate in, and that of the result, the promoted one unless given."""
-    operands = [ew.strong(o) for o in operands]
-    result = ew.result_type(*operands) if result is None else result
+    operands = [promotion.strong(o) for o in operands]
+    result = promotion.result_type(*operands) if result is None else result
     # A product of truth values is an OR of ANDs: count in 32 bits and compare with 0.
     compute = np.dtype(np.int32) if result == _BOOL else result
     accumulate = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else compute
@@ -263,7 +264,7 @@ def einsum(
     """Einstein summation, ellipsis and repeated letters included, in the order that opt_einsum finds."""
     if not isinstance(subscripts, str):
         subscripts, operands = from_lists((subscripts, *operands))
-    operands = tuple(ew.strong(ew.as_operand(x)) for x in operands)
+    operands = tuple(promotion.strong(promotion.as_operand(x)) for x in operands)
     terms, final = parsed_subscripts(subscripts, operands)
     if dtype is not None:
         for operand in operands:
@@ -345,7 +346,7 @@ def dot(builder: Builder, a: Operand, b: Operand, out: None = None) -> Value:
 
 
 def _scaled(b: Builder, x: Operand, y: Operand) -> Value:
-    result: Value = ew.multiply.build(b, ew.strong(x), ew.strong(y))
+    result: Value = ew.multiply.build(b, promotion.strong(x), promotion.strong(y))
     return result
 
 

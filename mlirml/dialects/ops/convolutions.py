@@ -16,6 +16,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import describe, is_float, mlir_name
 from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.contractions import contract
 from mlirml.dialects.ops.registry import NUMBERS, operation
 from mlirml.dialects.ops.windows import (
@@ -116,7 +117,7 @@ def _describe(array: Any) -> str:
 
 def _dtypes(*operands: Operand) -> tuple[np.dtype, np.dtype]:
     """The dtype of the result, and the one to accumulate in."""
-    result = ew.result_type(*map(ew.strong, operands))
+    result = promotion.result_type(*map(promotion.strong, operands))
     return result, np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
 
 

@@ -14,11 +14,10 @@ from mlirml.dialects.ops.elementwise import (
     elementwise,
     floor_divide,
     in_single,
-    promoted,
     remainder,
-    resolve,
     select,
 )
+from mlirml.dialects.ops.promotion import promoted, resolve
 from mlirml.dialects.ops.registry import (
     BOOL,
     FLOATS,

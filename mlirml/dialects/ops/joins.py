@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.dialects.build import Builder, Operand, Value
 from mlirml.dialects.dtypes import as_dtype, short_name
-from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.reductions import as_value, normalized_axes
 from mlirml.dialects.ops.registry import ALL, operation
 from mlirml.errors import DTypeError, ShapeError
@@ -40,8 +40,8 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
 def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
     if not arrays:
         return []
-    arrays = [ew.strong(a) for a in arrays]
-    common = ew.result_type(*arrays)
+    arrays = [promotion.strong(a) for a in arrays]
+    common = promotion.result_type(*arrays)
     if dtype is not None:
         if not np.can_cast(common, as_dtype(dtype), "same_kind"):
             raise DTypeError(f"arrays of dtype {short_name(common)} cannot be joined as {short_name(as_dtype(dtype))}")

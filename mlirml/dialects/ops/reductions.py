@@ -10,6 +10,7 @@ import numpy as np
 from mlirml.dialects.build import Body, Builder, Operand, Scalar, Value
 from mlirml.dialects.dtypes import as_dtype, is_float, is_supported, mlir_name, short_name
 from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.registry import ALL, NUMBERS, operation
 from mlirml.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 
@@ -282,7 +283,7 @@ def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
 
 def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: Any, compute: np.dtype) -> Operand:
     """How many elements are averaged, less `ddof`; with a mask that is an array."""
-    less = ew.as_operand(ddof)
+    less = promotion.as_operand(ddof)
     if less.dtype.kind == "c":
         raise DTypeError("degrees of freedom are counted by a real number, not a complex one")
     known = float(less.value) if isinstance(less, Scalar) else None  # type: ignore[arg-type]
@@ -361,9 +362,9 @@ def _variance(
         divisor = _divisor(b, value, axes, where, 0, compute)
         centre = _restored(b, _mean(b, value, axes, compute, divisor, where), value.shape, axes, True)
     else:
-        centre = ew.as_operand(centre)
+        centre = promotion.as_operand(centre)
         if dtype is None and is_float(value.dtype):
-            compute, result = _mean_dtypes(name, value, ew.result_type(value, centre))
+            compute, result = _mean_dtypes(name, value, promotion.result_type(value, centre))
         centre = b.cast(as_value(b, centre), compute)
     apart = ew.subtract.build(b, b.cast(value, compute), centre)
     total = _total(b, ew.square.build(b, apart), axes, compute, where)

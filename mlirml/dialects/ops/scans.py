@@ -17,6 +17,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects.build import LOC, Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import as_dtype, mlir_name, short_name, tensor_type
 from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.reductions import as_value, normalized_axes, sum_dtype, with_axis
 from mlirml.dialects.ops.registry import ALL, BOOL, INTEGERS, OpDef, composed, define, operation
 from mlirml.errors import DTypeError, ShapeError
@@ -171,7 +172,7 @@ def cumprod(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, out: No
 
 def _loop(name: str, ufunc: np.ufunc, given: np.dtype, dtype: Any) -> np.dtype:
     try:
-        return ew.resolve(ufunc, (given, given), None if dtype is None else as_dtype(dtype))[-1]
+        return promotion.resolve(ufunc, (given, given), None if dtype is None else as_dtype(dtype))[-1]
     except TypeError:
         raise DTypeError(f"{name}: not defined for {short_name(given)}, as in NumPy") from None
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from mlirml.dialects.build import Body, Builder, Operand, Value
 from mlirml.dialects.dtypes import is_float, mlir_name, short_name
-from mlirml.dialects.ops import elementwise as ew
+from mlirml.dialects.ops import promotion
 from mlirml.dialects.ops.rearrange import known
 from mlirml.dialects.ops.reductions import as_value, normalized_axes
 from mlirml.dialects.ops.registry import ALL, composed, dispatching, operation
@@ -214,12 +214,12 @@ def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter:
 
 def search_operands(b: Builder, a: Operand, v: Operand, side: str, sorter: Any) -> tuple[Value, Value]:
     """The array in order and what to find in it, of one dtype."""
-    table, keys = as_value(b, ew.strong(a)), as_value(b, ew.strong(v))
+    table, keys = as_value(b, promotion.strong(a)), as_value(b, promotion.strong(v))
     if len(table.shape) != 1:
         raise ShapeError(f"searchsorted: needs an array of 1 dimension, not {table}")
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
-    dtype = ew.result_type(table, keys)
+    dtype = promotion.result_type(table, keys)
     table, keys = b.cast(table, dtype), b.cast(keys, dtype)
     if sorter is None:
         return table, keys

@@ -10,7 +10,7 @@ import numpy as np
 from mlirml.dialects.build import Builder, Operand, Value
 from mlirml.dialects.dtypes import bfloat16, is_float, mlir_name
 from mlirml.dialects.ops import activations
-from mlirml.dialects.ops.elementwise import promoted, resolve
+from mlirml.dialects.ops.promotion import promoted, resolve
 from mlirml.dialects.ops.registry import FLOATS, OpDef, define
 
 
