@@ -341,13 +341,13 @@ def _mask(trace: Trace, shape: tuple[int, ...], mask: Any, axis: int) -> list[_I
     """A mask with known elements as arrays of positions, one for each of its dimensions."""
     from mlirml.capture.array import Traced
 
-    known = mask._known() if isinstance(mask, Traced) else mask
+    known = mask._known() if isinstance(mask, Traced) else np.asarray(mask)
     if known is None:
         raise ShapeError(advice.MASK, help=advice.MASK_HELP)
     if known.shape != shape[axis : axis + known.ndim]:
         raise mask_does_not_fit(known.shape, shape)
-    if not isinstance(mask, Traced):
-        _check_unchanged(trace, mask)
+    if known is mask:  # a real array that is not watched
+        _check_unchanged(trace, known)
     return [_Item("array", trace.builder.constant(places)) for places in np.nonzero(known)]
 
 

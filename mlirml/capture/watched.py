@@ -2,6 +2,9 @@
 
 An array that only meets traced ones is an argument of the program, which reads it anew at each call. One whose elements
 are read while tracing, as in `x * w[0]` or `x + np.sum(w)`, is compared with what it held before each call.
+
+The function gets a stand-in that has no memory of its own, so that nothing can read elements unseen: what asks for
+memory, in Python or in C, gets the array itself by `__array__`.
 """
 
 from __future__ import annotations
@@ -10,43 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mlirml.capture.array import Traced
 
 # What tells nothing of the elements.
 _METADATA = frozenset(
     [
-        "shape",
-        "dtype",
-        "ndim",
-        "size",
-        "itemsize",
-        "nbytes",
-        "flags",
-        "strides",
-        "base",
-        "device",
-        "T",
-        "mT",
-        "real",
-        "imag",
-        "reshape",
-        "transpose",
-        "squeeze",
-        "swapaxes",
-        "view",
-        "record",
-        "plain",
-        "store",
-        "__class__",
-        "__array_priority__",
-        "__array_ufunc__",
-        "__array_function__",
-        "__array_finalize__",
-        "__array_wrap__",
-        "__array_interface__",
-        "__array_struct__",
-        "__dict__",
+        *("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "flags", "strides", "device"),
+        *("T", "mT", "real", "imag", "reshape", "transpose", "squeeze", "swapaxes"),
     ]
 )
 _OF_SHAPES = (np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.empty_like, np.may_share_memory)
@@ -59,40 +34,70 @@ class Record:
         self.array, self.refuse, self.read = array, refuse, False
 
 
-class Watched(np.ndarray):
-    """A view of an array which notes that elements are read, and refuses stores."""
+class Watched(NDArrayOperatorsMixin):
+    """A stand-in for an array or a view of one, which notes that elements are read, and refuses stores."""
 
-    record: Record | None
+    __slots__ = ("_array", "record")
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 0.0
+
+    def __init__(self, array: np.ndarray, record: Record) -> None:
+        self._array, self.record = array, record
 
     @classmethod
     def of(cls, array: np.ndarray, refuse: Callable[[], Exception]) -> Watched:
-        """A view of a whole array; `refuse` makes the error for stores."""
-        made = array.view(cls)
-        made.record = Record(array, refuse)
-        return made
+        """The stand-in for a whole array; `refuse` makes the error for stores."""
+        return cls(array, Record(array, refuse))
 
-    def __array_finalize__(self, source: Any) -> None:
-        self.record = getattr(source, "record", None)
+    @property
+    def __class__(self) -> Any:
+        return np.ndarray
 
-    def __getattribute__(self, name: str) -> Any:
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise TypeError("the class of an array stays")
+
+    def __getattr__(self, name: str) -> Any:
         if name not in _METADATA:
-            record = np.ndarray.__getattribute__(self, "record")
-            if record is not None:
-                record.read = True
-                return getattr(np.ndarray.view(self, np.ndarray), name)
-        return np.ndarray.__getattribute__(self, name)
+            return getattr(self.plain(), name)
+        found = getattr(self._array, name)
+        if not callable(found):
+            return self._part(found)
+        return lambda *args, **options: self._part(found(*args, **options))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in Watched.__slots__:
+            raise self.record.refuse()
+        object.__setattr__(self, name, value)
+
+    def _part(self, value: Any) -> Any:
+        """A view as a stand-in of its own; anything else as it is, whose elements are read if it has some."""
+        if not isinstance(value, np.ndarray):
+            return value
+        if not np.may_share_memory(value, self._array):
+            self.record.read = True
+            return value
+        return Watched(value, self.record)
 
     def plain(self) -> np.ndarray:
         """The array itself, whose elements are read."""
-        if self.record is not None:
-            self.record.read = True
-        return self.view(np.ndarray)
+        self.record.read = True
+        return self._array
+
+    def original(self) -> np.ndarray:
+        """The user's array, or the view of it."""
+        array, part = self.record.array, self._array
+        same = part.ctypes.data == array.ctypes.data and part.shape == array.shape and part.strides == array.strides
+        return array if same and part.dtype == array.dtype else part
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.plain(), dtype) if copy else np.asarray(self.plain(), dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if any(isinstance(x, Traced) for x in (*inputs, *(options.get("out") or ()))):
             return NotImplemented
         for out in options.get("out") or ():
-            if isinstance(out, Watched) and out.record is not None:
+            if type(out) is Watched:
                 raise out.record.refuse()
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(x) for name, x in options.items()})
 
@@ -100,19 +105,21 @@ class Watched(np.ndarray):
         if any(issubclass(kind, Traced) for kind in types):
             return NotImplemented
         if function in _OF_SHAPES:
-            return function(*(x.view(np.ndarray) if isinstance(x, Watched) else x for x in args), **kwargs)
+            return function(*map(original, args), **{name: original(x) for name, x in kwargs.items()})
         return function(*map(_plain, args), **{name: _plain(x) for name, x in kwargs.items()})
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(_plain(index))
-        if isinstance(found, Watched) and np.may_share_memory(found.view(np.ndarray), self.view(np.ndarray)):
-            return found
-        return self.plain()[_plain(index)]
+        found = self._array[_plain(index)]
+        if isinstance(found, np.ndarray) and np.may_share_memory(found, self._array):
+            return Watched(found, self.record)
+        self.record.read = True
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self.record is not None and not isinstance(value, Traced):  # which has an error of its own
-            raise self.record.refuse()
-        super().__setitem__(index, value)
+        raise self.record.refuse()
+
+    def __len__(self) -> int:
+        return len(self._array)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.plain()) if self.ndim < 2 else (self[i] for i in range(len(self)))
@@ -132,6 +139,9 @@ class Watched(np.ndarray):
     def __index__(self) -> int:
         return self.plain().__index__()
 
+    def __bytes__(self) -> bytes:
+        return bytes(self.plain())
+
     def __contains__(self, item: Any) -> bool:
         return item in self.plain()
 
@@ -147,12 +157,15 @@ class Watched(np.ndarray):
     def __reduce__(self) -> Any:
         return self.plain().__reduce__()
 
+    def __copy__(self) -> np.ndarray:
+        return np.array(self.plain())
+
     def __deepcopy__(self, memo: Any) -> np.ndarray:
         return np.array(self.plain())
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Watched):
+    if type(value) is Watched:
         return value.plain()
     if type(value) in (tuple, list):
         return type(value)(map(_plain, value))
@@ -161,8 +174,4 @@ def _plain(value: Any) -> Any:
 
 def original(value: Any) -> Any:
     """The user's array for one of these; anything else as it is."""
-    if not isinstance(value, Watched) or value.record is None:
-        return value
-    array, part = value.record.array, value.view(np.ndarray)
-    same = part.ctypes.data == array.ctypes.data and part.shape == array.shape and part.strides == array.strides
-    return array if same and part.dtype == array.dtype else part
+    return value.original() if type(value) is Watched else value

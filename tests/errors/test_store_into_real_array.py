@@ -47,7 +47,7 @@ def test_an_element() -> None:
     check_error(
         lambda: ml.compile(store_element)(np.ones(3)),
         """
-        mlirml.TracedValueError: a store into a real array needs the value of f64[], known only when the program runs
+        mlirml.CaptureError: the array to store into is a real NumPy array, which compiled code cannot fill
           --> test_store_into_real_array.py:17:5 (store_element)
             |
          17 |     BUFFER[0] = x[0]
@@ -61,7 +61,7 @@ def test_an_integer() -> None:
     check_error(
         lambda: ml.compile(store_integer)(np.ones(3)),
         """
-        mlirml.TracedValueError: a store into a real array needs the value of f64[], known only when the program runs
+        mlirml.CaptureError: the array to store into is a real NumPy array, which compiled code cannot fill
           --> test_store_into_real_array.py:22:5 (store_integer)
             |
          22 |     COUNTS[0] = x[0]
@@ -75,7 +75,7 @@ def test_a_slice() -> None:
     check_error(
         lambda: ml.compile(store_slice)(np.ones(3)),
         """
-        mlirml.TracedValueError: a store into a real array needs the value of f64[2], known only when the program runs
+        mlirml.CaptureError: the array to store into is a real NumPy array, which compiled code cannot fill
           --> test_store_into_real_array.py:27:5 (store_slice)
             |
          27 |     BUFFER[:2] = x[:2]

@@ -1,0 +1,111 @@
+"""Numbers that tracing reads from an array of an object, by whatever way: a change of them is seen by the next call."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import mlirml as ml
+
+MODEL = SimpleNamespace(w=np.arange(3.0))
+READS = {
+    "asarray": lambda w: np.asarray(w)[1],
+    "array": lambda w: np.array(w)[1],
+    "asanyarray": lambda w: np.asanyarray(w)[1],
+    "ascontiguousarray": lambda w: np.ascontiguousarray(w)[1],
+    "asfortranarray": lambda w: np.asfortranarray(w)[1],
+    "require": lambda w: np.require(w)[1],
+    "array of a list": lambda w: np.array([w])[0][1],
+    "stack": lambda w: np.stack([w, w])[0, 1],
+    "as_strided": lambda w: np.lib.stride_tricks.as_strided(w, (2,), (8,))[1],
+    "base": lambda w: w[:].base[1],
+    "view of bits": lambda w: w.view(np.int64)[1] % 1000003,
+    "bytes": lambda w: sum(bytes(w)),
+    "ctypes": lambda w: w.ctypes.data_as(ctypes.POINTER(ctypes.c_double))[1],
+    "flat": lambda w: w.flat[1],
+    "ndenumerate": lambda w: [value for _, value in np.ndenumerate(w)][1],
+    "nditer": lambda w: [float(value) for value in np.nditer(w)][1],
+    "fromiter": lambda w: np.fromiter(w, float)[1],
+    "reshape": lambda w: w.reshape(3, 1)[1, 0],
+    "transposed": lambda w: w.T[1],
+    "real": lambda w: w.real[1],
+    "part": lambda w: w[:2][1],
+    "float": lambda w: float(w[1]),
+    "item": lambda w: w.item(1),
+    "tolist": lambda w: w.tolist()[1],
+    "copy": lambda w: w.copy()[1],
+    "astype": lambda w: w.astype("f4")[1],
+    "iteration": lambda w: list(w)[1],
+    "sorted": lambda w: sorted(w)[1],
+    "sum": lambda w: sum(w),
+    "max": lambda w: max(w),
+    "fsum": lambda w: math.fsum(w),
+    "reduction": lambda w: np.sum(a=w),
+    "product": lambda w: w @ w,
+    "einsum": lambda w: np.einsum("i->", w),
+    "where": lambda w: np.where(w > 3)[0].size,
+    "branch": lambda w: 2.0 if w[1] > 3 else 1.0,
+    "text": lambda w: len(str(w * 1000)),
+    "scipy": lambda w: scipy.linalg.norm(w),
+    "operators": lambda w: (2 * w + w**2 - w / 2)[1],
+    "comparison": lambda w: (w == 2).sum(),
+    "keyword": lambda w: np.full_like(a=w, fill_value=w[1])[0],
+}
+
+
+@pytest.mark.parametrize("how", READS)
+def test_what_is_read_is_read_anew(how: str) -> None:
+    def f(x: Any) -> Any:
+        return x * READS[how](MODEL.w)
+
+    def loss(x: Any) -> Any:
+        return np.sum(f(x))
+
+    x = np.ones(3)
+    compiled, gradient = ml.compile(f), ml.compile(ml.grad(loss))
+    for values in ([1.0, 2.0, 3.0], [700.0, 11.0, 13.0], [1.0, 2.0, 3.0]):
+        MODEL.w[:] = values
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-6)
+        np.testing.assert_allclose(gradient(x), f(x), rtol=1e-6)
+        np.testing.assert_allclose(ml.grad(loss)(x), f(x), rtol=1e-6)
+
+
+def test_memory_is_not_shared() -> None:
+    with pytest.raises(TypeError, match="bytes-like"):
+        ml.compile(lambda x: x * memoryview(MODEL.w)[0])(np.ones(3))
+
+
+def test_stores_are_refused() -> None:
+    def store(x: Any) -> Any:
+        MODEL.w[0] = 1
+        return x
+
+    def add(x: Any) -> Any:
+        MODEL.w[:2] += 1
+        return x
+
+    for function in (store, add):
+        before = MODEL.w.copy()
+        with pytest.raises(ml.CaptureError):
+            ml.compile(function)(np.ones(3))
+        assert np.array_equal(MODEL.w, before)
+
+
+def test_it_is_an_array() -> None:
+    def f(x: Any) -> Any:
+        assert isinstance(MODEL.w, np.ndarray)
+        assert (np.shape(MODEL.w), MODEL.w.ndim, len(MODEL.w), np.ndim(a=MODEL.w)) == ((3,), 1, 3, 1)
+        return x * 2
+
+    compiled = ml.compile(f)
+    compiled(np.ones(3))
+    MODEL.w += 1
+    assert "1 signature(s) compiled" in compiled.explain()
+    compiled(np.ones(3))
+    assert "1 signature(s) compiled" in compiled.explain()
