@@ -81,3 +81,35 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+// A copy into a view of what is made in the same iteration stays; the array that it is a view of changes places.
+// CHECK-LABEL: func.func @main
+// CHECK:       %[[NEW:.*]] = memref.alloc() : memref<2x4xf32>
+// CHECK:       scf.for
+// CHECK:         %[[FLAT:.*]] = memref.collapse_shape %[[NEW]]
+// CHECK:         gpu.memcpy %[[FLAT]]
+// CHECK-NOT:     gpu.memcpy %arg0
+// CHECK:         %[[OUT:.*]] = memref.collapse_shape %arg0
+// CHECK:         gpu.memcpy %[[OUT]]
+// CHECK-NOT:     gpu.memcpy
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k0(%x: memref<2x4xf32>, %y: memref<8xf32>) kernel { gpu.return }
+  }
+  func.func @main(%out: memref<2x4xf32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %new = memref.alloc() : memref<2x4xf32>
+      %row = memref.alloc() : memref<8xf32>
+      %flat = memref.collapse_shape %new [[0, 1]] : memref<2x4xf32> into memref<8xf32>
+      gpu.launch_func @kernels::@k0 blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : memref<2x4xf32>, %row : memref<8xf32>)
+      gpu.memcpy %flat, %row : memref<8xf32>, memref<8xf32>
+      gpu.memcpy %out, %new : memref<2x4xf32>, memref<2x4xf32>
+    }
+    return
+  }
+}

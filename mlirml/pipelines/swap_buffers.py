@@ -66,9 +66,10 @@ def match_swaps(loop: mlir.Operation, main: mlir.Operation) -> list[Swap]:
     *ops, _ = block_ops(block)
     swaps: list[Swap] = []
     while ops and ops[-1].name == "gpu.memcpy":
-        copy = ops.pop()
-        old, new = copy.operands
-        made = defining_op(new)
+        old, new = ops[-1].operands
+        if is_of(block, old):  # a view of what is made in the same round
+            break
+        copy, made = ops.pop(), defining_op(new)
         known = [value for swap in swaps for value in (swap.old, swap.new)]
         if made is None or made.name != "memref.alloc" or made.block != block or HOST in made.attributes:
             raise NoMatch("what is copied was not made in the round")
@@ -80,6 +81,12 @@ def match_swaps(loop: mlir.Operation, main: mlir.Operation) -> list[Swap]:
         raise NoMatch("nothing to leave out")
     check_others(loop, main, swaps)
     return swaps
+
+
+def is_of(block: mlir.Block, value: mlir.Value) -> bool:
+    """True if a value is defined in a block: by an operation, or as an argument."""
+    owner = defining_op(value)
+    return value in list(block.arguments) if owner is None else owner.block == block
 
 
 def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swap]) -> None:
