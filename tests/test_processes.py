@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -283,3 +286,21 @@ def test_loops_in_chunks_have_all_their_iterations(lower: int, upper: int, step:
     total, last = ml.compile(count, frontend="loops")(lower, upper)
     every = np.arange(lower, upper, step)
     assert (total, last) == ((every % 7).sum(), every[-1] if len(every) else -1)
+
+
+def test_what_is_dropped_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Weight(np.ndarray):
+        pass
+
+    def dropped() -> weakref.ref[Any]:
+        weight = np.ones(3).view(Weight)
+        weight.self = weight  # type: ignore[attr-defined]  # only a collection finds it
+        ml.compile(lambda x: x + 1)(np.ones(3))
+        return weakref.ref(weight)
+
+    found = dropped()
+    gc.collect(1)  # by now it is in the oldest generation
+    assert found() is not None
+    monkeypatch.setattr(processes, "_COLLECTION_SHARE", 0)
+    ml.compile(lambda x: x + 2)(np.ones(3))
+    assert found() is None
