@@ -582,7 +582,7 @@ class Traced:
         if weak or (isinstance(value, complex) and not isinstance(value, np.generic)):
             raise DTypeError(f"assignment: a complex number cannot be stored into {self._describe()}", help=_REAL_PART)
         if isinstance(self._cell.value, np.ndarray):
-            self._trace.builder.warn_of_discarded_parts()
+            self._trace.builder.warn_of_discarded_parts(self.dtype)
 
     # Methods that have no op record.
 

@@ -50,7 +50,7 @@ def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
     if type(number) is int and dtype is not None:
         check_integer("fill", number, as_dtype(dtype))
     if dtype is not None and as_dtype(dtype).kind not in "cb" and is_complex_object(number):
-        trace.builder.warn_of_discarded_parts()
+        trace.builder.warn_of_discarded_parts(as_dtype(dtype))
         number = np.real(np.asarray(number))
     try:
         array = np.broadcast_to(np.asarray(number, dtype), np.zeros(0).reshape(0).shape if shape == 0 else shape)

@@ -524,7 +524,7 @@ class Trace:
         known = array._known()
         if known is not None and known.size <= FOLD_ELEMENTS:
             if known.dtype.kind == "c" and dtype.kind not in "cb":
-                self.builder.warn_of_discarded_parts()
+                self.builder.warn_of_discarded_parts(dtype)
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
                 return self.known(known.astype(dtype), scalar=array._scalar)

@@ -109,10 +109,10 @@ class ComplexBuilder(ElementBuilder):
             memory = super().insert_slice(part, memory, [0] * rank + [i], sizes, steps)
         return memory
 
-    def warn_of_discarded_parts(self) -> None:
-        """NumPy's warning that complex numbers are cast to real ones, at the user's line."""
+    def warn_of_discarded_parts(self, dtype: np.dtype) -> None:
+        """NumPy's warning that complex numbers are cast to real ones, at the user's line; bfloat16 gives none."""
         place = self._location()
-        if place is not None:
+        if place is not None and dtype.name != "bfloat16":
             message = "Casting complex values to real discards the imaginary part"
             warnings.warn_explicit(message, np.exceptions.ComplexWarning, place.file, place.line)
 
@@ -212,7 +212,7 @@ class ComplexBuilder(ElementBuilder):
                 return value if same else self.numbers([value], dtype, value.shape, lambda xs: xs[0])
             if dtype == np.bool_:
                 return self.numbers([value], value.dtype, value.shape, lambda xs: xs[0].is_true())
-            self.warn_of_discarded_parts()
+            self.warn_of_discarded_parts(dtype)
             return super().cast(value.re, dtype)
         if is_complex(dtype):
             return ComplexValue.of(
