@@ -29,6 +29,7 @@ from mlirml.dialects.ops.views import (
     Part,
     Reshape,
     Select,
+    Slice,
     Transpose,
     ViewOp,
     is_column_major,
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
 FOLD_ELEMENTS = 1 << 16
 
 _Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
+
+
+_IN_ORDER = (Moving, Part, Reshape, Select, Slice)
+"""Views that keep the order of the dimensions."""
 
 
 class Cell:
@@ -448,8 +453,8 @@ class Traced:
 
     def _keeps_c_order(self) -> bool:
         """Whether NumPy gives a result that follows the memory order of this array C order."""
-        moved = any(isinstance(view, (Transpose, Broadcast)) for view in self._views)
-        return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and not moved)
+        ordered = all(isinstance(view, _IN_ORDER) for view in self._views)
+        return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and ordered)
 
     def _same_place(self, other: Any) -> bool:
         return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views

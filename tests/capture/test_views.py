@@ -295,3 +295,18 @@ def test_positions_of_a_single_key_are_a_scalar() -> None:
         return order
 
     assert ml.compile(f)(np.array(2.0)) == f(np.array(2.0)) == 0
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda a: np.einsum("ijk->kji", a), lambda a: np.diagonal(a, axis1=0, axis2=2), lambda a: np.swapaxes(a, 0, 1)],
+    ids=["einsum", "diagonal", "swapaxes"],
+)
+def test_results_of_views_in_another_order_have_that_order(view: Any) -> None:
+    def f(a: Any) -> Any:
+        b = np.abs(view(a)) * 2
+        b.T.reshape(-1)[1:] *= 3
+        return b
+
+    with pytest.raises(ml.CaptureError, match="may or may not"):
+        ml.compile(f)(np.ones((3, 4, 3)))
