@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.dialects.build import Region, Value
+from mlirml.dialects.complex import parts_of
 from mlirml.dialects.elements import ElementBuilder
 
 Key = tuple[Any, ...]
@@ -33,7 +34,7 @@ class SharedScalars:
             value = x._read() if getattr(x, "_scalar", False) and isinstance(x._cell.value, Value) else None
             if value is None or value.shape or (self._builder.direct and value.dtype.kind not in "fc"):
                 return None  # the integers of loops are followed one by one
-            parts += (value.name, value.weak)
+            parts += (*(part.name for part in parts_of(value)), value.weak)
         return tuple(parts)
 
     def find(self, key: Key) -> Value | None:

@@ -46,3 +46,17 @@ def test_shared_scalars_have_the_values_of_plain_calls(f: Any) -> None:
     step = np.eye(3) * 1e-6
     differences = [(f(X + s) - f(X - s)) / 2e-6 for s in step]
     assert np.allclose(ml.grad(f)(X), differences, atol=1e-6)
+
+
+def of_complex_numbers(a: Any) -> Any:
+    none = a - a
+    rest = a - none
+    return none, rest, rest - rest, a * rest, rest * none
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_complex_scalars_are_told_apart(target: str) -> None:
+    f = ml.compile(of_complex_numbers, target=target)
+    for a in (np.complex128(2j), np.complex64(1 - 3j)):
+        for got, expected in zip(f(a), of_complex_numbers(a), strict=True):
+            assert got == expected and np.asarray(got).dtype == expected.dtype
