@@ -187,7 +187,10 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
         loops = contraction.maps[number]
         steps += [_steps(v, dims, loops) for v, dims in zip(producer.operands, producer.dims, strict=True)]
     problem = build_problem(contraction, [strides for strides, _ in layouts], steps)
+    kept = consumer is None or consumer.keep or fill is None
     if consumer is not None:
+        if kept and not fits(problem.n.c, problem.n.size, is_out=True):
+            raise NoMatch("the product, which is kept, walks across memory")
         inputs = len(consumer.epilogue.inputs)
         for number, stride in enumerate(problem.n.more[: len(consumer.operands)]):
             if not fits(stride, problem.n.size, is_out=number >= inputs):
@@ -200,7 +203,6 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
         letter = "a" if (number == 0) != problem.swapped else "b"
         element = str(mlir.MemRefType(form.operands[number].type).element_type)
         prologues.append(Prologue(letter, firsts[number], element, producer.body))
-    kept = consumer is None or consumer.keep or fill is None
     arguments: list[Argument | None] = [_argument(value.type, *_layout(value.type)) for value in (*operands, *extra)]
     if not kept:
         arguments[2] = None

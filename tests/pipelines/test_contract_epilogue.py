@@ -231,3 +231,20 @@ def test_converted_operands_are_read_as_they_are() -> None:
     np.testing.assert_allclose(got, x.astype(np.float64) @ w.astype(np.float64).T, rtol=0, atol=1e-5)
     text = ml.compile(function).ir("optimize", x, w)
     assert "linalg.contract" in text and "linalg.generic" not in text
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 4, 4), (3, 8, 16), (33, 20, 40)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_products_that_walk_across_memory_are_right(m: int, k: int, n: int, kept: bool) -> None:
+    """The parts of a complex product lie beside each other, so that neither is written a vector at a time."""
+
+    def f(z: Any, w: Any) -> Any:
+        y = z @ w
+        imaginary = np.tanh(y.imag)
+        return (y, imaginary, y.real > 0) if kept else imaginary
+
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((m, k)) + 1j * rng.standard_normal((m, k))
+    w = rng.standard_normal((k, n))
+    for given, expected in zip(ml.compile(f)(z, w), f(z, w), strict=True):
+        assert np.allclose(given, expected)
