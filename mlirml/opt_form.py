@@ -8,7 +8,6 @@ mend, and the diagnostic names the operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -63,17 +62,11 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
 
 def _pipelines_of(pass_name: str) -> list[list[str]]:
     """The pipelines of the targets that run a pass, as names of steps."""
-    from mlirml.errors import TargetError
     from mlirml.pipelines.stages import default_pipeline
-    from mlirml.targets.registry import get_target, target_names
+    from mlirml.targets.registry import portable_targets
 
-    found = []
-    for target in target_names():
-        with suppress(TargetError):
-            steps = [step.name for step in default_pipeline(get_target(target)).steps]
-            if pass_name in steps:
-                found.append(steps)
-    return found
+    pipelines = [[step.name for step in default_pipeline(target).steps] for target in portable_targets()]
+    return [steps for steps in pipelines if pass_name in steps]
 
 
 def _level(pass_name: str, pipelines: list[list[str]]) -> str:

@@ -39,8 +39,8 @@ class PrepareNvvmPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
             for function in block_ops(kernels.regions[0].blocks[0]):
-                if not len(function.regions) or not len(function.regions[0].blocks):
-                    continue  # a declaration
+                if function.name not in ("gpu.func", "func.func") or not len(function.regions[0].blocks):
+                    continue  # lowered already, no function, or a declaration
                 with function.location:
                     size_arguments(function)
                     share_globals(function, kernels)
@@ -54,7 +54,8 @@ def size_arguments(function: mlir.Operation) -> None:
         kind = argument.type
         if isinstance(kind, mlir.MemRefType) and not kind.has_static_shape:
             argument.set_type(mlir.MemRefType.get([_LARGE], kind.element_type))
-    kinds = mlir.FunctionType.get([argument.type for argument in arguments], [])
+    results = function.attributes["function_type"].value.results
+    kinds = mlir.FunctionType.get([argument.type for argument in arguments], results)
     function.attributes["function_type"] = mlir.TypeAttr.get(kinds)
 
 

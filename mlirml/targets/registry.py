@@ -52,6 +52,12 @@ def get_target(name: str, float64: str = "refuse") -> Target:
     return target
 
 
+def portable_targets() -> list[Target]:
+    """The targets as they are on machines without devices, none of which is opened."""
+    portable = _TARGETS | {"vulkan": ("mlirml.targets.vulkan", "least_target")}
+    return [getattr(importlib.import_module(module), function)() for module, function in portable.values()]
+
+
 def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[Spec], **options: Any) -> Any:
     """A program that runs the artifact here; the options are those of `load_artifact`."""
     opener: Callable[..., Any] = load_artifact

@@ -706,13 +706,12 @@ def clip(
         record = positive if low is high else maximum if high is None else minimum
         result = record.build(b, a, *(x for x in (low, high) if x is not None))
         return result
-    if "bfloat16" in (a.dtype.name, low.dtype.name, high.dtype.name):  # which has a common dtype with few others
-        *_, dtype = resolve(np.maximum, (promoted(a), promoted(low)), None)
-        *_, dtype = resolve(np.minimum, (dtype, promoted(high)), None)
+    if "bfloat16" in (a.dtype.name, low.dtype.name, high.dtype.name):
+        # NumPy has no such loop for `clip`, nor a common dtype with most others: it takes the first loop for all three.
+        known = [x.dtype for x in (a, low, high) if not x.weak or x.dtype.kind == "c"]
+        dtype = next(d for d in map(np.dtype, "fdFD") if all(np.can_cast(x, d) for x in known))
     else:
         dtype = result_type(a, low, high)
-    if dtype.name == "bfloat16":  # NumPy has no such loop for `clip` and takes the next wider one
-        dtype = _SINGLE
     shape = broadcast_shapes("clip", (a, low, high))
     for operand in (low, high):
         check_literal("clip", operand, dtype)
