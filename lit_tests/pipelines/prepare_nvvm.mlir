@@ -25,3 +25,12 @@ gpu.module @unknown {
     gpu.return
   }
 }
+
+// What is lowered already is left alone.
+// CHECK-LABEL: gpu.module @lowered
+// CHECK: llvm.func @k(%{{.*}}: !llvm.ptr)
+gpu.module @lowered {
+  llvm.func @k(%x: !llvm.ptr) {
+    llvm.return
+  }
+}
