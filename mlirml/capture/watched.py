@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mlirml.capture.array import Traced
+from mlirml.capture.grids import real_kinds
 
 # What tells nothing of the elements.
 _METADATA = frozenset(
@@ -117,6 +118,9 @@ class Watched(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise self.record.refuse()
+
+    def view(self, *kinds: Any, **named: Any) -> Any:
+        return self._part(self._array.view(*map(real_kinds, kinds), **named))
 
     def __len__(self) -> int:
         return len(self._array)

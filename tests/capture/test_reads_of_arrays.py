@@ -26,6 +26,7 @@ READS = {
     "as_strided": lambda w: np.lib.stride_tricks.as_strided(w, (2,), (8,))[1],
     "base": lambda w: w[:].base[1],
     "view of bits": lambda w: w.view(np.int64)[1] % 1000003,
+    "view as an array": lambda w: w.view(np.ndarray)[1],
     "bytes": lambda w: sum(bytes(w)),
     "ctypes": lambda w: w.ctypes.data_as(ctypes.POINTER(ctypes.c_double))[1],
     "flat": lambda w: w.flat[1],
