@@ -245,6 +245,38 @@ def test_ctrl_c_ends_a_loop(run: Run, function: str) -> None:
     assert (done.stderr, done.stdout) == ("", "interrupted \ninterrupted \n")
 
 
+ENDLESS_IN_THREADS = """
+def halvings(x, out):
+    for i in range(len(x)):
+        k = x[i]
+        while k > 0.0:
+            k = k * 0.5 + 1.0
+        out[i] = k
+
+compiled, n = ml.compile(halvings, frontend="loops"), 100000
+assert "parallel_for" in compiled.ir("lower", np.ones(n), np.ones(n))
+compiled.executable(np.ones(n), np.ones(n))
+for endless in (slice(n // 2, None), slice(0, n // 2), slice(n - 1, None), slice(0, 1), slice(None)):
+    x, out = np.arange(-float(n), 0), np.zeros(n)
+    x[endless] = 1
+    begun = time.monotonic()
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        compiled(x, out)
+    except KeyboardInterrupt:
+        print("interrupted", "late" if time.monotonic() - begun > 1.3 else "")
+    x = -np.abs(x)
+    compiled(x, out)
+    assert np.array_equal(x, out)
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_the_parts_of_all_threads(run: Run, threads: str) -> None:
+    done = run(ENDLESS_IN_THREADS, timeout=60, MLIRML_THREADS=threads)
+    assert (done.stderr, done.stdout) == ("", "interrupted \n" * 5)
+
+
 HANDLERS = """
 def forever(x):
     return ml.while_loop(lambda s: s > -1.0, lambda s: s + 1.0, x)
@@ -256,19 +288,29 @@ def handler(number, frame):
     if len(seen) == 3:
         raise ValueError("enough")
 
-compiled = ml.compile(forever)
-compiled.executable(1.0)
+def in_threads(x, out):
+    for i in range(len(x)):
+        k = x[i]
+        while k > 0.0:
+            k = k * 0.5 + 1.0
+        out[i] = k
+
+function = globals()[sys.argv[1]]
+arguments = [1.0] if function is forever else [np.ones(100000), np.ones(100000)]
+compiled = ml.compile(function)
+compiled.executable(*arguments)
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 0.3, 0.5)
 try:
-    compiled(1.0)
+    compiled(*arguments)
 except ValueError as error:
     print(error, seen)
 """
 
 
-def test_handlers_run_and_may_go_on(run: Run) -> None:
-    done = run(HANDLERS, timeout=60)
+@pytest.mark.parametrize("function", ["forever", "in_threads"])
+def test_handlers_run_and_may_go_on(run: Run, function: str) -> None:
+    done = run(HANDLERS, function, timeout=60)
     assert (done.stderr, done.stdout) == ("", "enough [10.0, 10.0, 10.0]\n")
 
 

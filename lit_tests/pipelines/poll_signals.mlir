@@ -53,8 +53,9 @@ func.func @main(%n: index, %start: f64) -> f64 {
 
 // -----
 
-// Short loops, and those of the pool's threads, are left alone.
-// CHECK-NOT: mlirml_poll
+// Short loops are left alone, and `scf.parallel`, of which functions are made before.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: call @mlirml_poll
 func.func @main(%n: index, %x: memref<?xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -76,7 +77,7 @@ func.func @main(%n: index, %x: memref<?xf64>) {
 // Where a loop that is known to be long is inside of a short one, the inner one polls.
 // CHECK-LABEL: func.func @main
 // CHECK: scf.for
-// CHECK-NOT: mlirml_poll
+// CHECK-NOT: call @mlirml_poll
 // CHECK: scf.for
 // CHECK: func.call @mlirml_poll()
 // CHECK: scf.for
@@ -91,6 +92,38 @@ func.func @main(%x: memref<f64>) {
       %new = arith.addf %old, %old : f64
       memref.store %new, %x[] : memref<f64>
     }
+  }
+  return
+}
+
+// -----
+
+// The part of a parallel loop that a thread runs polls, too.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: call @mlirml_poll
+// CHECK: call @main.parallel0
+// CHECK-LABEL: func.func private @main.parallel0
+// CHECK: scf.while
+// CHECK: func.call @mlirml_poll()
+func.func @main(%n: index, %x: memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  call @main.parallel0(%c0, %n, %x) {mlirml.parallel_for = 64 : i64} : (index, index, memref<?xf64>) -> ()
+  return
+}
+func.func private @main.parallel0(%first: index, %end: index, %x: memref<?xf64>) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  scf.for %i = %first to %end step %c1 {
+    %start = memref.load %x[%i] : memref<?xf64>
+    %last = scf.while (%s = %start) : (f64) -> f64 {
+      %goes_on = arith.cmpf ogt, %s, %zero : f64
+      scf.condition(%goes_on) %s : f64
+    } do {
+    ^bb0(%s: f64):
+      %next = arith.mulf %s, %s : f64
+      scf.yield %next : f64
+    }
+    memref.store %last, %x[%i] : memref<?xf64>
   }
   return
 }

@@ -32,8 +32,8 @@ After:
 
 The counter lives in a register. A `while` polls, an outermost `for` of unknown length, and one that takes more than
 about a hundredth of a second. A `for` without a loop inside is split into chunks, so that the vectoriser still sees it
-as it was. The runtime does not return from a poll where a signal handler raises. What threads of the pool run is left
-alone: only the main thread handles signals.
+as it was. The runtime does not return from a poll where a signal handler raises, nor in other threads that run the same
+parallel loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from collections.abc import Iterable
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import TILE, parallel_grain
+from mlirml.dialects.mlirml import TILE
 from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -70,11 +70,10 @@ class PollSignalsPass(Pass):
         if not has_op(module, _LOOPS):
             return
         functions = {op.attributes["sym_name"].value: op for op in top_level(module) if op.name == "func.func"}
-        in_threads = {callee_of(op) for op in operations(module) if parallel_grain(op) is not None}
         costs = Costs(functions)
         found: list[tuple[mlir.Operation, float]] = []
-        for name, function in functions.items():
-            if name not in in_threads and TILE not in function.attributes:
+        for function in functions.values():
+            if TILE not in function.attributes:
                 found += loops_to_poll(function, costs)
         if found:
             declare(module, found[0][0])

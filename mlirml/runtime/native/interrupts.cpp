@@ -1,6 +1,7 @@
 // Python runs signal handlers in its main thread, between bytecodes. While that thread is in machine code, the code asks
 // for them itself, a few times a second. A handler that raises ends the program by a jump to where it was entered:
-// compiled code has no destructors, and its loops that poll hold no locks.
+// compiled code has no destructors, and its loops that poll hold no locks. From the body of a parallel loop the jump goes
+// by way of the pool, which waits until the other threads have left the loop, too.
 #include "interrupts.h"
 
 #include <setjmp.h>
@@ -13,12 +14,11 @@
 namespace mlirml {
 namespace {
 
-constexpr int64_t kPeriod = 100;  // milliseconds from one look at the signals to the next: to get the GIL may take five
-
 struct Run {
   jmp_buf start;
   PyThreadState *state;
   Run *outer;
+  bool is_inside_loop;  // of an outer program: a signal handler has called this one
   int64_t next = 0;  // look at the signals then; 0 before the first poll
 };
 
@@ -58,17 +58,48 @@ bool run_until_interrupted(void (*entry)(void **), void **pointers, Run &run) {
   return true;
 }
 
+// True where a signal handler raises, whose exception stays with the thread.
+bool handlers_raise(Run &run) {
+  const int64_t now = milliseconds();
+  if (now < run.next) return false;
+  const bool is_first = run.next == 0;
+  run.next = now + kSignalPeriod;
+  if (is_first) return false;
+  if (!is_main_thread()) {
+    run.next = INT64_MAX;
+    return false;
+  }
+  const unsigned control = float_control();
+  take_gil(run.state);
+  const bool raised = PyErr_CheckSignals() != 0;
+  run.state = PyEval_SaveThread();
+  set_float_control(control);
+  return raised;
+}
+
 }  // namespace
 
+bool interrupts_waiting() { return current && handlers_raise(*current); }
+
+bool program_polls() { return current != nullptr; }
+
+void leave_program() {
+  take_gil(current->state);
+  longjmp(current->start, 1);
+}
+
 bool run_entry_point(void (*entry)(void **), void **pointers, bool polls) {
+  Run run;
+  run.outer = current;
   if (!polls) {
+    current = nullptr;
     PyThreadState *state = PyEval_SaveThread();
     entry(pointers);
     take_gil(state);
+    current = run.outer;
     return true;
   }
-  Run run;
-  run.outer = current;
+  run.is_inside_loop = pool_is_inside_loop();
   run.state = PyEval_SaveThread();
   current = &run;
   const bool done = run_until_interrupted(entry, pointers, run);
@@ -81,20 +112,10 @@ bool run_entry_point(void (*entry)(void **), void **pointers, bool polls) {
 
 void mlirml_poll() {
   using namespace mlirml;
-  Run *run = current;
-  if (!run || pool_is_inside_loop()) return;
-  const int64_t now = milliseconds();
-  if (now < run->next) return;
-  const bool is_first = run->next == 0;
-  run->next = now + kPeriod;
-  if (is_first) return;
-  if (!is_main_thread()) {
-    run->next = INT64_MAX;
-    return;
-  }
-  const unsigned control = float_control();
-  take_gil(run->state);
-  if (PyErr_CheckSignals() != 0) longjmp(run->start, 1);
-  run->state = PyEval_SaveThread();
-  set_float_control(control);
+  const bool is_in_pool = pool_is_inside_loop() && !(current && current->is_inside_loop);
+  if (is_in_pool && pool_is_cancelled()) pool_leave_loop();
+  if (!current || !handlers_raise(*current)) return;
+  if (!is_in_pool) leave_program();
+  pool_cancel();
+  pool_leave_loop();
 }

@@ -17,4 +17,15 @@ namespace mlirml {
 // where a signal handler has raised one.
 bool run_entry_point(void (*entry)(void **), void **pointers, bool polls);
 
+// Looks at the signals if the last look is a while ago, in a thread that waits for others. True where a handler has
+// raised: the exception stays with the thread, which leaves the program by `leave_program`.
+bool interrupts_waiting();
+[[noreturn]] void leave_program();
+
+// Whether the program that this thread runs polls signals.
+bool program_polls();
+
+// How long a thread may wait for others without a look at the signals.
+constexpr int64_t kSignalPeriod = 100;  // milliseconds: to get the GIL may take five
+
 }  // namespace mlirml

@@ -8,8 +8,10 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#include "interrupts.h"
 
 namespace mlirml {
 namespace {
@@ -40,8 +44,8 @@ inline void cpu_pause() {
 #endif
 }
 
-void futex_wait(std::atomic<uint32_t> *word, uint32_t value) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+void futex_wait(std::atomic<uint32_t> *word, uint32_t value, const timespec *limit = nullptr) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAIT_PRIVATE, value, limit, nullptr, 0);
 }
 
 void futex_wake(std::atomic<uint32_t> *word, int count) {
@@ -54,6 +58,7 @@ struct Loop {
   int64_t lo, quotient, remainder;  // chunk i has `quotient` iterations, the first `remainder` chunks one more
   unsigned float_control;
   int runs;
+  bool polls;  // signals, in the bodies and while the caller waits
 
   void run_chunk(int64_t i) const {
     int64_t first = lo + i * quotient + std::min(i, remainder);
@@ -73,6 +78,7 @@ struct Pool {
   alignas(64) std::atomic<uint32_t> epoch;
   std::atomic<int> sleepers;
   std::atomic<uint32_t> stopping;
+  std::atomic<bool> cancelled;  // the loop; changed by its caller alone
   alignas(64) std::atomic<bool> launching;
   Loop loop;
   Run runs[kMaxThreads];
@@ -86,6 +92,7 @@ struct Pool {
 
 Pool pool;
 thread_local bool inside_loop = false;
+thread_local jmp_buf *way_out = nullptr;  // of a loop whose bodies poll
 
 void work(int self) {
   const Loop &loop = pool.loop;
@@ -95,6 +102,14 @@ void work(int self) {
     if (run.next.load(std::memory_order_relaxed) >= run.end) continue;
     for (int64_t i; (i = run.next.fetch_add(1, std::memory_order_relaxed)) < run.end;) loop.run_chunk(i);
   }
+}
+
+// The part of one thread. Separate from what has destructors: bodies leave it by a jump where the loop is cancelled.
+[[gnu::noinline]] void work_until_cancelled(int self) {
+  if (!pool.loop.polls) return work(self);
+  jmp_buf start;
+  way_out = &start;
+  if (_setjmp(start) == 0) work(self);
 }
 
 bool enter_gate() {
@@ -116,8 +131,11 @@ void close_gate() {
   }
   if (gate == 0) return;
   gate = pool.gate.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
+  const timespec period = {0, kSignalPeriod * 1000000};
   while (gate != kCallerSleeps) {
-    futex_wait(&pool.gate, gate);
+    const bool polls = pool.loop.polls && !pool_is_cancelled();
+    futex_wait(&pool.gate, gate, polls ? &period : nullptr);
+    if (polls && interrupts_waiting()) pool_cancel();
     gate = pool.gate.load(std::memory_order_acquire);
   }
 }
@@ -148,7 +166,7 @@ void *worker_main(void *argument) {
     if (!enter_gate()) continue;
     // The gate may belong to a later loop than the epoch just seen; then this is that loop's work.
     set_float_control(pool.loop.float_control);
-    work(self);
+    work_until_cancelled(self);
     leave_gate();
   }
 }
@@ -195,6 +213,7 @@ void after_fork_in_child() {
   pool.gate.store(0);
   pool.sleepers.store(0);
   pool.stopping.store(0);
+  pool.cancelled.store(false);
   inside_loop = false;
   unlock_launch();
 }
@@ -231,7 +250,7 @@ void launch_locked(const Loop &loop, int64_t chunks) {
   pool.gate.store(1, std::memory_order_release);
   pool.epoch.fetch_add(1, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0) futex_wake(&pool.epoch, runs - 1);
-  work(0);
+  work_until_cancelled(0);
   close_gate();
 }
 
@@ -253,6 +272,12 @@ void set_float_control([[maybe_unused]] unsigned control) {
 }
 
 bool pool_is_inside_loop() { return inside_loop; }
+
+void pool_cancel() { pool.cancelled.store(true, std::memory_order_relaxed); }
+
+bool pool_is_cancelled() { return pool.cancelled.load(std::memory_order_relaxed); }
+
+void pool_leave_loop() { longjmp(*way_out, 1); }
 
 int pool_threads() {
   int limit = pool.limit.load(std::memory_order_relaxed);
@@ -277,39 +302,49 @@ void pool_stop() {
   unlock_launch();
 }
 
-static void parallel_for(Body body, int64_t lo, int64_t hi, int64_t grain, void *context, int chunks_per_thread) {
-  if (hi <= lo) return;
+// True if the loop was cancelled.
+static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *context, int chunks_per_thread,
+                     bool polls) {
+  if (hi <= lo) return false;
   const uint64_t extent = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo);
   const uint64_t pieces = extent / static_cast<uint64_t>(std::max<int64_t>(grain, 1));
   if (pieces < 2 || extent > INT64_MAX || inside_loop || !try_lock_launch()) {
     body(lo, hi, context);
-    return;
+    return false;
   }
   if (!pool.started) start_locked();
   if (pool.workers == 0) {
     unlock_launch();
     body(lo, hi, context);
-    return;
+    return false;
   }
   const int64_t threads = pool.workers + 1;
   const int64_t chunks = std::min<int64_t>(static_cast<int64_t>(pieces), threads * chunks_per_thread);
   const auto size = static_cast<int64_t>(extent);
   Loop loop = {body, context, lo, size / chunks, size % chunks, float_control(),
-               static_cast<int>(std::min<int64_t>(threads, chunks))};
+               static_cast<int>(std::min<int64_t>(threads, chunks)), polls};
   inside_loop = true;
   launch_locked(loop, chunks);
   inside_loop = false;
+  const bool is_cancelled = pool.cancelled.exchange(false, std::memory_order_relaxed);
   unlock_launch();
+  return is_cancelled;
+}
+
+void parallel_for(Body body, int64_t lo, int64_t hi, int64_t grain, void *context) {
+  run_loop(body, lo, hi, grain, context, kChunksPerThread, false);
 }
 
 }  // namespace mlirml
 
 extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
                                     void *context) {
-  mlirml::parallel_for(body, lo, hi, grain, context, mlirml::kChunksPerThread);
+  using namespace mlirml;
+  if (run_loop(body, lo, hi, grain, context, kChunksPerThread, program_polls())) leave_program();
 }
 
 extern "C" void mlirml_parallel_for_long(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
                                          void *context) {
-  mlirml::parallel_for(body, lo, hi, grain, context, mlirml::kLongChunksPerThread);
+  using namespace mlirml;
+  if (run_loop(body, lo, hi, grain, context, kLongChunksPerThread, program_polls())) leave_program();
 }

@@ -20,8 +20,18 @@ namespace mlirml {
 unsigned float_control();
 void set_float_control(unsigned control);
 
+// `mlirml_parallel_for` for callers with destructors: it always returns, whatever signals come.
+void parallel_for(void (*body)(int64_t lo, int64_t hi, void *context), int64_t lo, int64_t hi, int64_t grain,
+                  void *context);
+
 // Whether this thread is in the body of a parallel loop.
 bool pool_is_inside_loop();
+
+// Ends the parallel loop that this thread has begun: each thread leaves it where it polls next, and the program then
+// fails with the exception of a signal handler.
+void pool_cancel();
+bool pool_is_cancelled();
+[[noreturn]] void pool_leave_loop();
 
 // The number of threads that the next loop may use, the caller's included.
 int pool_threads();

@@ -194,7 +194,7 @@ void for_rows(int64_t rows, int64_t n, int64_t group, Body body) {
   } context{&body, rows, group};
   const int64_t groups = (rows + group - 1) / group;
   const int64_t grain = std::max<int64_t>(1, kRadixCost / std::max<int64_t>(1, group * n));
-  mlirml_parallel_for(
+  parallel_for(
       [](int64_t lo, int64_t hi, void *opaque) {
         const Context &c = *static_cast<Context *>(opaque);
         (*c.body)(lo * c.group, std::min(c.rows, hi * c.group));
