@@ -210,3 +210,10 @@ def test_nothing_is_taken_of_rows_that_are_not_there() -> None:
     assert ml.compile(lambda x: np.take(x, wrong, axis=1))(x).shape == (0, 1)
     with pytest.raises(IndexError):
         ml.compile(lambda x: np.take(x, wrong, axis=0))(x.T)
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_rows_without_elements_are_taken_from_anywhere(mode: str) -> None:
+    x, rows = np.zeros((0, 0)), np.array([[3, -1]])
+    assert ml.compile(lambda x, i: np.take(x, i, 0, mode=mode))(x, rows).shape == (1, 2, 0)  # NumPy's "wrap" hangs
+    assert np.take(x, rows, 0, mode="clip").shape == (1, 2, 0)

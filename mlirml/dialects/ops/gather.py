@@ -74,7 +74,8 @@ def take(
         base = with_axis(b, base)
         (place,) = normalized_axes("take", base.shape, axis)
     mode = checked_mode("take", mode)
-    if 0 in base.shape[:place]:  # where NumPy looks at no index
+    # Where NumPy looks at no index, or moves those of nothing.
+    if 0 in base.shape[:place] or (mode != "raise" and 0 in base.shape[place + 1 :]):
         return b.empty((*base.shape[:place], *values.shape, *base.shape[place + 1 :]), base.dtype)
     found = positions(b, values, base.shape[place], place, mode)
     return gather(b, base, [place], [found], place)
