@@ -8,25 +8,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-
-
-def gather(x: Any, index: Any, out: Any) -> None:
-    for i in range(index.shape[0]):
-        out[i] = x[index[i]]
-
-
-def histogram(found: Any, keys: Any) -> None:
-    for i in range(keys.shape[0]):
-        found[keys[i]] += 1
-
-
-def network(x: Any, pairs: Any) -> None:
-    for i in range(x.shape[0]):
-        for k in range(pairs.shape[0]):
-            low, high = pairs[k, 0], pairs[k, 1]
-            a, b = x[i, low], x[i, high]
-            x[i, low] = min(a, b)
-            x[i, high] = max(a, b)
+from benchmarks.checks import gather, histogram, sorting_network
 
 
 def guarded(x: Any, index: Any, out: Any) -> None:
@@ -96,7 +78,7 @@ def test_data_dependent_indices_are_checked(seed: int, dtype: str) -> None:
         compare(chained, x, np.minimum(index, index.dtype.type(count)), np.zeros(count))
         compare(follow, index, 6)
     pairs = rng.integers(low, high, (3, 2)).astype(dtype)
-    compare(network, rng.integers(0, 9, (4, 5)).astype(np.float32), pairs)
+    compare(sorting_network, rng.integers(0, 9, (4, 5)).astype(np.float32), pairs)
 
 
 def test_a_nest_that_fails_its_check_stores_nothing() -> None:
