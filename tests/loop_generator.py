@@ -277,7 +277,8 @@ class _Writer:
         name = self.pick("s", "t")
         one, other = self.element(), self.element()
         updates = (f"{name} += {one}", f"{name} = {one}", f"{name} = max({name}, {one})", f"{name} += {one} * {other}")
-        self.line(self.pick(*updates, "s, t = t, s"))
+        together = ("s, t = t, s", f"s, t = t, s + {one}", "s, t = max(s, t), min(s, t)", f"{name} = s - t")
+        self.line(self.pick(*updates, *together))
 
     def total(self) -> None:
         """A sum over a loop of its own, stored after it, with a store in the loop that the sum does not read."""

@@ -673,8 +673,12 @@ def _location_text(location: SourceLocation | None) -> str:
     return f"loc({_quoted(location.function)}({place}))" if location.function else f"loc({place})"
 
 
+_ESCAPES = {code: f"\\{code:02X}" for code in (*range(32), ord('"'), ord("\\"), 127)}
+
+
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    plain = text.encode(errors="replace").decode()  # without the surrogates of file names that are no text
+    return f'"{plain.translate(_ESCAPES)}"'
 
 
 def _traits(maps: Sequence[Sequence[int]], iterators: Sequence[str]) -> str:

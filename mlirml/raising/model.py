@@ -179,9 +179,14 @@ class _Walk:
     def visit_for(self, op: mlir.Operation, loops: tuple[Loop, ...], path: Position, number: int) -> None:
         block = op.regions[0].blocks[0]
         arguments, inits = list(block.arguments)[1:], list(op.operands)[3:]
-        arrays = []
-        for place, init in enumerate(inits):
-            arrays.append(self.entering(op, init, loops, (*path, 4 * number, place), op.results[place]))
+        before = (*path, 4 * number)
+        arrays = [
+            self.entering(op, init, loops, (*before, 0, place), result)
+            for place, (init, result) in enumerate(zip(inits, op.results))
+        ]
+        started = [(array, init) for array, init in zip(arrays, inits) if not is_tensor(init)]
+        changed = [(array, init) for array, init in started if self.versions.get(init) is not array]
+        self.store_at_once(op, changed, loops, (*before, 1))
         for argument, array in zip(arguments, arrays):
             self.be(argument, array)
         loop = self.reader.read_loop(op)
@@ -220,9 +225,7 @@ class _Walk:
                 return self.made(op, init, loops, position)
             return Array(element_type(init), shape_of(init), root=init)
         array = linked or Array(init.type, (), depth=len(loops))
-        if self.versions.get(init) is not array:
-            self.state(op, loops, position, init, Access(array))
-        elif self.current[array] != init:
+        if self.versions.get(init) is array and self.current[array] != init:
             raise NoMatch("a number from before a change is carried on")
         return array
 
@@ -273,10 +276,17 @@ class _Walk:
                 raise NoMatch("arrays change places from round to round")
             else:
                 changed.append((array, value))
-        # All are stored at once: what reads an old number stands before what stores it.
-        ordered: list[Statement] = []
-        for array, value in changed:
-            ordered.append(self.statement(final, loops, (), value, Access(array)))
+        self.store_at_once(final, changed, loops, position)
+
+    def store_at_once(
+        self,
+        op: mlir.Operation,
+        changed: Sequence[tuple[Array, mlir.Value]],
+        loops: tuple[Loop, ...],
+        position: Position,
+    ) -> None:
+        """Store numbers all at once: what reads an old number stands before what stores it."""
+        ordered = [self.statement(op, loops, (), value, Access(array)) for array, value in changed]
         while ordered:
             ready = next((s for s in ordered if not any(reads(o, s.write.array) for o in ordered if o is not s)), None)
             if ready is None:

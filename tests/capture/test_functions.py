@@ -417,3 +417,10 @@ def test_traces_in_several_threads_are_apart() -> None:
     for n in range(4):
         assert len(set(texts[n::4])) == 1
     assert len(set(texts)) == 4
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a\tb\x7f", "ä€", "\udce4"])
+def test_source_files_have_any_name(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(compile("def twice(x):\n    return x * 2\n", name, "exec"), scope)
+    assert ml.compile(scope["twice"])(3.0) == 6.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -309,3 +311,27 @@ def test_a_sum_of_each_iteration_is_stored_backward(target: str) -> None:
     ml.compile(stored_backward, target)(*found)
     for got, want in zip(found, expected):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "changed", ["s, t = t, s", "s, t, u = u + t, s, t - 1", "t = s\n        s = u", "u = s * 2\n        s = t"]
+)
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_an_inner_loop_starts_from_numbers_that_change_at_once(changed: str, target: str) -> None:
+    """The sums go on in the numbers of the outer loop, each of which starts from another one's old value."""
+    text = f"""
+def sums(a, b):
+    s, t, u = a[0], a[-1], b[0]
+    for i in range(a.shape[0]):
+        {changed}
+        for j in range(b.shape[0]):
+            t += b[j]
+            s += a[i]
+            u -= s
+    return s, t, u
+"""
+    scope: dict[str, Any] = {}
+    linecache.cache[changed] = (len(text), None, text.splitlines(True), changed)
+    exec(compile(text, changed, "exec"), scope)
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0, 1000.0])
+    assert ml.compile(scope["sums"], target, frontend="loops")(a, b) == scope["sums"](a, b)

@@ -214,12 +214,13 @@ class Call {
   bool bind_output(size_t i) {
     const Spec &spec = program_->outputs[i];
     if (const Writeback *writeback = in_place(i)) {
-      // The argument's own memory, or that of its contiguous copy, which is the object held last for it.
+      // The argument's own memory, or that of its contiguous copy.
       void *memory = pointers_[writeback->input];
       pointers_.push(memory);
       PyObject *array = leaves_[writeback->input];
-      for (PyObject *held : held_)
-        if (PyArray_CheckExact(held) && PyArray_DATA(as_array(held)) == memory) array = held;
+      if (!readable(as_array(array)))
+        for (PyObject *held : held_)
+          if (PyArray_CheckExact(held) && PyArray_DATA(as_array(held)) == memory) array = held;
       bind_result(i, Py_NewRef(array));
       return true;
     }
