@@ -21,6 +21,15 @@ Views = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 _ROUNDS = 250
 
 
+def function_of(source: str) -> Callable[..., Any]:
+    """The function `program` of a source, which can be read back."""
+    file = f"<random loops {abs(hash(source))}>"
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    names: dict[str, Any] = {"np": np}
+    exec(compile(source, file, "exec"), names)
+    return names["program"]  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Program:
     """A function's source, and how to make its arguments: (arrays that may share memory, numbers)."""
@@ -33,11 +42,7 @@ class Program:
 
     def function(self) -> Callable[..., Any]:
         """The function, whose source can be read back."""
-        file = f"<random loops {abs(hash(self.source))}>"
-        linecache.cache[file] = len(self.source), None, self.source.splitlines(True), file
-        names: dict[str, Any] = {"np": np}
-        exec(compile(self.source, file, "exec"), names)
-        return names["program"]  # type: ignore[no-any-return]
+        return function_of(self.source)
 
     def arguments(self, dtype: Any = None) -> tuple[list[np.ndarray], tuple[Any, ...]]:
         """All memory of the arrays, and fresh arguments."""

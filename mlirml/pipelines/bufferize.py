@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import KERNEL, SORTS
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.pipelines.destinations import (
+    is_loop_body,
     place_results,
 )
 from mlirml.pipelines.inits import (
@@ -154,11 +155,8 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
 
 def separate_yields(main: mlir.Operation) -> None:
-    """Copy what a loop with kernels carries on twice: a kernel computes into one buffer, no other is made for it."""
-    for loop in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name == "scf.for"]:
-        *ops, end = block_ops(loop.regions[0].blocks[0])
-        if not any(KERNEL in op.attributes for op in ops):
-            continue
+    """Copy what a loop carries on twice: upstream's analysis takes the first of two stores of it for another value."""
+    for end in [block_ops(block)[-1] for block in tensor_blocks(main) if is_loop_body(block)]:
         seen: set[mlir.Value] = set()
         for number, value in enumerate(end.operands):
             if value in seen:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from mlirml.ir import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.stages import load_passes
 from mlirml.targets.reference import interpret
+from tests.loop_generator import function_of
 from tests.raising.loop_text import loop_module
 
 PIPELINE = "canonicalize,cse,mlirml-raise,canonicalize,cse"
@@ -320,7 +319,7 @@ def test_a_sum_of_each_iteration_is_stored_backward(target: str) -> None:
 def test_an_inner_loop_starts_from_numbers_that_change_at_once(changed: str, target: str) -> None:
     """The sums go on in the numbers of the outer loop, each of which starts from another one's old value."""
     text = f"""
-def sums(a, b):
+def program(a, b):
     s, t, u = a[0], a[-1], b[0]
     for i in range(a.shape[0]):
         {changed}
@@ -330,8 +329,6 @@ def sums(a, b):
             u -= s
     return s, t, u
 """
-    scope: dict[str, Any] = {}
-    linecache.cache[changed] = (len(text), None, text.splitlines(True), changed)
-    exec(compile(text, changed, "exec"), scope)
+    sums = function_of(text)
     a, b = np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0, 1000.0])
-    assert ml.compile(scope["sums"], target, frontend="loops")(a, b) == scope["sums"](a, b)
+    assert ml.compile(sums, target, frontend="loops")(a, b) == sums(a, b)
