@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from benchmarks.checks import gather
 from mlirml import IndexOutOfBoundsError
 from mlirml.runtime import Dispatcher
 from tests.targets.drivers import needs_vulkan
@@ -96,6 +97,8 @@ def test_checks_that_come_first_leave_stores_in_place() -> None:
     assert "mlirml.in_place = array<i64: 1>" in lowered
     lowered = ml.compile(check_what_was_stored).ir("schedule", np.zeros(3), np.ones(3), 1)
     assert "mlirml.in_place" not in lowered
+    lowered = ml.compile(gather).ir("schedule", np.zeros(3), np.zeros(1000, int), np.zeros(1000))
+    assert "mlirml.in_place = array<i64: 0>" in lowered, "the check is fused with the stores"
 
 
 @needs_vulkan

@@ -20,6 +20,7 @@ from mlirml.pipelines.fusion.nodes import (
     splat,
     through,
 )
+from mlirml.pipelines.out_parameters import computes_tensor, slice_of
 
 _SEARCH = 512
 """How many operations a search for a path may visit before the fusion is given up."""
@@ -88,6 +89,7 @@ class Graph:
         self.cluster: dict[Node, Cluster] = {}
         self._readers: dict[mlir.Value, list[Node]] = {}
         self._operands: dict[int, list[mlir.Value]] = {}
+        self.checked, self.stored = self.places_of_checks_and_stores(block)
         maps = MapCache()
         for number, op in enumerate(self.ops):
             if op.name.startswith("linalg."):
@@ -95,6 +97,30 @@ class Graph:
                     self.add(match_node(op, number, maps))
                 except NoMatch:
                     continue
+
+    def places_of_checks_and_stores(self, block: mlir.Block) -> tuple[set[int], set[int]]:
+        """The operations that compute what is checked, and those that compute what is stored into arguments.
+
+        Both empty where they share one, or where all results are new arrays. Where the checks come first, the stores
+        are made in the memory of the arguments; fused with them, in a new array, which is copied.
+        """
+        owner = block.owner.operation
+        checks = [op for op in self.ops if op.name == "cf.assert"]
+        if not checks or "mlirml.writebacks" not in owner.attributes:
+            return set(), set()
+        written = [self.ops[-1].operands[number] for number in list(owner.attributes["mlirml.writebacks"])[::2]]
+        slices = slice_of([op.operands[0] for op in checks]), slice_of(written)
+        checked, stored = ({op for op in found if computes_tensor(op)} for found in slices)
+        if checked & stored:
+            return set(), set()
+        return self.positions_of(checked), self.positions_of(stored)
+
+    def positions_of(self, ops: Iterable[mlir.Operation]) -> set[int]:
+        return {self.defined[op.results[0]] for op in ops}
+
+    def mixes(self, *members: Node) -> bool:
+        """Whether some of these nodes compute what is checked and others what is stored."""
+        return any(x.position in self.checked for x in members) and any(x.position in self.stored for x in members)
 
     def add(self, node: Node) -> None:
         """Put a node into a cluster."""
@@ -225,6 +251,8 @@ class Graph:
 
         Loops for argmax are made for it and its producers alone.
         """
+        if self.checked and self.mixes(node, *target.members):
+            return False
         if target.closed or (node.is_search and (target.reduced is not None or not target.ends_in(node))):
             return False
         reduced = frozenset(place[d] for d in node.reduced)
@@ -243,6 +271,8 @@ class Graph:
 
     def try_merge(self, one: Cluster, other: Cluster, loops: dict[int, int]) -> bool:
         """Merge cluster `one` into `other`; `loops` maps the loops of `one`."""
+        if self.checked and self.mixes(*one.members, *other.members):
+            return False
         if one.reduced is not None or other.reduced is not None or one.ops + other.ops > self.max_ops:
             return False
         if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
