@@ -190,6 +190,23 @@ def test_threads_that_compile_at_the_exit_leave_no_message(run: Run, seconds: st
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "end\n")
 
 
+def test_threads_in_native_code_at_the_exit_leave_no_message(run: Run) -> None:
+    program = """
+from mlirml.runtime import Dispatcher
+
+def endless(args, kwargs):
+    while True:
+        args = (*args[:1], time.time())
+
+for _ in range(16):
+    threading.Thread(target=Dispatcher(endless), args=(1.0, [2.0]), daemon=True).start()
+time.sleep(0.3)
+print("end")
+"""
+    done = run(program)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "end\n")
+
+
 ENDLESS = """
 def forever(x):
     return ml.while_loop(lambda s: s[0] > -1.0, lambda s: (s[0] + 1.0, s[1] * 0.5), (x, x))

@@ -31,24 +31,24 @@ After:
     }
 
 The counter lives in a register. A `while` polls, an outermost `for` of unknown length, and one that takes more than
-about a hundredth of a second. A `for` without a loop inside is split into chunks, so that the vectoriser still sees it
-as it was. The runtime does not return from a poll where a signal handler raises, nor in other threads that run the same
-parallel loop.
+about a hundredth of a second. A `for` whose iterations are known to be short is split into chunks, so that the
+vectoriser still sees it as it was. The runtime does not return from a poll where a signal handler raises, nor in other
+threads that run the same parallel loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import TILE
-from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir, operations
+from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir
 from mlirml.passes import Pass, register
 
 RUNTIME = "mlirml_poll"
 _LOOPS = ("scf.for", "scf.while")
-_LONG_INSIDE = (*_LOOPS, "scf.parallel", "affine.for", "func.call")
 _LONG = 1 << 26
 """Operations that take so long that somebody may lose patience."""
 _BETWEEN_POLLS = 1 << 12
@@ -57,6 +57,9 @@ _CHUNK = 1 << 20
 _USUAL_TRIPS = 8
 """What is taken for the trip count of an inner loop that is not known."""
 _UNKNOWN = float("inf")
+
+LoopCost: TypeAlias = tuple[mlir.Operation, tuple[float, float]]
+"""A loop, and how many operations an iteration runs: at most, and usually."""
 
 
 @register
@@ -71,17 +74,17 @@ class PollSignalsPass(Pass):
             return
         functions = {op.attributes["sym_name"].value: op for op in top_level(module) if op.name == "func.func"}
         costs = Costs(functions)
-        found: list[tuple[mlir.Operation, float]] = []
+        found: list[LoopCost] = []
         for function in functions.values():
             if TILE not in function.attributes:
                 found += loops_to_poll(function, costs)
         if found:
             declare(module, found[0][0])
-        for loop, cost in found:
-            if loop.name == "scf.for" and not has_inner_loop(loop):
-                split(loop, max(1, int(_CHUNK / cost)))
+        for loop, (most, usual) in found:
+            if loop.name == "scf.for" and most <= _BETWEEN_POLLS:
+                split(loop, int(_CHUNK / usual))
             else:
-                poll_in_body(loop, cost)
+                poll_in_body(loop, usual)
 
 
 class Costs:
@@ -124,24 +127,25 @@ def top_level(module: mlir.Operation) -> list[mlir.Operation]:
     return block_ops(module.regions[0].blocks[0])
 
 
-def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[tuple[mlir.Operation, float]]:
-    """The loops in the regions of an operation that poll, and what an iteration usually costs."""
+def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
+    """The loops in the regions of an operation that poll, and what an iteration costs."""
     for inner in (inner for region in op.regions for block in region.blocks for inner in block_ops(block)):
         if inner.name == "scf.parallel" or not inner.regions:
             continue
         polls = inner.name == "scf.while"
         if inner.name == "scf.for" and costs.of(inner)[0] >= _LONG:
             # An inner loop of unknown length inside of one that polls is taken for a short one.
-            polls = trip_count(inner) is None or costs.of_body(inner)[0] < _LONG or costs.of_body(inner)[0] == _UNKNOWN
+            most = costs.of_body(inner)[0]
+            polls = trip_count(inner) is None or most < _LONG or most == _UNKNOWN
         if polls:
-            yield inner, costs.of_body(inner)[1]
+            yield inner, costs.of_body(inner)
         if polls and inner.name == "scf.for":
             yield from long_loops_in(inner, costs)
         else:
             yield from loops_to_poll(inner, costs)
 
 
-def long_loops_in(op: mlir.Operation, costs: Costs) -> Iterable[tuple[mlir.Operation, float]]:
+def long_loops_in(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
     """The loops inside of one that polls which poll themselves: a `while`, and a `for` that is known to be long."""
     for loop, cost in loops_to_poll(op, costs):
         if loop.name == "scf.while" or trip_count(loop) is not None:
@@ -155,11 +159,6 @@ def trip_count(loop: mlir.Operation) -> int | None:
         return None
     lower, upper, step = (mlir.IntegerAttr(op.attributes["value"]).value for op in bounds if op is not None)
     return max(0, -(-(int(upper) - int(lower)) // int(step)))
-
-
-def has_inner_loop(loop: mlir.Operation) -> bool:
-    """True if a loop has a loop or a call in it."""
-    return any(inner != loop and inner.name in _LONG_INSIDE for inner in operations(loop))
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
