@@ -19,6 +19,14 @@ from mlirml import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
+# A process that a shell has started in the background ignores SIGINT, and so do its children.
+BEGINNING = """
+import os, signal, sys, threading, time
+import numpy as np
+import mlirml as ml
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
@@ -27,7 +35,7 @@ def run(tmp_path: Path) -> Run:
     def run(program: str, *arguments: str, timeout: float = 120, **variables: str) -> Any:
         environment = {**os.environ, "MLIRML_CACHE": "0", "PYTHONWARNINGS": "ignore::DeprecationWarning", **variables}
         path = tmp_path / "program.py"
-        path.write_text(f"import os, signal, sys, threading, time\nimport numpy as np\nimport mlirml as ml\n{program}")
+        path.write_text(f"{BEGINNING}{program}")
         command = [sys.executable, str(path), *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout)
 
