@@ -12,7 +12,16 @@ After:
 from __future__ import annotations
 
 from mlirml.autodiff.plain_reductions import plain_reductions
-from mlirml.autodiff.requests import OPENS, close, expand_jvp, expand_vjp, expand_vmap, inside, requests
+from mlirml.autodiff.requests import (
+    OPENS,
+    close,
+    drop_unused,
+    expand_jvp,
+    expand_vjp,
+    expand_vmap,
+    inside,
+    requests,
+)
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.dataclass import dataclass
@@ -44,6 +53,7 @@ def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int
     for function in block_ops(module.regions[0].blocks[0]):
         if function.name != "func.func" or not _has_requests(function):
             continue
+        drop_unused(function)
         while waiting := requests(function):
             request = waiting[0]
             if request.kind not in kinds:

@@ -11,7 +11,8 @@
     %b = mlirml.vmap %y {group = 2, size = 8}
 
 What is between the ends of a request is ordinary code, and requests nest as the calls of the transforms do: the one
-that closes first is the innermost, and is expanded first.
+that closes first is the innermost, and is expanded first. A batch of which the program uses no result has no end, and
+goes on to that of its block: it may hold checks, which are made for each example.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
 from mlirml.dataclass import dataclass
 from mlirml.errors import NoBatchingError
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.location import source_location
 
 OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
@@ -51,7 +52,9 @@ def requests(function: mlir.Operation) -> list[Request]:
     found: dict[tuple[str, int, int], Request] = {}
     opens: dict[tuple[str, int], list[mlir.Operation]] = {}
     seeds: dict[tuple[int, int], list[mlir.Operation]] = {}
-    for op in operations(function):
+    position: dict[mlir.Operation, int] = {}
+    for number, op in enumerate(operations(function)):
+        position[op] = number
         if op.name in OPENS:
             key = op.name, _number(op, "group"), _number(op, "call")
             found.setdefault(key, Request(*key)).closes.append(op)
@@ -62,7 +65,32 @@ def requests(function: mlir.Operation) -> list[Request]:
     for request in found.values():
         request.opens = opens.get((OPENS[request.kind], request.group), [])
         request.seeds = seeds.get((request.group, request.call), []) if request.kind == "mlirml.vjp" else []
-    return list(found.values())
+    waiting = list(found.values())
+    ended = {request.group for request in waiting if request.kind == "mlirml.vmap"}
+    for (name, group), begun in reversed(opens.items()):  # the innermost first
+        if name == "mlirml.unbatch" and group not in ended:
+            begin = position[begun[0]]
+            around = (
+                r for r in waiting if r.opens and r.closes and position[r.opens[0]] < begin < position[r.closes[-1]]
+            )
+            outer = next(around, None)
+            place = len(waiting) if outer is None else waiting.index(outer)
+            waiting.insert(place, Request("mlirml.vmap", group, 0, opens=begun))
+    return waiting
+
+
+def drop_unused(function: mlir.Operation) -> None:
+    """Take away the ends of derivatives of which the program uses no result."""
+    used = {(op.name, _number(op, "group")) for op in named_operations(function, OPENS)}
+    calls = {(_number(op, "group"), _number(op, "call")) for op in named_operations(function, ("mlirml.vjp",))}
+    for op in named_operations(function, ("mlirml.cotangent",)):
+        if (_number(op, "group"), _number(op, "call")) not in calls:
+            op.erase()
+    for kind in ("mlirml.vjp", "mlirml.jvp"):
+        for op in named_operations(function, (OPENS[kind],)):
+            if (kind, _number(op, "group")) not in used:
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.erase()
 
 
 def _number(op: mlir.Operation, name: str) -> int:
@@ -73,7 +101,7 @@ def expand_vjp(request: Request, checkpoint_bytes: int) -> None:
     """Write the reverse sweep of one call of a pullback."""
     starts, seeds = request.opens, request.seeds
     first = request.closes[0]
-    ops = _between(starts, first)
+    ops = _between(request)
     sweep = Sweep(active_values(ops, [r for op in starts for r in op.results]), checkpoint_bytes)
     with mlir.InsertionPoint(first):
         for op in seeds:
@@ -98,7 +126,7 @@ def expand_jvp(request: Request) -> None:
 
 def expand_vmap(request: Request) -> None:
     """Write what is between the ends of a request for all examples at once."""
-    batch = Batch(_number(request.closes[0], "size"))
+    batch = Batch(request.opens[0].operands[0].type.shape[0] if request.opens else _number(request.closes[0], "size"))
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))
@@ -122,7 +150,7 @@ def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
 def _expand_forward(request: Request, new: Push | Batch, of: Callable[[mlir.Operation], mlir.Value]) -> None:
     """Build next to each operation of a request what it becomes, and close the request with it."""
     if request.opens:
-        new.run(*_followed(request.opens, request))
+        new.run(*_followed(request))
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
             op.results[0].replace_all_uses_with(of(op))
@@ -153,24 +181,30 @@ def close(function: mlir.Operation, request: Request) -> None:
 
 def inside(request: Request) -> list[mlir.Operation]:
     """The operations that a request is about, those of the block of its beginning."""
-    return _between(request.opens, request.closes[-1]) if request.opens else []
+    return _between(request) if request.opens else []
 
 
-def _between(starts: list[mlir.Operation], last: mlir.Operation) -> list[mlir.Operation]:
-    """The operations of the block of the beginning, up to the one that is, or holds, the end."""
-    block = starts[0].block
-    ops = block_ops(block)
-    end = last
+def _end(request: Request, block: mlir.Block) -> mlir.Operation:
+    """The operation of the block of the beginning that is, or holds, the end."""
+    if not request.closes:
+        return block_ops(block)[-1]
+    end = request.closes[-1]
     while end.block != block:
         end = end.parent
-    return ops[ops.index(starts[0]) : ops.index(end)]
+    return end
 
 
-def _followed(starts: list[mlir.Operation], request: Request) -> tuple[list[mlir.Operation], list[mlir.Operation]]:
+def _between(request: Request) -> list[mlir.Operation]:
+    """The operations of the block of the beginning, up to the end."""
+    begin = request.opens[0]
+    ops = block_ops(begin.block)
+    return ops[ops.index(begin) : ops.index(_end(request, begin.block))]
+
+
+def _followed(request: Request) -> tuple[list[mlir.Operation], list[mlir.Operation]]:
     """The operations of a request without those that close it, and for each the one behind it."""
-    ops = _between(starts, request.closes[-1])
-    end = request.closes[-1]
-    while end.block != ops[0].block:
-        end = end.parent
-    pairs = [(op, behind) for op, behind in zip(ops, [*ops[1:], end]) if op not in request.closes]
+    ops = _between(request)
+    pairs = [
+        (op, behind) for op, behind in zip(ops, [*ops[1:], _end(request, ops[0].block)]) if op not in request.closes
+    ]
     return [op for op, _ in pairs], [behind for _, behind in pairs]

@@ -319,6 +319,25 @@ def _batched_loop(a: Array, b: Array, draw: int) -> Array:
     return ml.vmap(f, in_axes=(0, None))(resized(a, 2, 3), resized(b, 3, 3))
 
 
+@step("unused")
+def _unused(a: Array, b: Array, draw: int) -> Array:
+    # Checked indices, in what nothing is used of.
+    def f(x: Array) -> Array:
+        x = x * 1.0
+        substitution(resized(np.tanh(b), 3, 3), x)
+        return largest(x)
+
+    x = resized(a, 2, 3)
+    ways = [
+        ml.vmap(f),
+        ml.vmap(ml.grad(f)),
+        lambda x: ml.jvp(ml.vmap(f), (x,), (x,)),
+        lambda x: ml.hvp(f, (x[0],), (x[1],)),
+    ]
+    ways[draw % 4](x)
+    return np.sin(a)
+
+
 @step("until")
 def _until(a: Array, b: Array, draw: int) -> Array:
     limit = 1 + np.abs(np.sum(b))
@@ -327,6 +346,8 @@ def _until(a: Array, b: Array, draw: int) -> Array:
 
 @step("until settled")
 def _until_settled(a: Array, b: Array, draw: int) -> Array:
+    b = resized(b, *a.shape)
+
     # A fixed number of rounds for all arguments that are near each other: what came before is read by the condition.
     def going(c: Any) -> Any:
         return np.logical_and(c[2] < 3, np.sum(np.abs(c[0] - c[1])) < 1e6)
