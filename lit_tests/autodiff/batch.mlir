@@ -48,3 +48,17 @@ func.func @main(%xs: tensor<8xf32>, %y: tensor<4xf32>) -> tensor<8x4xf32> {
   %b = "mlirml.vmap"(%y) {group = 0 : i64, size = 8 : i64} : (tensor<4xf32>) -> tensor<8x4xf32>
   return %b : tensor<8x4xf32>
 }
+
+// -----
+
+// Nothing is used of the batch: its checks are made for each example.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[CS:.*]]: tensor<8xi1>
+// CHECK: "reduction"
+// CHECK-NOT: mlirml.
+// CHECK: cf.assert
+func.func @main(%cs: tensor<8xi1>, %x: f32) -> f32 {
+  %c = "mlirml.unbatch"(%cs) {group = 0 : i64} : (tensor<8xi1>) -> i1
+  cf.assert %c, "a check"
+  return %x : f32
+}

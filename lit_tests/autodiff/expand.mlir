@@ -107,3 +107,35 @@ func.func @main(%x: tensor<4xf64>, %s: tensor<f64>, %ct: tensor<f64>) -> (tensor
   %gs = "mlirml.vjp"(%s0) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
   return %gx, %gs : tensor<4xf64>, tensor<f64>
 }
+
+// -----
+
+// The change of a number that fills a tensor fills one.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: tensor<f64>, %[[T:.*]]: tensor<f64>)
+// CHECK: %[[CHANGE:.*]] = tensor.extract %[[T]][] : tensor<f64>
+// CHECK: %[[FILLED:.*]] = linalg.fill ins(%[[CHANGE]] : f64)
+// CHECK: return %[[FILLED]]
+func.func @main(%x: tensor<f64>, %t: tensor<f64>) -> tensor<4xf64> {
+  %0 = "mlirml.dual"(%x, %t) {group = 0 : i64} : (tensor<f64>, tensor<f64>) -> tensor<f64>
+  %s = tensor.extract %0[] : tensor<f64>
+  %e = tensor.empty() : tensor<4xf64>
+  %y = linalg.fill ins(%s : f64) outs(%e : tensor<4xf64>) -> tensor<4xf64>
+  %d = "mlirml.jvp"(%y) {group = 0 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+  return %d : tensor<4xf64>
+}
+
+// -----
+
+// Nothing is used of a gradient: its checks stay.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<f64>, %[[C:.*]]: i1)
+// CHECK-NOT: mlirml.
+// CHECK: cf.assert %[[C]]
+// CHECK: return %[[X]]
+func.func @main(%x: tensor<f64>, %c: i1) -> tensor<f64> {
+  %0 = "mlirml.independent"(%x) {group = 0 : i64} : (tensor<f64>) -> tensor<f64>
+  cf.assert %c, "a check"
+  "mlirml.cotangent"(%0, %x) {group = 0 : i64, call = 0 : i64} : (tensor<f64>, tensor<f64>) -> ()
+  return %x : tensor<f64>
+}

@@ -126,10 +126,15 @@ def expand_jvp(request: Request) -> None:
 
 def expand_vmap(request: Request) -> None:
     """Write what is between the ends of a request for all examples at once."""
-    batch = Batch(request.opens[0].operands[0].type.shape[0] if request.opens else _number(request.closes[0], "size"))
+    batch = Batch(_number(request.closes[0], "size") if request.closes else _examples(request.opens))
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))
+
+
+def _examples(opens: list[mlir.Operation]) -> int:
+    """How many examples there are."""
+    return int(opens[0].operands[0].type.shape[0])
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:

@@ -19,6 +19,14 @@ Values = dict[mlir.Value, mlir.Value]
 Weight = Callable[[mlir.Value, mlir.Value, list[mlir.Value]], mlir.Value]
 
 
+@pushforward("linalg.fill")
+def fill(push: Push, op: mlir.Operation) -> None:
+    """The change of a number that fills a tensor fills one, too."""
+    scalar, out = op.operands
+    if scalar in push.tangents:
+        push.tangents[op.results[0]] = emit.fill(push.tangents[scalar], tensors.empty(out.type, out)).results[0]
+
+
 @pushforward("linalg.")
 def structured(push: Push, op: mlir.Operation) -> None:
     """Tangents of the float results of any structured operation."""
