@@ -67,7 +67,14 @@ class Namespace:
             return Constructor(self)
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
-        return value
+        return self._of_lists(value)
+
+    def _of_lists(self, value: Any) -> Any:
+        from mlirml.capture.lists import Submodule, taking_lists
+
+        if isinstance(value, types.ModuleType):
+            return Submodule(self._trace, value)
+        return taking_lists(self._trace, value) if _is_function(value) else value
 
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
         with at_user_line():
@@ -249,11 +256,14 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
 def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     """What stands for the module `numpy` or one of its creation functions; None for anything else."""
     name = _creation_name(value)
-    if value is not np and name is None:
+    submodule = isinstance(value, types.ModuleType) and value.__name__ == "numpy.linalg"
+    if value is not np and name is None and not submodule and not _is_function(value):
         return None
     if "np" not in memo:
         memo["np"] = Namespace(trace)
-    return memo["np"] if name is None else getattr(memo["np"], name)
+    if value is np:
+        return memo["np"]
+    return memo["np"]._of_lists(value) if name is None else getattr(memo["np"], name)
 
 
 @functools.cache
@@ -261,6 +271,11 @@ def _creation() -> dict[Any, str]:
     """NumPy's creation functions, for `from numpy import zeros`."""
     names = [name for name in vars(Namespace) if not name.startswith("_")]
     return {getattr(np, name): name for name in (*names, *COMPUTED, "ndarray")}
+
+
+def _is_function(value: Any) -> bool:
+    """Whether something is a ufunc, or a function that NumPy offers to arrays of other kinds."""
+    return isinstance(value, np.ufunc) or (hasattr(value, "_implementation") and callable(value))
 
 
 def _creation_name(value: Any) -> str | None:

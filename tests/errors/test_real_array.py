@@ -50,19 +50,19 @@ def test_a_function_of_a_library() -> None:
 
 
 def of_list(x: Any) -> Any:
-    return np.max([x[0], x[1] * 2])
+    return np.unique([x[0], x[1] * 2])
 
 
 def test_a_list_of_traced_values() -> None:
     check_error(
         lambda: ml.compile(of_list)(np.ones(3)),
         """
-        mlirml.TracedValueError: `np.max()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `np.unique()` needs the value of f64[], known only when the program runs
           --> test_real_array.py:53:12 (of_list)
             |
-         53 |     return np.max([x[0], x[1] * 2])
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: make an array of the list: `np.max(np.array([x[0], x[1] * 2]))`
+         53 |     return np.unique([x[0], x[1] * 2])
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: make an array of the list: `np.unique(np.array([x[0], x[1] * 2]))`
         """,
     )
 
