@@ -269,7 +269,7 @@ class _Writer:
             else:
                 self.slices()
         elif kind == 18 and self.in_loop:
-            self.jump()
+            self.jump() if self.chance(50) else self.chosen()
         elif kind == 19 and self.rounds * self.n <= _ROUNDS:
             self.while_loop()
 
@@ -317,6 +317,22 @@ class _Writer:
         self.line(f"if {self.condition()}:")
         with self.indented():
             self.line(self.pick("break", "continue"))
+
+    def chosen(self) -> None:
+        """A variable that has a value wherever it is read, as the other ways through the branch jump."""
+        self.line(f"if {self.condition()}:")
+        with self.indented():
+            self.line(f"m = {self.element()}")
+        for _ in range(self.draw(st.integers(0, 2))):
+            self.line(f"elif {self.condition()}:")
+            with self.indented():
+                if self.chance(30):
+                    self.jump()
+                self.line(f"m = {self.element()} - {self.element()}")
+        self.line("else:")
+        with self.indented():
+            self.line(self.pick("break", "continue"))
+        self.line(f"{self.element()} += m")
 
     def slices(self) -> None:
         row, low = self.index(), self.pick("", "1")

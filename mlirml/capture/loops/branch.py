@@ -51,7 +51,7 @@ class Branch(Construct):
         parts: tuple[Callable[[], Any], Callable[[], Any]],
         assigned: tuple[Sequence[str], Sequence[str]],
         after: Sequence[str],
-        fills: bool = False,
+        fills: Sequence[str] = (),
     ) -> None:
         super().__init__(*arguments)
         self.condition, self.facts, self.parts = condition, facts, parts
@@ -136,7 +136,7 @@ class Branch(Construct):
         for name in self.after:
             values = [f[name] for f in found]
             bound = [value for value in values if value is not UNBOUND]
-            if not bound or (len(bound) == 1 and not (self.fills or name.startswith("."))):
+            if not bound or (len(bound) == 1 and not (name in self.fills or name.startswith("."))):
                 continue
             alone = len(bound) == 1  # the other branch gives whatever there is, which is not read
             bound = bound * 2 if alone else bound

@@ -142,7 +142,7 @@ class Hooks:
             if not stop:
                 body(given)
                 return
-            self.if_(self.not_(variables.get(stop)), _Round(body, given), _nothing, own, (), later, changed, True)
+            self.if_(self.not_(variables.get(stop)), _Round(body, given), _nothing, own, (), later, changed, own)
 
         return guarded
 
@@ -157,7 +157,7 @@ class Hooks:
                 break
             if isinstance(flag, Value):
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
-                self.if_(going_on, _Round(body, item), _nothing, own, (), later, changed)
+                self.if_(going_on, _Round(body, item), _nothing, own, (), later, changed, ())
             else:
                 body(item)
 
@@ -182,9 +182,9 @@ class Hooks:
         second: Words,
         after: Words,
         changed: Words,
-        fills: bool = False,
+        fills: Words,
     ) -> None:
-        """An `if` statement. With `fills`, what only one branch assigns is not read where the other one ran."""
+        """An `if` statement. What only one branch assigns of `fills` is not read where the other one ran."""
         truth = self.truth(test)
         if not isinstance(truth, Value):
             (then if truth else other)()

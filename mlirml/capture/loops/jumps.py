@@ -9,6 +9,9 @@
 
 A branch that always jumps takes no flag for what follows it: that goes into the other branch. The names of flags begin
 with a dot, so that no user's name is one of them.
+
+What an `if` assigns wherever it does not jump has a value in what follows it, though not behind each of its branches:
+such an `if` gets `fills`, the names of this kind that nothing else reads.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import ast
 from dataclasses import field
 from typing import TypeVar
 
+from mlirml.capture.loops.definite import Live, always_assigned
 from mlirml.dataclass import dataclass
 
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -58,6 +62,7 @@ def without_jumps(function: ast.FunctionDef) -> list[ast.stmt]:
 class _Jumps:
     def __init__(self, function: ast.FunctionDef) -> None:
         self.function = function
+        self.live = Live(function)
         self.loops = 0
         own = list(_own_statements(function.body))
         self.returns = [s for s in own if isinstance(s, ast.Return)]
@@ -130,7 +135,7 @@ class _Jumps:
         """An `if`, and what follows it as far as that has to move into it; whether that is all."""
         then, other = self.block(node.body, loop), self.block(node.orelse, loop)
         if then.jumps == other.jumps == "never":
-            found.body.append(_at(ast.If(node.test, then.body, other.body), node))
+            found.body.append(self.assigning(_at(ast.If(node.test, then.body, other.body), node), [node]))
             return False
         if then.jumps == "always" and other.jumps == "always":
             found.body.append(_at(ast.If(node.test, then.body, other.body), node))
@@ -145,10 +150,14 @@ class _Jumps:
             then = _Block([*then.body, *more.body], more.jumps)
             found.jumps = "always" if more.jumps == "always" else "sometimes"
         else:
-            found.body.append(_at(ast.If(node.test, then.body, other.body), node))
+            lowered = self.assigning(_at(ast.If(node.test, then.body, other.body), node), [node])
+            found.body.append(lowered)
             self.guard(found, rest, loop, node)
+            for inner in _branches(found.body[found.body.index(lowered) :]):
+                inner.fills = getattr(inner, "assigns", frozenset()) - self.live.behind[node]  # type: ignore[attr-defined]
             return True
-        found.body.append(_at(ast.If(node.test, then.body, other.body or [_at(ast.Pass(), node)]), node))
+        lowered = _at(ast.If(node.test, then.body, other.body or [_at(ast.Pass(), node)]), node)
+        found.body.append(self.assigning(lowered, [node, *rest]))
         return True
 
     def guard(self, found: _Block, rest: list[ast.stmt], loop: _Loop | None, node: ast.stmt) -> None:
@@ -163,7 +172,12 @@ class _Jumps:
         else:
             loop.skips = True
             flag = loop.skip
-        found.body.append(_at(ast.If(_not(flag, node), more.body, []), node))
+        found.body.append(self.assigning(_at(ast.If(_not(flag, node), more.body, []), node), rest))
+
+    def assigning(self, lowered: ast.If, statements: list[ast.stmt]) -> ast.If:
+        """The `if` that these statements became, with the names that they assign, and what is live in front of them."""
+        lowered.assigns, lowered.before = always_assigned(statements), self.live.before.get(statements[0], frozenset())  # type: ignore[attr-defined]
+        return lowered
 
     def loop(self, found: _Block, node: ast.For | ast.While, rest: list[ast.stmt], outer: _Loop | None) -> bool:
         """A loop with its flags, and what follows it as far as that has to be guarded; whether that is all."""
@@ -219,6 +233,12 @@ def _own_statements(statements: list[ast.stmt]) -> list[ast.stmt]:
         for name in ("body", "orelse"):
             found += _own_statements(getattr(statement, name, []))
     return found
+
+
+def _branches(statements: list[ast.stmt]) -> list[ast.If]:
+    """The branches in statements, and in branches of them."""
+    found = [s for s in statements if isinstance(s, ast.If)]
+    return found + [inner for s in found for inner in _branches([*s.body, *s.orelse])]
 
 
 def _is_none(node: ast.expr) -> bool:

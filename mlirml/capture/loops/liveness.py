@@ -1,7 +1,9 @@
 """Which local variables loops and branches have to pass on: what is read later, before it is assigned again.
 
 Statements without jumps are read backwards. A `for` and a `while` get the attributes `head`, the names that a round may
-read from the one before, and `after`, those that may be read behind the loop; an `if` gets `after`.
+read from the one before, and `after`, those that may be read behind the loop; an `if` gets `after`. Of these, the
+attribute `fills` of an `if` has those that are read only where it has assigned them (`jumps.py`), and `before` what was
+live in front of it in the user's statements.
 """
 
 from __future__ import annotations
@@ -16,8 +18,13 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def annotate(body: list[ast.stmt]) -> None:
     """Note at each loop and branch which names are live."""
-    held = frozenset(name for node in _functions(body) for name in loaded(node))
+    held = read_by_functions(body)
     _Liveness(held).block(body, held)
+
+
+def read_by_functions(body: Iterable[ast.AST]) -> Names:
+    """The names that functions among statements read, whenever they are called."""
+    return frozenset(name for node in _functions(body) for name in loaded(node))
 
 
 def loaded(node: ast.AST | None) -> Names:
@@ -82,7 +89,8 @@ class _Liveness:
     def statement(self, node: ast.stmt, after: Names) -> Names:
         if isinstance(node, ast.If):
             node.after = after  # type: ignore[attr-defined]
-            return self.block(node.body, after) | self.block(node.orelse, after) | loaded(node.test)
+            live = self.block(node.body, after) | self.block(node.orelse, after) | loaded(node.test)
+            return live - (getattr(node, "fills", frozenset()) - getattr(node, "before", frozenset()))
         if isinstance(node, ast.For):
             return self._loop(node, after, lambda end: self._round(node, end)) | loaded(node.iter)
         if isinstance(node, ast.While):

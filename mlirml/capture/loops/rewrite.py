@@ -170,7 +170,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         then, other = (assigned(part) for part in (node.body, node.orelse))
         parts = [self.part(node, self.statements(body), own) for body, own in ((node.body, then), (node.orelse, other))]
-        words = _words(then, other, node.after & (then | other), stored([*node.body, *node.orelse]))  # type: ignore[attr-defined]
+        after: Names = node.after  # type: ignore[attr-defined]
+        fills: Names = getattr(node, "fills", frozenset())
+        words = _words(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
         return [*parts, _hook("if_", [self.visit(node.test), *map(_name, parts), *words], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:

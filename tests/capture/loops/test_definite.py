@@ -1,0 +1,148 @@
+"""Variables that have a value wherever they are read, though not behind each way through a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+
+def goes_on(x: Any) -> float:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.3:
+            s = 2.0
+        else:
+            continue
+        total += s * x[i]
+    return total
+
+
+def one_in_the_other(x: Any) -> float:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.5:
+            s = 2.0
+        elif x[i] > 0.02:
+            if x[i] > 0.4:
+                continue
+            s = 3.0
+            q = s + 1
+            total += q
+        else:
+            break
+        r = s * 2
+        if r > 3:
+            u = r
+        elif r > 2:
+            continue
+        else:
+            u = 1.0
+        total += s * x[i] + u
+    return total
+
+
+def read_behind_the_loop(x: Any) -> float:
+    s = 7.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.3:
+            s = 2.0
+        else:
+            continue
+        s = s * x[i]
+    return s
+
+
+def in_a_while(x: Any) -> float:
+    i, total = 0, 0.0
+    while i < len(x):
+        i += 1
+        if x[i - 1] > 0.7:
+            s, t = 1.0, 2
+        elif x[i - 1] > 0.1:
+            t, s = 3, 4.0
+        else:
+            continue
+        total += s * t
+    return total
+
+
+def returned(x: Any) -> float:
+    for i in range(len(x)):
+        if x[i] > 0.9:
+            s = x[i]
+        elif x[i] > 0.05:
+            s = x[i] * 2
+        else:
+            return -x[i]
+        if s > 1.9:
+            return s
+    return 0.0
+
+
+FUNCTIONS: list[Callable[[Any], float]] = [goes_on, one_in_the_other, read_behind_the_loop, in_a_while, returned]
+
+
+@pytest.mark.parametrize("frontend", ["auto", "loops"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_as_in_python(function: Any, frontend: str) -> None:
+    compiled = ml.compile(function, frontend=frontend)
+    for seed in range(5):
+        x = np.random.default_rng(seed).random(40)
+        assert compiled(x) == pytest.approx(function(x), rel=1e-13)
+
+
+def read_in_the_next_round(x: Any) -> float:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.3:
+            s = 2.0
+        else:
+            total += s
+            continue
+        total += s
+    return total
+
+
+def read_after(x: Any) -> float:
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.3:
+            s = 2.0
+        else:
+            continue
+        s = s * x[i]
+    return s
+
+
+def by_another_name(x: Any) -> float:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            s = 1.0
+        elif x[i] > 0.3:
+            t = 2.0
+            total += t
+        else:
+            continue
+        total += s
+    return total
+
+
+@pytest.mark.parametrize("function", [read_in_the_next_round, read_after, by_another_name], ids=lambda f: f.__name__)
+def test_a_variable_that_may_have_none_is_refused(function: Any) -> None:
+    with pytest.raises(ml.UnassignedNameError, match=r"`s` (may have no value|is used before it is assigned)"):
+        ml.compile(function)(np.random.default_rng(0).random(40))
