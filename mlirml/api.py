@@ -72,6 +72,7 @@ def compile(
     *,
     frontend: str = "auto",
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     explain: str | None = None,
     float64: str | None = None,
@@ -90,7 +91,10 @@ def compile(
         frontend: "loops" keeps Python's loops and branches, "trace" runs them while tracing, and "auto" keeps them in
             functions that loop over elements (`docs/loops.md`).
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
-            They must be hashable, and may be passed by name; each new value is compiled anew.
+            They must be hashable, and may be passed by name; each new value is compiled anew. Strings, functions,
+            dtypes and enums are static by themselves, as parts of containers too, and so is a Python integer whose
+            value tracing needs, as a size or in a branch; `explain()` tells which.
+        static_argnames: the same by name, also for arguments that are only passed by name.
         donate_argnums: positions of arguments that the caller has no more use for: results of the same shapes and
             dtypes are written into their memory, and are these very arrays, so that a training step needs no memory
             for new parameters. What such an argument holds after the call is not told. On the CPU; elsewhere, for
@@ -111,9 +115,10 @@ def compile(
     array(13.)
     """
     if fn is None:
-        options: Any = {"static_argnums": static_argnums, "donate_argnums": donate_argnums}
-        return partial(compile, target=target, frontend=frontend, explain=explain, float64=float64, **options)
-    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums, float64)
+        options: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        options |= {"donate_argnums": donate_argnums, "explain": explain, "float64": float64}
+        return partial(compile, target=target, frontend=frontend, **options)
+    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums, float64, static_argnames)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -190,31 +195,38 @@ class Compiled(Dispatcher):
         frontend: str = "auto",
         donate_argnums: int | Sequence[int] = (),
         float64: str | None = None,
+        static_argnames: str | Sequence[str] = (),
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
             raise ArgumentError(f"compile: expected a function, got {fn!r}")
         if explain not in (None, "raise"):
             raise ArgumentError(f"compile: explain={explain!r} is not known", help='write explain="raise"')
+        self._takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
         self.fn = fn
         self._explains = explain
         check_frontend(frontend)
         self.frontend = frontend
         self.float64 = _float64(float64)
         self.target = get_target(config.target if target is None else target, self.float64)
-        self.static_argnums, self._static_names = self._places("static_argnums", static_argnums)
+        positions, self.static_argnames = self._named("static_argnames", static_argnames)
+        positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        self.static_argnums, self._static_names = self._places("static_argnums", positions)
+        self._static_names += self.static_argnames
         self.donate_argnums, self._donated_names = self._places("donate_argnums", donate_argnums)
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
+        self._sizes: dict[
+            str, str
+        ] = {}  # the Python integers among the arguments that are static by themselves, and why
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._state = State()
         self._takes_out = takes_out(fn)
-        self._takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
         self._attribute = self._name
         update_wrapper(self, fn, updated=())
 
@@ -242,8 +254,9 @@ class Compiled(Dispatcher):
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
             bound = held[key] = Compiled(
-                method, self.target.name, static, self._explains, self.frontend, donated, self.float64
-            )
+                method, self.target.name, static, self._explains, self.frontend, donated, self.float64,
+                self.static_argnames,
+            )  # fmt: skip
             bound._attribute = self._attribute
         return bound
 
@@ -261,7 +274,7 @@ class Compiled(Dispatcher):
         if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
         options = self.static_argnums, self._explains, self.frontend, self.donate_argnums, self.float64
-        return Compiled, (fn, self.target.name, *options)
+        return Compiled, (fn, self.target.name, *options, self.static_argnames)
 
     # Calls that the native dispatcher does not know.
 
@@ -356,7 +369,7 @@ class Compiled(Dispatcher):
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        from mlirml.capture.spec import TensorSpec, refuse_random, spec_of
+        from mlirml.capture.spec import TensorSpec, is_static, spec_of
 
         self._check_arguments(args, kwargs)
         if not self._takes_names:  # in which order they are given makes no difference
@@ -369,27 +382,42 @@ class Compiled(Dispatcher):
             kwargs = {**kwargs, STATE: self._state.items()}
         names = argument_names(self.fn, args)
         for place, value in statics.items():
-            refuse_random(value, place if isinstance(place, str) else names[place], _definition(self.fn))
-            try:
-                hash(value)
-            except TypeError:
-                path = place if isinstance(place, str) else names[place]
-                array = isinstance(value, np.ndarray)
-                raise ArgumentError(
-                    f"static argument `{path}` is a {type(value).__name__}, which is not hashable",
-                    location=_definition(self.fn),
-                    help="arrays cannot be static" if array else "pass a tuple of what it holds",
-                ) from None
+            self._check_static(value, place if isinstance(place, str) else names[place])
         dynamic = without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         paths = self._state.named(paths)
+        constants = {i: leaf for i, leaf in enumerate(leaves) if is_static(leaf) or self._is_size(paths[i], leaf)}
+        for number, leaf in constants.items():
+            self._check_static(leaf, paths[number])
+        treedef = treedef.with_constants(constants)
+        named = {paths[number]: leaf for number, leaf in constants.items()}
+        paths = [path for i, path in enumerate(paths) if i not in constants]
+        leaves = [leaf for i, leaf in enumerate(leaves) if i not in constants]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         inputs = leaves if abstract else [self._input(*leaf) for leaf in zip(leaves, specs, paths)]
-        call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
+        call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs, constants=named)
         self._see_overlaps(call)
         return call
+
+    def _is_size(self, path: str, leaf: Any) -> bool:
+        """Whether a leaf is a Python integer whose value tracing needs."""
+        return path in self._sizes and type(leaf) in (bool, int)
+
+    def _check_static(self, value: Any, path: str) -> None:
+        from mlirml.capture.spec import refuse_random
+
+        refuse_random(value, path, _definition(self.fn))
+        try:
+            hash(value)
+        except TypeError:
+            array = isinstance(value, np.ndarray)
+            raise ArgumentError(
+                f"static argument `{path}` is a {type(value).__name__}, which is not hashable",
+                location=_definition(self.fn),
+                help="arrays cannot be static" if array else "pass a tuple of what it holds",
+            ) from None
 
     def _input(self, leaf: Any, spec: TensorSpec, path: str) -> Any:
         """What the program gets for a leaf."""
@@ -410,17 +438,25 @@ class Compiled(Dispatcher):
 
     def _settled(self, use: Callable[[], _T]) -> _T:
         """What `use` returns, which traces the function, once all that its signatures hold is known."""
-        return self._state.settled(lambda: self._with_layouts(use))
+        return self._state.settled(lambda: self._specialised(use))
 
-    def _with_layouts(self, use: Callable[[], _T]) -> _T:
-        """What `use` gives; where it takes how the arguments lie in memory, that is part of signatures from then on."""
-        try:
-            return use()
-        except CaptureError as error:
-            if not error.layout or self._by_layout:
-                raise
-            self._by_layout = True
-            return use()
+    def _specialised(self, use: Callable[[], _T]) -> _T:
+        """What `use` gives; what tracing takes to be known of the arguments is part of signatures from then on.
+
+        That is how they lie in memory, and the values of Python integers that are sizes or decide a branch.
+        """
+        while True:
+            try:
+                return use()
+            except CaptureError as error:
+                if error.layout and not self._by_layout:
+                    self._by_layout = True
+                elif error.sizes - self._sizes.keys():
+                    place = "" if error.location is None else f" ({replace(error.location, function='')})"
+                    for path in sorted(error.sizes - self._sizes.keys()):
+                        self._sizes[path] = f"`{path}` is static: {error.subject or 'a slice'} needs its value{place}"
+                else:
+                    raise
 
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
@@ -453,6 +489,24 @@ class Compiled(Dispatcher):
         if captured is None or changed(captured, self.fn) is not None:
             captured = self._apart[key] = self._capture(call)
         return captured
+
+    def _named(self, option: str, given: str | Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The positions of the arguments of these names, and the names of those that have none."""
+        parameters = parameters_of(self.fn)
+        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
+        named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        names = (given,) if isinstance(given, str) else tuple(given)
+        for name in names:
+            if name not in (*positional, *named) and parameters and not self._takes_names:
+                words = ", ".join(f"`{known}`" for known in (*positional, *named))
+                raise ArgumentError(
+                    f"{option}: `{self._name}` has no argument {name!r}",
+                    location=_definition(self.fn),
+                    help=f"it has {words}" if words else None,
+                )
+        return tuple(positional.index(n) for n in names if n in positional), tuple(
+            n for n in names if n not in positional
+        )
 
     def _places(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The positions from 0, and the names by which the same arguments may be passed."""
@@ -575,7 +629,7 @@ class Compiled(Dispatcher):
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
-            state: Any = {"places": tuple(self._state.places), "python": self._state.python}
+            state: Any = {"places": tuple(self._state.places), "python": self._state.python, "paths": call.paths}
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
                 return capture(fn, *given, loops, **state)
             from mlirml.capture.donation import Donation
@@ -599,6 +653,7 @@ class Compiled(Dispatcher):
             try:
                 return captured(True)
             except CaptureError as other:
+                other.sizes |= error.sizes
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
                 if isinstance(other, TracedValueError) or is_of_calls(error):
@@ -612,7 +667,10 @@ class Compiled(Dispatcher):
             return
         numbers_args, numbers_kwargs = numbered
         static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
-        order = flatten(without(numbers_args, numbers_kwargs, call.statics))[0]
+        every = flatten(without(numbers_args, numbers_kwargs, call.statics))[0]
+        constants = call.treedef.constants()
+        static += [every[i] for i in constants]
+        order = [number for i, number in enumerate(every) if i not in constants]
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
         # argument that is another object would be added at each call.
         form = len(call.args), *call.kwargs, *order
@@ -656,6 +714,7 @@ class Compiled(Dispatcher):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """What was compiled, why, from where and in what time; with arguments, also what a call with them would do."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
+        lines += self._sizes.values()
         with COMPILER:
             for build in self._builds.values():
                 remarks = self._remarks(build)

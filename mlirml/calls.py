@@ -12,7 +12,7 @@ import numpy as np
 from mlirml.dataclass import dataclass
 from mlirml.errors import ArgumentError
 from mlirml.runtime.array import Array
-from mlirml.tree import TreeDef, flatten, store_leaves
+from mlirml.tree import TreeDef, exact, flatten, store_leaves
 
 if TYPE_CHECKING:
     from mlirml.capture.aliasing import Aliasing
@@ -78,10 +78,11 @@ class Call:
     abstract: bool
     inputs: list[Any]  # of the program: bases instead of what overlaps
     overlaps: Aliasing | None = None
+    constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
 
     def static_values(self) -> dict[str, Any]:
-        """The static arguments by name."""
-        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()}
+        """The static arguments by name, and the parts of others that are static by themselves."""
+        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()} | self.constants
 
     def input_paths(self) -> list[str]:
         """What the program's inputs are called."""
@@ -129,15 +130,6 @@ def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | s
         tuple(a for i, a in enumerate(args) if i not in statics),
         {name: a for name, a in kwargs.items() if name not in statics},
     )
-
-
-def exact(value: Any) -> Any:
-    """A static argument such that equal means the same to the function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
-    if type(value) is tuple:
-        return tuple, tuple(map(exact, value))
-    if type(value) is complex:
-        return complex, value.real.hex(), value.imag.hex()
-    return type(value), value.hex() if type(value) is float else value
 
 
 def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
@@ -198,7 +190,7 @@ def differences(call: Call, build: Build) -> list[str]:
             found.append(f"static argument `{name}` is {value!r}, was {was!r}")
     if build.overlaps != call.overlaps:
         found.append("other arguments share memory, or in another way")
-    if build.treedef != call.treedef and old.keys() == new.keys():
+    if build.treedef.without_constants() != call.treedef.without_constants() and old.keys() == new.keys():
         found.append("the arguments have another structure")
     elif not found and build.treedef.orders() != call.treedef.orders():
         found.append("the keys of a dict come in another order")

@@ -97,6 +97,7 @@ class CaptureError(MlirmlError):
 
     roots: frozenset[Any] = frozenset()  # the loops that need not stay loops: unrolled, they would not be in the way
     first: bool = False  # whether the other rounds of those may be alike, with the first one in front of the loop
+    sizes: frozenset[str] = frozenset()  # the arguments, Python integers, that would have to be static instead
     layout: bool = False  # whether it depends on how the arguments lie in memory
     subject: str = ""  # what asked for a value known only at run time, "`float()`" say, or for a real array
 
@@ -129,6 +130,8 @@ class TracedValueError(CaptureError):
 
 class TracedBoolError(TracedValueError):
     """Python control flow needs the truth of a value that is known only at run time."""
+
+    of_array: bool = False  # whether that is an array, whose elements no branch turns on
 
 
 class UnboundedRecursionError(CaptureError, RecursionError):

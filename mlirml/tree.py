@@ -5,13 +5,39 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from mlirml.dataclass import dataclass
 
-_NONE, _LEAF = "none", "leaf"
+_NONE, _LEAF, _CONSTANT = "none", "leaf", "constant"
+
+
+def exact(value: Any) -> Any:
+    """A hashable value such that equal means the same to a function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    if type(value) is tuple:
+        return tuple, tuple(map(exact, value))
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    return type(value), value.hex() if type(value) is float else value
+
+
+class _Leaf:
+    """Stands for a leaf."""
+
+
+class _Constant:
+    """A value that belongs to a structure; equal where the values are the same."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._exact = value, exact(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and self._exact == other._exact
+
+    def __hash__(self) -> int:
+        return hash(self._exact)
 
 
 @dataclass(frozen=True)
@@ -19,8 +45,9 @@ class TreeDef:
     """The structure of a pytree without its leaves; hashable, equal for equal structures.
 
     Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None. Everything else is a
-    leaf. The leaves of a dict come in the order of its sorted keys, where they sort, so that dicts with the same keys
-    are of one structure; `inserted` is the order of the user's dict where that is another one, in which it is built.
+    leaf, but for those that `with_constants` makes a part of the structure. The leaves of a dict come in the order of
+    its sorted keys, where they sort, so that dicts with the same keys are of one structure; `inserted` is the order of
+    the user's dict where that is another one, in which it is built.
     """
 
     kind: Any
@@ -36,6 +63,40 @@ class TreeDef:
         """The number of leaves."""
         return 1 if self.kind == _LEAF else sum(child.leaf_count() for child in self.children)
 
+    def with_constants(self, values: Mapping[int, Any]) -> TreeDef:
+        """The structure in which the leaves of these numbers are constants; the values must be hashable."""
+        return self._with_constants(itertools.count(), values) if values else self
+
+    def _with_constants(self, numbers: Iterator[int], values: Mapping[int, Any]) -> TreeDef:
+        if self.kind == _LEAF:
+            number = next(numbers)
+            return TreeDef(_CONSTANT, (_Constant(values[number]),)) if number in values else self
+        children = tuple(child._with_constants(numbers, values) for child in self.children)
+        return dataclasses.replace(self, children=children)
+
+    def constants(self) -> dict[int, Any]:
+        """The constants by their numbers among all leaves."""
+        places = enumerate(self.with_leaves(itertools.repeat(_Leaf)))
+        return {number: value for number, value in places if value is not _Leaf}
+
+    def without_constants(self) -> TreeDef:
+        """The structure in which constants are leaves again."""
+        if self.kind == _CONSTANT:
+            return TreeDef(_LEAF)
+        return dataclasses.replace(self, children=tuple(child.without_constants() for child in self.children))
+
+    def with_leaves(self, leaves: Iterable[Any]) -> list[Any]:
+        """The leaves and constants in order: what the leaves are of the structure without constants."""
+        return list(self._with_leaves(iter(leaves)))
+
+    def _with_leaves(self, leaves: Iterator[Any]) -> Iterator[Any]:
+        if self.kind == _LEAF:
+            yield next(leaves)
+        elif self.kind == _CONSTANT:
+            yield self.keys[0].value
+        for child in self.children:
+            yield from child._with_leaves(leaves)
+
     def unflatten(self, leaves: list[Any]) -> Any:
         """Build the pytree again from its leaves, in the order `flatten` gave them."""
         if len(leaves) != self.leaf_count():
@@ -48,6 +109,8 @@ class TreeDef:
             return next(leaves)
         if self.kind == _NONE:
             return None
+        if self.kind == _CONSTANT:
+            return self.keys[0].value
         values = [child._build(leaves) for child in self.children]
         if self.kind in (tuple, list):
             return self.kind(values)
@@ -65,6 +128,8 @@ class TreeDef:
         """A Python expression for each leaf, such as `params['w1'][0]`."""
         if self.kind == _LEAF:
             return [prefix]
+        if self.kind == _CONSTANT:
+            return []
         named = self.kind not in (tuple, list, dict, OrderedDict)
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]

@@ -683,10 +683,17 @@ class Traced:
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
-        error.subject = what
+        error.subject, error.sizes = what, self._sizes()
+        if isinstance(error, TracedBoolError):
+            error.of_array = self.size != 1
         if self._trace.builder.direct:
             error.roots = self._trace.integers.roots(self)
         raise error
+
+    def _sizes(self) -> frozenset[str]:
+        """The arguments, Python integers, that it is computed from, where it is computed from nothing else."""
+        value = self._cell.value
+        return self._trace.sizes.get(value.name, frozenset()) if isinstance(value, Value) else frozenset()
 
     def __bool__(self) -> bool:
         help = "select with `np.where(condition, a, b)`"

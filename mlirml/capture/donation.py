@@ -59,7 +59,7 @@ class Donation:
             fits = [a for a in free if isinstance(leaf, Traced) and (a.shape, a.dtype) == (leaf.shape, leaf.dtype)]
             if fits and not leaf._scalar:
                 free.remove(next(a for a in free if a is fits[0]))
-                self._inputs[number] = next(i for i, a in enumerate(arguments) if a is fits[0])
+                self._inputs[number] = next(i for i, a in enumerate(state.inputs) if a is fits[0])
                 fits[0]._write(leaf)
         state.donated = sorted(self._inputs.values())
         return tuple(leaf for number, leaf in enumerate(leaves) if number not in self._inputs)

@@ -383,10 +383,12 @@ def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
         if bound is None or type(bound) is int:
             continue
         if hasattr(bound, "_known") and bound._known() is None:
-            raise UnsupportedSyntaxError(
+            error = UnsupportedSyntaxError(
                 f"a bound of a slice is known only when the program runs ({bound._describe()}), and so is the length",
                 help=f"for a known length n write `x[start + np.arange(n)]`, or {advice.STATIC}",
             )
+            error.sizes = bound._sizes()
+            raise error
         if not hasattr(bound, "__index__"):
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
     if item.step is not None and int(item.step.__index__()) == 0:

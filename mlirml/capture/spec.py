@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
     array = as_array(leaf, path)
     check_rank(array.shape, f"argument `{path}`")
     return TensorSpec(array.shape, array.dtype, scalar=isinstance(leaf, np.generic))
+
+
+def is_static(leaf: Any) -> bool:
+    """Whether an argument leaf is no array and no number, but a name, a function, a dtype or the like.
+
+    Such a leaf belongs to the structure of the call: the function is traced with it, anew for each other one.
+    """
+    if isinstance(leaf, (str, bytes, np.dtype, Enum)) or leaf is Ellipsis:
+        return True
+    return isinstance(leaf, type) or (callable(leaf) and not hasattr(leaf, "__array__"))
 
 
 def refuse_random(value: Any, path: str, location: SourceLocation | None = None) -> None:

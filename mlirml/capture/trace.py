@@ -84,6 +84,7 @@ class Trace:
         self.name = name
         self.builder = ComplexBuilder(Places())
         self.done = False
+        self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
@@ -221,18 +222,25 @@ class Trace:
                 self.shared.note(key, result._cell.value)
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
+                self._note_sizes(operands, result._cell.value)
                 note_range(self, ufunc, operands, result._cell.value)
             if self.builder.direct and isinstance(result._cell.value, Value):
                 self.integers.note(ufunc, operands, result._cell.value)
             return result
+
+    def _note_sizes(self, operands: tuple[Any, ...], result: Value) -> None:
+        found = [x._sizes() for x in operands if isinstance(x, Traced)]
+        if all(found):
+            self.sizes[result.name] = frozenset().union(*found)
 
     def _as_integer(self, x: Any) -> Any:
         if isinstance(x, bool):
             return int(x)
         if not isinstance(x, Traced) or x.dtype != np.bool_:
             return x
-        value = self.builder.cast(x._read(), np.dtype(np.int64))
-        return Traced(self, Cell(replace(value, weak=True)), scalar=True)
+        value = replace(self.builder.cast(x._read(), np.dtype(np.int64)), weak=True)
+        self._note_sizes((x,), value)
+        return Traced(self, Cell(value), scalar=True)
 
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate` and `outer`."""
@@ -591,11 +599,12 @@ def trace(
     loops: bool = False,
     places: Sequence[Any] = (),
     python: Any = (),
+    paths: Sequence[str] = (),
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
 
-    With `loops`, Python's loops and branches become those of the program. `places` are those of its state, whose values
-    are in the argument named `STATE`.
+    `paths` are what the leaves of the arguments are called. With `loops`, Python's loops and branches become those of
+    the program. `places` are those of its state, whose values are in the argument named `STATE`.
     """
     from mlirml.capture.effects import Effects
     from mlirml.capture.namespace import retarget
@@ -616,11 +625,17 @@ def trace(
     for position in sorted(place for place in statics if isinstance(place, int)):
         args.insert(position, statics[position])
     named = {place: value for place, value in statics.items() if isinstance(place, str)}
-    for root in (function, *statics.values()):
+    for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
         state.reached.add(root)
     items = kwargs.get(STATE, ())
+    held = {id(x) for x in flatten(items)[0]}
+    state.sizes = {
+        x._cell.value.name: frozenset([path])
+        for x, spec, path in zip(inputs, specs, paths)
+        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
+    }
     effects = Effects(state, places, items, python)
-    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python)
+    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python, paths)
     token = _CURRENT.set(state)
     try:
         with effects, recursion_errors(), _uncovered():
@@ -683,10 +698,11 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
     return operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
 
 
-def _new_items(in_tree: TreeDef, before: Sequence[Traced], arguments: Any) -> dict[int, Any]:
+def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:
     """What the function put into the lists, dicts and dataclasses among its arguments, by leaf number."""
     after, tree = flatten(arguments)
-    if tree != in_tree:
+    before = in_tree.with_leaves(inputs)
+    if tree != in_tree.without_constants():
         raise CaptureError(
             "a list, dict or dataclass among the arguments has other items after the call than before",
             help="return what is new; compiled code can assign to the items of a container, not add or remove any",

@@ -19,8 +19,12 @@ def test_a_string() -> None:
     check_error(
         lambda: ml.compile(identity)("text"),
         """
-        mlirml.ArgumentError: argument `x` is a str, not an array, a number or a container of them
-           = help: pass an array, or make the argument static (`static_argnums`)
+        mlirml.DTypeError: result: a str is no array or number: 'text'
+          --> test_argument_types.py:15:12 (identity)
+            |
+         15 |     return x
+            |            ^
+           = help: compiled code returns arrays, numbers, and containers of them
         """,
     )
 
@@ -29,8 +33,12 @@ def test_a_string_inside() -> None:
     check_error(
         lambda: ml.compile(identity)({"rate": 0.1, "names": [1.0, "a"]}),
         """
-        mlirml.ArgumentError: argument `x['names'][1]` is a str, not an array, a number or a container of them
-           = help: pass an array, or make the argument static (`static_argnums`)
+        mlirml.DTypeError: result['names'][1]: a str is no array or number: 'a'
+          --> test_argument_types.py:15:12 (identity)
+            |
+         15 |     return x
+            |            ^
+           = help: compiled code returns arrays, numbers, and containers of them
         """,
     )
 
@@ -45,12 +53,23 @@ def test_a_set() -> None:
     )
 
 
-def test_a_function() -> None:
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self) -> None:
+        pass
+
+
+def test_a_callable_that_is_not_hashable() -> None:
     check_error(
-        lambda: ml.compile(identity)(identity),
+        lambda: ml.compile(identity)([Unhashable()]),
         """
-        mlirml.ArgumentError: argument `x` is a function, not an array, a number or a container of them
-           = help: pass an array, or make the argument static (`static_argnums`)
+        mlirml.ArgumentError: static argument `x[0]` is a Unhashable, which is not hashable
+          --> test_argument_types.py:14 (identity)
+            |
+         14 | def identity(x: Any) -> Any:
+            | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: pass a tuple of what it holds
         """,
     )
 

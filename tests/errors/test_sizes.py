@@ -34,7 +34,7 @@ def negative_size(x: Any) -> Any:
 
 def test_range() -> None:
     check_error(
-        lambda: ml.compile(repeat, frontend="trace")(np.ones(3), 4),
+        lambda: ml.compile(repeat, frontend="trace")(np.ones(3), np.int64(4)),
         """
         mlirml.TracedValueError: `range()` needs the value of i64[], known only when the program runs
           --> test_sizes.py:14:14 (repeat)
@@ -48,7 +48,7 @@ def test_range() -> None:
 
 def test_zeros() -> None:
     check_error(
-        lambda: ml.compile(zeros)(3),
+        lambda: ml.compile(zeros)(np.int64(3)),
         """
         mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only when the program runs
           --> test_sizes.py:20:12 (zeros)
@@ -62,7 +62,7 @@ def test_zeros() -> None:
 
 def test_arange() -> None:
     check_error(
-        lambda: ml.compile(numbers)(3),
+        lambda: ml.compile(numbers)(np.int64(3)),
         """
         mlirml.TracedValueError: `np.arange()` needs the value of i64[], known only when the program runs
           --> test_sizes.py:24:12 (numbers)

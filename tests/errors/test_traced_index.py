@@ -31,7 +31,7 @@ def item_of_a_list(x: Any, i: Any) -> Any:
 
 def test_an_argument_as_bound_of_a_slice() -> None:
     check_error(
-        lambda: ml.compile(rest)(np.ones((4, 8), np.float32), 1),
+        lambda: ml.compile(rest)(np.ones((4, 8), np.float32), np.int64(1)),
         """
         mlirml.UnsupportedSyntaxError: a bound of a slice is known only when the program runs (i64[]), and so is the length
           --> test_traced_index.py:25:12 (rest)
@@ -45,7 +45,7 @@ def test_an_argument_as_bound_of_a_slice() -> None:
 
 def test_an_argument_as_index_of_a_list() -> None:
     check_error(
-        lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), 1),
+        lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), np.int64(1)),
         """
         mlirml.TracedValueError: an index needs the value of i64[], known only when the program runs
           --> test_traced_index.py:29:12 (item_of_a_list)

@@ -205,4 +205,4 @@ def test_loops_that_the_data_end_stay_loops() -> None:
     assert ml.compile(collatz)(27) == collatz(27) == 111
     np.testing.assert_array_equal(ml.compile(power)(V, 3), V * 8)
     with pytest.raises(ml.TracedBoolError):
-        ml.compile(collatz, frontend="trace")(27)
+        ml.compile(collatz, frontend="trace")(np.int64(27))
