@@ -1,4 +1,7 @@
-"""Loops of functions whose source cannot be read, as of `exec`, are traced round by round: up to a limit only."""
+"""Limits of tracing round by round: loops that go on are better captured as loops.
+
+Those of functions whose source cannot be read, as of `exec`, are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
+from mlirml.capture import rows
 from mlirml.capture.frames import code_location, is_internal, user_location
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 
@@ -22,6 +26,8 @@ class Places:
 
     def __call__(self) -> SourceLocation | None:
         self._count += 1
+        if self._count == rows.MOST_OPERATIONS and rows.MOST_ROWS.get() is not None:
+            raise rows.LongIteration
         if self._count % MOST_OPERATIONS == 0:
             _refuse_unread_loops(sys._getframe(1))
         return user_location(3)

@@ -347,7 +347,7 @@ def test_python_control_flow_in_a_body() -> None:
         return c if c[0] > 0 else c + 1
 
     check(
-        lambda x: ml.fori_loop(0, 3, body, x),
+        ml.compile(lambda x: ml.fori_loop(0, 3, body, x), frontend="trace"),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
           --> test_control_flow.py:347:21 (body)

@@ -47,7 +47,7 @@ def filtered(x: Any) -> Any:
 
 def test_a_number() -> None:
     check_error(
-        lambda: ml.compile(branch)(2.0),
+        lambda: ml.compile(branch, frontend="trace")(2.0),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
           --> test_if.py:14:8 (branch)
@@ -61,7 +61,7 @@ def test_a_number() -> None:
 
 def test_an_array() -> None:
     check_error(
-        lambda: ml.compile(branch_on_an_array)(np.ones(3)),
+        lambda: ml.compile(branch_on_an_array, frontend="trace")(np.ones(3)),
         """
         mlirml.TracedBoolError: a branch needs the value of f64[3], known only when the program runs
           --> test_if.py:21:8 (branch_on_an_array)
@@ -75,7 +75,7 @@ def test_an_array() -> None:
 
 def test_a_reduction() -> None:
     check_error(
-        lambda: ml.compile(branch_on_all)(np.ones(3)),
+        lambda: ml.compile(branch_on_all, frontend="trace")(np.ones(3)),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
           --> test_if.py:27:8 (branch_on_all)
@@ -89,7 +89,7 @@ def test_a_reduction() -> None:
 
 def test_elif() -> None:
     check_error(
-        lambda: ml.compile(second_branch)(np.ones(3)),
+        lambda: ml.compile(second_branch, frontend="trace")(np.ones(3)),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
           --> test_if.py:35:10 (second_branch)
@@ -103,7 +103,7 @@ def test_elif() -> None:
 
 def test_a_conditional_expression() -> None:
     check_error(
-        lambda: ml.compile(conditional_expression)(np.array(2.0)),
+        lambda: ml.compile(conditional_expression, frontend="trace")(np.array(2.0)),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
           --> test_if.py:41:19 (conditional_expression)

@@ -110,7 +110,7 @@ def test_a_notebook_cell_with_magic(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["%matplotlib inline\n", *BRANCH.splitlines(keepends=True)]
     monkeypatch.setitem(linecache.cache, "<cell 7>", (0, None, lines, "<cell 7>"))
     check_error(
-        lambda: ml.compile(define("\n" + BRANCH, "<cell 7>"))(2.0),
+        lambda: ml.compile(define("\n" + BRANCH, "<cell 7>"), frontend="trace")(2.0),
         """
         mlirml.TracedBoolError: a truth test needs the value of bool[], known only when the program runs
           --> <cell 7>:3:8 (branch)

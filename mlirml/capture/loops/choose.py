@@ -26,7 +26,7 @@ from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
 from mlirml.capture.rows import MOST_ROWS
-from mlirml.errors import ArgumentError, CaptureError, TracedValueError, UnsupportedSyntaxError
+from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """Whether the user wants functions traced, also those that transforms are given."""
@@ -66,10 +66,9 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
     """Whether tracing a function failed over what the loop front end takes.
 
-    That is a loop that goes on while the data say so, or as often as they say; something else in a function with loops
-    that needs a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an array that a method
-    made, whose calls are not seen when it is traced. The loop front end would take conditions on data in functions
-    without loops too, but they are likelier mistakes.
+    That is a branch on data; a loop that goes on while the data say so, or as often as they say; something else in a
+    function with loops that needs a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an
+    array that a method made, whose calls are not seen when it is traced.
     """
     if frontend != "auto":
         return False
@@ -78,6 +77,8 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     if source is None:
         return False
     if is_of_calls(error) or error.subject in ("a loop", "`range()`"):
+        return True
+    if isinstance(error, TracedBoolError) and not error.of_array:
         return True
     assert plain is not None
     return isinstance(error, TracedValueError) and _any_loops(plain)
@@ -116,13 +117,13 @@ def is_of_calls(error: CaptureError) -> bool:
 
 @contextmanager
 def few_rows(function: Callable[..., Any], frontend: str) -> Iterator[None]:
-    """Trace a function with loops in it only as long as it iterates over short arrays; else raise `LongIteration`.
+    """Trace a function with loops in it only as long as these are short; else raise `LongIteration`.
 
     What a transform is given is captured by the same front end.
     """
     plain = plain_function(function) if frontend == "auto" else None
-    source = None if plain is None else source_of(plain)
-    token = MOST_ROWS.set(None if source is None or not has_loops(source.node) else _UNROLLED)
+    has_source = plain is not None and source_of(plain) is not None
+    token = MOST_ROWS.set(_UNROLLED if plain is not None and has_source and _any_loops(plain) else None)
     traced = TRACED_ONLY.set(frontend == "trace")
     try:
         yield
