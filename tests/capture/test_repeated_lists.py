@@ -13,7 +13,7 @@ import mlirml as ml
 
 @pytest.mark.parametrize(
     ("function", "argument"),
-    [(lambda n: [0.5] * n, 3), (lambda n: n * (1, 2), 3), (lambda x: [0] * x[0], np.array([3]))],
+    [(lambda n: [0.5] * n, np.int64(3)), (lambda n: n * (1, 2), np.int64(3)), (lambda x: [0] * x[0], np.array([3]))],
 )
 def test_a_list_times_a_dynamic_integer_is_no_product(function: Callable[[Any], Any], argument: Any) -> None:
     with pytest.raises(ml.errors.MlirmlError, match="needs the value of i64"):
@@ -25,4 +25,5 @@ def test_a_list_times_an_array_is_a_product() -> None:
 
 
 def test_a_list_times_a_static_integer_is_repeated() -> None:
+    assert ml.compile(lambda n, x: [x] * n)(2, 1.0) == [1.0, 1.0]
     assert ml.compile(lambda n, x: [x] * n, static_argnums=0)(2, 1.0) == [1.0, 1.0]
