@@ -31,7 +31,7 @@ from mlirml.calls import (
 from mlirml.capture.loops.choose import check_frontend, few_rows, is_of_calls, turns_on_data, wants_loops
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
-from mlirml.capture.signature import argument_names, parameters_of, readable, takes_out
+from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
 from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, run_pipeline
 from mlirml.config import config, float64_choice
 from mlirml.dataclass import dataclass
@@ -209,7 +209,7 @@ class Compiled(Dispatcher):
         self.frontend = frontend
         self.float64 = _float64(float64)
         self.target = get_target(config.target if target is None else target, self.float64)
-        positions, self.static_argnames = self._named("static_argnames", static_argnames)
+        positions, self.static_argnames = self._named(static_argnames)
         positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self.static_argnums, self._static_names = self._places("static_argnums", positions)
         self._static_names += self.static_argnames
@@ -218,9 +218,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
-        self._sizes: dict[
-            str, str
-        ] = {}  # the Python integers among the arguments that are static by themselves, and why
+        self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
@@ -490,28 +488,23 @@ class Compiled(Dispatcher):
             captured = self._apart[key] = self._capture(call)
         return captured
 
-    def _named(self, option: str, given: str | Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The positions of the arguments of these names, and the names of those that have none."""
-        parameters = parameters_of(self.fn)
-        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
-        named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    def _named(self, given: str | Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The positions of the static arguments of these names, and the names of those that have no position."""
         names = (given,) if isinstance(given, str) else tuple(given)
-        for name in names:
-            if name not in (*positional, *named) and parameters and not self._takes_names:
-                words = ", ".join(f"`{known}`" for known in (*positional, *named))
-                raise ArgumentError(
-                    f"{option}: `{self._name}` has no argument {name!r}",
-                    location=_definition(self.fn),
-                    help=f"it has {words}" if words else None,
-                )
-        return tuple(positional.index(n) for n in names if n in positional), tuple(
-            n for n in names if n not in positional
-        )
+        known, positional = [p.name for p in parameters_of(self.fn)], positional_names(self.fn)
+        unknown = [name for name in names if known and name not in known and not self._takes_names]
+        if unknown:
+            raise ArgumentError(
+                f"static_argnames: `{self._name}` has no argument {unknown[0]!r}",
+                location=_definition(self.fn),
+                help=f"it has {', '.join(f'`{name}`' for name in known)}",
+            )
+        positions = tuple(positional.index(name) for name in names if name in positional)
+        return positions, tuple(name for name in names if name not in positional)
 
     def _places(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The positions from 0, and the names by which the same arguments may be passed."""
-        parameters = parameters_of(self.fn)
-        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        parameters, positional = parameters_of(self.fn), positional_names(self.fn)
         endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
         positions = []
         for number in (given,) if isinstance(given, int) else given:

@@ -23,10 +23,6 @@ def exact(value: Any) -> Any:
     return type(value), value.hex() if type(value) is float else value
 
 
-class _Leaf:
-    """Stands for a leaf."""
-
-
 class _Constant:
     """A value that belongs to a structure; equal where the values are the same."""
 
@@ -64,7 +60,7 @@ class TreeDef:
         return 1 if self.kind == _LEAF else sum(child.leaf_count() for child in self.children)
 
     def with_constants(self, values: Mapping[int, Any]) -> TreeDef:
-        """The structure in which the leaves of these numbers are constants; the values must be hashable."""
+        """The structure in which the leaves of these indices are constants; the values must be hashable."""
         return self._with_constants(itertools.count(), values) if values else self
 
     def _with_constants(self, numbers: Iterator[int], values: Mapping[int, Any]) -> TreeDef:
@@ -75,9 +71,10 @@ class TreeDef:
         return dataclasses.replace(self, children=children)
 
     def constants(self) -> dict[int, Any]:
-        """The constants by their numbers among all leaves."""
-        places = enumerate(self.with_leaves(itertools.repeat(_Leaf)))
-        return {number: value for number, value in places if value is not _Leaf}
+        """The constants by their indices among all leaves."""
+        leaf = object()
+        values = enumerate(self.with_leaves(itertools.repeat(leaf)))
+        return {number: value for number, value in values if value is not leaf}
 
     def without_constants(self) -> TreeDef:
         """The structure in which constants are leaves again."""

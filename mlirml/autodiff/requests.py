@@ -12,7 +12,7 @@
 
 What is between the ends of a request is ordinary code, and requests nest as the calls of the transforms do: the one
 that closes first is the innermost, and is expanded first. A batch of which the program uses no result has no end, and
-goes on to that of its block: it may hold checks, which are made for each example.
+extends to that of its block: it may hold checks, which are made for each example.
 """
 
 from __future__ import annotations
@@ -126,15 +126,10 @@ def expand_jvp(request: Request) -> None:
 
 def expand_vmap(request: Request) -> None:
     """Write what is between the ends of a request for all examples at once."""
-    batch = Batch(_number(request.closes[0], "size") if request.closes else _examples(request.opens))
+    batch = Batch(_number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0])
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))
-
-
-def _examples(opens: list[mlir.Operation]) -> int:
-    """How many examples there are."""
-    return int(opens[0].operands[0].type.shape[0])
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:

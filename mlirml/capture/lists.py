@@ -50,7 +50,7 @@ def _operands(function: Any) -> tuple[frozenset[int], frozenset[str]] | None:
 
 
 class OfLists:
-    """Stands for a NumPy function, or a method of a ufunc, inside of a traced function."""
+    """A proxy for a NumPy function, or for a method of a ufunc, inside of a traced function."""
 
     def __init__(
         self, trace: Trace, function: Callable[..., Any], places: Container[int], names: Container[str] = ()
@@ -82,7 +82,7 @@ class OfLists:
 
 
 class Submodule:
-    """Stands for a module of NumPy's, `np.linalg`, inside of a traced function."""
+    """A proxy for a module of NumPy's, `np.linalg`, inside of a traced function."""
 
     def __init__(self, trace: Trace, module: types.ModuleType) -> None:
         self._trace, self._module = trace, module

@@ -15,15 +15,19 @@ def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
+def positional_names(fn: Callable[..., Any]) -> list[str]:
+    """The parameters that may be passed by position."""
+    return [p.name for p in parameters_of(fn) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
 def takes_out(fn: Callable[..., Any]) -> bool:
     return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
 
 
 def argument_names(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """What the positional arguments are called."""
-    parameters = parameters_of(fn)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    positional = positional_names(fn)
+    rest = next((p.name for p in parameters_of(fn) if p.kind is p.VAR_POSITIONAL), "args")
     return [positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
 
 

@@ -1,4 +1,4 @@
-"""Limits of tracing round by round: loops that go on are better captured as loops.
+"""Limits of tracing iteration by iteration: long loops are better captured as loops.
 
 Those of functions whose source cannot be read, as of `exec`, are refused.
 """

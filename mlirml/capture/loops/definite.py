@@ -9,7 +9,7 @@
             continue
         total += s * x[i]
 
-Behind the `if`, `s` has a value wherever the statement is reached, and nothing reads it later than in this round.
+After the `if`, `s` has a value wherever the statement is reached, and nothing reads it after this iteration.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class _Targets:
 class Live:
     """For each statement of a function, the names that may be read before they are assigned.
 
-    `before` has those in front of the statement, `behind` those behind the block that it stands in.
+    `before` has those live before the statement, `after` those live after the block that contains it.
     """
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self.before: dict[ast.stmt, Names] = {}
-        self.behind: dict[ast.stmt, Names] = {}
+        self.after: dict[ast.stmt, Names] = {}
         self._held = read_by_functions(function.body)
         self._block(function.body, self._held, _Targets())
 
@@ -67,7 +67,7 @@ class Live:
         live = after
         for statement in reversed(statements):
             live = self._statement(statement, live, targets) | self._held
-            self.before[statement], self.behind[statement] = live, after
+            self.before[statement], self.after[statement] = live, after
         return live
 
     def _statement(self, node: ast.stmt, after: Names, targets: _Targets) -> Names:

@@ -10,7 +10,7 @@
 A branch that always jumps takes no flag for what follows it: that goes into the other branch. The names of flags begin
 with a dot, so that no user's name is one of them.
 
-What an `if` assigns wherever it does not jump has a value in what follows it, though not behind each of its branches:
+What an `if` assigns wherever it does not jump has a value in what follows it, though not after each of its branches:
 such an `if` gets `fills`, the names of this kind that nothing else reads.
 """
 
@@ -154,7 +154,7 @@ class _Jumps:
             found.body.append(lowered)
             self.guard(found, rest, loop, node)
             for inner in _branches(found.body[found.body.index(lowered) :]):
-                inner.fills = getattr(inner, "assigns", frozenset()) - self.live.behind[node]  # type: ignore[attr-defined]
+                inner.fills = getattr(inner, "assigns", frozenset()) - self.live.after[node]  # type: ignore[attr-defined]
             return True
         lowered = _at(ast.If(node.test, then.body, other.body or [_at(ast.Pass(), node)]), node)
         found.body.append(self.assigning(lowered, [node, *rest]))
@@ -175,7 +175,7 @@ class _Jumps:
         found.body.append(self.assigning(_at(ast.If(_not(flag, node), more.body, []), node), rest))
 
     def assigning(self, lowered: ast.If, statements: list[ast.stmt]) -> ast.If:
-        """The `if` that these statements became, with the names that they assign, and what is live in front of them."""
+        """The `if` that these statements became, with the names that they assign, and what is live before them."""
         lowered.assigns, lowered.before = always_assigned(statements), self.live.before.get(statements[0], frozenset())  # type: ignore[attr-defined]
         return lowered
 

@@ -3,7 +3,7 @@
 Statements without jumps are read backwards. A `for` and a `while` get the attributes `head`, the names that a round may
 read from the one before, and `after`, those that may be read behind the loop; an `if` gets `after`. Of these, the
 attribute `fills` of an `if` has those that are read only where it has assigned them (`jumps.py`), and `before` what was
-live in front of it in the user's statements.
+live before it in the user's statements.
 """
 
 from __future__ import annotations
