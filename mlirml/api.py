@@ -28,7 +28,14 @@ from mlirml.calls import (
     store_items,
     without,
 )
-from mlirml.capture.loops.choose import check_frontend, few_rows, is_of_calls, turns_on_data, wants_loops
+from mlirml.capture.loops.choose import (
+    check_frontend,
+    few_rows,
+    is_of_calls,
+    turns_on_data,
+    turns_on_number,
+    wants_loops,
+)
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
@@ -646,10 +653,10 @@ class Compiled(Dispatcher):
             try:
                 return captured(True)
             except CaptureError as other:
-                other.sizes |= error.sizes
+                error.sizes = other.sizes = error.sizes | other.sizes
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
-                if isinstance(other, TracedValueError) or is_of_calls(error):
+                if is_of_calls(error) or (isinstance(other, TracedValueError) and not turns_on_number(error)):
                     raise error from None
                 raise
 

@@ -88,6 +88,20 @@ def test_true_and_one_differ() -> None:
     assert compiled(2.0, 1).tolist() == [-2.0, -2.0]
 
 
+def test_a_size_in_a_branch_on_data() -> None:
+    def blocks(x: Any, n: int) -> Any:
+        if np.sum(x) > 3:
+            return np.reshape(x, (n, -1)).sum(1)
+        return x[:n]
+
+    compiled = ml.compile(blocks)
+    for n in (2, 3, 4):
+        for x in (X, -X):
+            np.testing.assert_allclose(compiled(x, n), blocks(x, n))
+    with pytest.raises(ml.ShapeError, match="reshape"):
+        compiled(X, 5)
+
+
 def test_recursion_on_an_integer() -> None:
     assert ml.compile(factorial)(5) == 120
 

@@ -78,10 +78,15 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
         return False
     if is_of_calls(error) or error.subject in ("a loop", "`range()`"):
         return True
-    if isinstance(error, TracedBoolError) and not error.of_array:
+    if turns_on_number(error):
         return True
     assert plain is not None
     return isinstance(error, TracedValueError) and _any_loops(plain)
+
+
+def turns_on_number(error: CaptureError) -> bool:
+    """Whether tracing a function failed over a branch on one number, which the loop front end takes."""
+    return isinstance(error, TracedBoolError) and not error.of_array
 
 
 def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
