@@ -49,7 +49,7 @@ TO_LLVM = (
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
-HOST_CHECKS = "mlirml-poll-signals,mlirml-collect-checks"
+HOST_CHECKS = "mlirml-poll-signals,mlirml-collect-checks,mlirml-fold-clamps"
 LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse",
@@ -57,8 +57,8 @@ PASSES = (
     "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
     "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
     "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "poll_signals", "collect_checks", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel",
-    "emit_entry", "flush_denormals",
+    "lower_sort", "poll_signals", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",

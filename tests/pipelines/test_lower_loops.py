@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mlirml as ml
-from mlirml.ir import mlir, operations, parse
+from mlirml.ir import block_ops, main_function, mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines import bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools
 from mlirml.pipelines.schedules import (
@@ -332,3 +332,18 @@ def test_a_sum_over_many_rows_has_no_code_for_a_rest() -> None:
 
     assert additions(1000) <= 1 + 8 + 4, "one row of a chunk, and the sums of twenty chunks, eight at a time"
     assert additions(997) > additions(1000), "a prime number"
+
+
+def test_all_chunks_of_a_long_sum_are_for_threads() -> None:
+    text = """
+    func.func @main(%a: tensor<983040xi64>) -> tensor<i64> {
+      %init = arith.constant dense<0> : tensor<i64>
+      %sum = linalg.reduce { arith.addi } ins(%a : tensor<983040xi64>) outs(%init : tensor<i64>) dimensions = [0]
+      return %sum : tensor<i64>
+    }
+    """
+    module = lowered(text, LOOPS)
+    work = [
+        op.name for op in block_ops(main_function(module).regions[0].blocks[0]) if op.regions or op.name == "func.call"
+    ]
+    assert work == ["func.call", "scf.for"], "the chunks, which threads share, and the sum of their sums"

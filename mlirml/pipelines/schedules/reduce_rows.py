@@ -27,6 +27,8 @@ SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
 """How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own,
 and of at least so many bytes."""
+SHARES = 8
+"""Rows are read at the same time only where at least so many groups of them are left for the threads."""
 
 
 def reduce_rows(task: Reduction) -> None:
@@ -87,7 +89,8 @@ def rows_together(task: Reduction, rank: int) -> int:
         return 1
     # A NaN-aware maximum has two accumulators.
     each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
-    return max(1, min(STREAMS // (len(streams) * each), nest.sizes[rank - 1]))
+    shared = math.prod(nest.sizes[:rank]) // SHARES
+    return max(1, min(STREAMS // (len(streams) * each), nest.sizes[rank - 1], shared))
 
 
 def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
