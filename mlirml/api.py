@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial, update_wrapper
 from types import MethodType
@@ -30,8 +29,8 @@ from mlirml.calls import (
 )
 from mlirml.capture.loops.choose import (
     check_frontend,
-    few_rows,
     is_of_calls,
+    short_loops,
     turns_on_data,
     turns_on_number,
     wants_loops,
@@ -641,12 +640,15 @@ class Compiled(Dispatcher):
 
         loops = wants_loops(self.fn, self.frontend)
         try:
-            with few_rows(self.fn, "loops" if loops else self.frontend):
+            with short_loops(self.fn, "loops" if loops else self.frontend):
                 return captured(loops)
         except LongIteration:
-            with suppress(CaptureError):
+            try:
                 return captured(True)
-            return captured(False)
+            except CaptureError as error:
+                why = error.location, f"cannot stay a loop: {error.message}"
+            found = captured(False)
+            return replace(found, unrolled=(why, *found.unrolled))
         except CaptureError as error:
             if loops or not turns_on_data(self.fn, self.frontend, error):
                 raise
@@ -717,9 +719,9 @@ class Compiled(Dispatcher):
         lines += self._sizes.values()
         with COMPILER:
             for build in self._builds.values():
-                remarks = self._remarks(build)
-                lines += [f"loops of signature {build.number}:"] * bool(remarks)
-                lines += [f"   {replace(r.location, function='') if r.location else '?'}: {r.text}" for r in remarks]
+                told = [*build.captured.unrolled, *((r.location, r.text) for r in self._remarks(build))]
+                lines += [f"loops of signature {build.number}:"] * bool(told)
+                lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in told]
                 if isinstance(build.program, DeviceProgram):
                     lines.append(f"where signature {build.number} runs:")
                     lines += [f"   {line}" for line in build.program.describe()]

@@ -18,7 +18,7 @@ from mlirml.capture import advice, scattering, unreached
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
-from mlirml.capture.rows import MOST_ROWS, LongIteration
+from mlirml.capture.rows import LIMITED, MOST_COPIES, LongIteration
 from mlirml.capture.strides import joins_dimensions, strided
 from mlirml.dialects.build import Region, Scalar, Value
 from mlirml.dialects.dtypes import as_dtype, check_integer, check_rank, describe, part_dtype
@@ -257,8 +257,7 @@ class Traced:
     def __iter__(self) -> Iterator[Traced]:
         if not self._shape:
             raise TypeError("iteration over a 0-d array")
-        most = MOST_ROWS.get()
-        if most is not None and self._shape[0] > most and not self._trace.builder.direct:
+        if LIMITED.get() and self._shape[0] > MOST_COPIES and not self._trace.builder.direct:
             raise LongIteration
         return (self[i] for i in range(self._shape[0]))
 

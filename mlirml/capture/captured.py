@@ -59,6 +59,7 @@ class Captured:
     effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing has changed, which each call has to
     unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
     places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
+    unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # which loops, and why
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """What the function returns."""

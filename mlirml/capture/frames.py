@@ -26,13 +26,22 @@ def is_internal(frame: FrameType) -> bool:
     return root in ("mlirml", "numpy") or (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file)
 
 
-def user_location(depth: int = 1) -> SourceLocation | None:
-    """The place in the user's code that is running now, or None outside of any."""
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The user's code that is running now, or None outside of any."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and is_internal(frame):
         frame = frame.f_back
-    if frame is None:
-        return None
+    return frame
+
+
+def user_location(depth: int = 1) -> SourceLocation | None:
+    """The place in the user's code that is running now, or None outside of any."""
+    frame = user_frame(depth + 1)
+    return None if frame is None else frame_location(frame)
+
+
+def frame_location(frame: FrameType) -> SourceLocation:
+    """The place where a frame is."""
     key = id(frame.f_code), frame.f_lasti
     known = _CACHE.get(key)
     if known is None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-MOST_ROWS: ContextVar[int | None] = ContextVar("MOST_ROWS", default=None)
-"""How many rows of an array it may iterate over; None for any number, and for any number of operations."""
+LIMITED: ContextVar[bool] = ContextVar("LIMITED", default=False)
+"""Whether what is traced has loops, and a source from which these may be captured as loops."""
 MOST_OPERATIONS = 2000
-"""How many operations it may write, where the function has loops."""
+"""How many operations it may write then."""
+MOST_COPIES = 64
+"""How often it may pass one place in the body of a loop then, and how many rows of an array it may iterate over."""
 
 
 class LongIteration(BaseException):

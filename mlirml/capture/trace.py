@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,7 +83,8 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.builder = ComplexBuilder(Places())
+        self.passed = Places(id(sys._getframe(1)))
+        self.builder = ComplexBuilder(self.passed)
         self.done = False
         self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
         self.guards: dict[Any, Guard] = {}
@@ -90,6 +92,7 @@ class Trace:
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
+        self.unrolled: dict[SourceLocation, str] = {}  # loops of the loop front end, and why
         self.drops_unused = False
         self._loops_memo: dict[Any, Any] = {}
         self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them
@@ -100,6 +103,12 @@ class Trace:
         self.inputs: Sequence[Traced] = ()  # the function's arguments
         self.donated: Sequence[int] = ()  # the numbers of those that hold results after the call
         self.derivatives = 0  # how many derivatives are being taken of what is traced now
+
+    def note_unrolled(self, why: str) -> None:
+        """Say of the loop where the user's code is now that its iterations are written one after the other."""
+        place = user_location()
+        if place is not None:
+            self.unrolled[place] = f"unrolled: {why}"
 
     @cached_property
     def integers(self) -> Any:
@@ -680,6 +689,7 @@ def trace(
         tuple(builder.checks),
         effects.redone,
         tuple(effects.unset),
+        unrolled=tuple((state.unrolled if loops else state.passed.unrolled()).items()),
     )
 
 

@@ -87,15 +87,97 @@ def test_the_program_is_as_long_for_any_number_of_rounds(function: Any) -> None:
     assert len(lengths) == 1 and max(lengths) < 500
 
 
-def test_short_ones_are_unrolled() -> None:
-    assert "scf.for" not in ml.compile(descent, static_argnums=1).ir("capture", X, 20)
+@pytest.mark.parametrize("function", LOOPS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n, stays", [(20, False), (70, True)])
+def test_more_than_64_copies_stay_a_loop(function: Any, n: int, stays: bool) -> None:
+    found = ml.compile(lambda x: function(x, n))
+    np.testing.assert_allclose(found(X), function(X, n), rtol=1e-6)
+    assert ("scf.for" in found.ir("capture", X)) == stays
 
 
-def test_what_cannot_be_a_loop_is_unrolled() -> None:
+def test_copies_of_nested_loops_are_counted() -> None:
+    def nest(x: Any, m: int, n: int) -> Any:
+        for _ in range(m):
+            x = x + 1
+            for _ in range(n):
+                x = np.sin(x) * 2
+        return x
+
+    assert "scf.for" not in ml.compile(nest, static_argnums=(1, 2)).ir("capture", X, 8, 8)
+    assert "scf.for" in ml.compile(nest, static_argnums=(1, 2)).ir("capture", X, 8, 9)
+
+
+def test_copies_in_a_helper_are_those_of_the_loop_around_the_call() -> None:
+    def halved(x: Any) -> Any:
+        return x / 2 + 1
+
+    def called(x: Any, n: int) -> Any:
+        for _ in range(n):
+            x = halved(x)
+        return x
+
+    program = ml.compile(called, static_argnums=1)
+    assert "scf.for" not in program.ir("capture", X, 64)
+    assert "scf.for" in program.ir("capture", X, 65)
+    np.testing.assert_allclose(program(X, 65), called(X, 65))
+    program(X, 5)
+    line = called.__code__.co_firstlineno + 1
+    assert f"test_long_loops.py:{line}: unrolled: 5 copies of its body" in program.explain()
+
+
+def test_a_loop_around_the_call_of_the_program_does_not_count() -> None:
+    program = ml.compile(descent, static_argnums=1)
+    for n in range(3, 6):
+        program(X, n)
+    assert [f"{n} copies" in program.explain() for n in range(2, 7)] == [False, True, True, True, False]
+
+
+def test_operations_of_one_line_are_one_copy() -> None:
+    def spread(x: Any) -> Any:
+        for _ in range(40):
+            x = np.std(x * 2) * x
+        return x
+
+    assert "scf.for" not in ml.compile(spread).ir("capture", X)
+
+
+def test_rows_of_an_array() -> None:
+    def rows(a: Any) -> Any:
+        s = a[0] * 0
+        for row in a:
+            s = np.tanh(s + row)
+        return s
+
+    for n in (60, 70):
+        a = RNG.random((n, 4))
+        found = ml.compile(rows)
+        np.testing.assert_allclose(found(a), rows(a), rtol=1e-12)
+        assert ("scf.for" in found.ir("capture", a)) == (n == 70)
+
+
+def test_what_cannot_be_a_loop_is_unrolled_and_explained() -> None:
     def growing(x: Any) -> Any:
-        found = []
-        for i in range(1200):
-            found.append(x[i % 40] * 2)
-        return np.stack(found)
+        for i in range(100):
+            x = np.concatenate([x, x[-1:] * 0.5 + i])
+        return x
 
-    np.testing.assert_array_equal(ml.compile(growing)(X), growing(X))
+    found = ml.compile(growing)
+    np.testing.assert_array_equal(found(X), growing(X))
+    line = growing.__code__.co_firstlineno + 1
+    assert f":{line}:9: cannot stay a loop: `x` changes its shape" in found.explain()
+    assert f":{line}: unrolled: 100 copies of its body" in found.explain()
+
+
+def test_the_loop_front_end_tells_what_it_unrolls() -> None:
+    def layers(weights: Any, x: Any) -> Any:
+        s = 0.0
+        for w in weights:
+            for i in range(x.shape[0]):
+                s += x[i] * w[i]
+        return s
+
+    found = ml.compile(layers, frontend="loops")
+    found([X, X * 2], X)
+    line = layers.__code__.co_firstlineno + 2
+    assert f":{line}:9: unrolled: iterates over a list" in found.explain()
+    assert f":{line + 1}:13: raised" in found.explain()

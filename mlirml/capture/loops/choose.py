@@ -25,7 +25,7 @@ from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
 from mlirml.capture.loops.syntax import has_loops
-from mlirml.capture.rows import MOST_ROWS
+from mlirml.capture.rows import LIMITED
 from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
@@ -33,7 +33,6 @@ TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
-_UNROLLED = 256  # rows, as rounds of loops
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
@@ -121,19 +120,19 @@ def is_of_calls(error: CaptureError) -> bool:
 
 
 @contextmanager
-def few_rows(function: Callable[..., Any], frontend: str) -> Iterator[None]:
+def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
     """Trace a function with loops in it only as long as these are short; else raise `LongIteration`.
 
     What a transform is given is captured by the same front end.
     """
     plain = plain_function(function) if frontend == "auto" else None
     has_source = plain is not None and source_of(plain) is not None
-    token = MOST_ROWS.set(_UNROLLED if plain is not None and has_source and _any_loops(plain) else None)
+    token = LIMITED.set(plain is not None and has_source and _any_loops(plain))
     traced = TRACED_ONLY.set(frontend == "trace")
     try:
         yield
     finally:
-        MOST_ROWS.reset(token)
+        LIMITED.reset(token)
         TRACED_ONLY.reset(traced)
 
 

@@ -84,6 +84,7 @@ class Hooks:
         """
         nests = nests or self._trace.derivatives > 0
         rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
+        why = f"iterates over a {type(rounds).__name__}"
         if isinstance(rounds, (range, TracedRange, Parallel)):
             if isinstance(rounds, range) and not len(rounds):
                 return False
@@ -118,9 +119,11 @@ class Hooks:
                         raise
                     if loop.count is None or loop.count > UNROLLED:
                         raise self._stays(error, loop.count) from None
-                    known.differ = True
+                    known.differ = error.message
+                why = known.differ
         if item is not None:
             rounds = map(item, rounds)
+        self._trace.note_unrolled(why)
         self._python_rounds(rounds, body, own, head, after, changed, stop)
         return False
 

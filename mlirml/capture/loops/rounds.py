@@ -51,7 +51,7 @@ class Rounds:
     first: dict[str, First] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # variables that a round leaves without a value
-    differ: bool = False  # one iteration is not like another, so that the loop is unrolled
+    differ: str = ""  # why one iteration is not like another, so that the loop is unrolled
 
 
 class Loop(Construct):
