@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, has_op, main_function, mlir
+from mlirml.ir import block_ops, defining_op, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.lower_asserts import returns_at_once
 from mlirml.pipelines.rounds import constant_of
@@ -58,9 +58,9 @@ class FoldClampsPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         if has_op(module, ("cf.assert",)) and has_op(module, ("arith.minui",)):
-            main = main_function(module)
-            if returns_at_once(main):
-                fold_in(main, {})
+            for function in named_operations(module, ("func.func",)):
+                if returns_at_once(function):
+                    fold_in(function, {})
 
 
 def fold_in(op: mlir.Operation, facts: Facts) -> None:
