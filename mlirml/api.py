@@ -302,8 +302,7 @@ class Compiled(Dispatcher):
                 return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
-        with uncollected():
-            call, build = self._settled(partial(self._prepared, args, kwargs))
+        call, build = self._settled(partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         captured = build.captured
@@ -441,8 +440,12 @@ class Compiled(Dispatcher):
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
     def _settled(self, use: Callable[[], _T]) -> _T:
-        """What `use` returns, which traces the function, once all that its signatures hold is known."""
-        return self._state.settled(lambda: self._specialised(use))
+        """What `use` returns, which traces the function, once all that its signatures hold is known.
+
+        A garbage collection would run the callbacks of others, whose clocks and variables are none of the function's.
+        """
+        with uncollected():
+            return self._state.settled(lambda: self._specialised(use))
 
     def _specialised(self, use: Callable[[], _T]) -> _T:
         """What `use` gives; what tracing takes to be known of the arguments is part of signatures from then on.

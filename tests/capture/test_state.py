@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.capture.trace import current_trace
 from tests.capture.test_guards import signatures
 from tests.oracle import TARGETS
 
@@ -239,3 +241,29 @@ def test_arrays_that_are_only_combined_compile_once() -> None:
         model.scale[step] = 5.0
         np.testing.assert_array_equal(compiled(X), X * model.scale + 1)
     assert signatures(compiled) == 1
+
+
+def test_collections_wait_until_a_function_is_traced() -> None:
+    seen = []
+
+    def callback(phase: str, _: Any) -> None:
+        seen.append((phase, current_trace() is not None))
+
+    def f(x: Any) -> Any:
+        cycles: list[Any] = []
+        for _ in range(50):
+            cycles.append(cycles)
+            x = np.sin(x) + 1
+        return x
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(callback)
+    gc.set_threshold(200)
+    try:
+        ml.trace(f, np.ones(3))
+        ml.compile(f).lower(np.ones(3))
+        ml.compile(f).explain(np.ones(3))
+    finally:
+        gc.callbacks.remove(callback)
+        gc.set_threshold(*thresholds)
+    assert seen and not any(tracing for _, tracing in seen)
