@@ -722,9 +722,9 @@ class Compiled(Dispatcher):
         lines += self._sizes.values()
         with COMPILER:
             for build in self._builds.values():
-                told = [*build.captured.unrolled, *((r.location, r.text) for r in self._remarks(build))]
-                lines += [f"loops of signature {build.number}:"] * bool(told)
-                lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in told]
+                notes = [*build.captured.unrolled, *((r.location, r.text) for r in self._remarks(build))]
+                lines += [f"loops of signature {build.number}:"] * bool(notes)
+                lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
                 if isinstance(build.program, DeviceProgram):
                     lines.append(f"where signature {build.number} runs:")
                     lines += [f"   {line}" for line in build.program.describe()]
