@@ -139,7 +139,7 @@ def test_chunks_run_on_threads(threads: int, tiled: list[plan.Plan], monkeypatch
     ml.compile(jacobi_2d)(a, b, 20)
     assert tiled[0].chunks >= 4
     jacobi_2d(c, d, 20)
-    np.testing.assert_allclose(a, c, rtol=1e-5)
+    np.testing.assert_allclose(a, c, rtol=1e-5, atol=1e-6)
 
 
 def test_overlapping_arguments(tiled: list[plan.Plan]) -> None:
@@ -147,11 +147,11 @@ def test_overlapping_arguments(tiled: list[plan.Plan]) -> None:
     expected = whole.copy()
     ml.compile(jacobi_2d)(whole[:30], whole[3:33], 4)
     jacobi_2d(expected[:30], expected[3:33], 4)
-    np.testing.assert_allclose(whole, expected, rtol=1e-5)
+    np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)
     same, again = expected.copy(), expected.copy()
     ml.compile(jacobi_2d)(same, same, 4)
     jacobi_2d(again, again, 4)
-    np.testing.assert_allclose(same, again, rtol=1e-5)
+    np.testing.assert_allclose(same, again, rtol=1e-5, atol=1e-6)
 
 
 def rows_of_columns(a: Any, b: Any, steps: int) -> None:
@@ -180,8 +180,8 @@ def test_what_reaches_far_is_not_tiled(function: Function, tiled: list[plan.Plan
     ml.compile(function)(a, b, 5)
     assert not tiled
     function(c, d, 5)
-    np.testing.assert_allclose(a, c, rtol=1e-5)
-    np.testing.assert_allclose(b, d, rtol=1e-5)
+    np.testing.assert_allclose(a, c, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(b, d, rtol=1e-5, atol=1e-6)
 
 
 def test_small_arrays_are_not_tiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,8 +89,10 @@ def rows_together(task: Reduction, rank: int) -> int:
         return 1
     # A NaN-aware maximum has two accumulators.
     each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
-    shared = math.prod(nest.sizes[:rank]) // SHARES
-    return max(1, min(STREAMS // (len(streams) * each), nest.sizes[rank - 1], shared))
+    rows, shared = nest.sizes[rank - 1], math.prod(nest.sizes[:rank]) // SHARES
+    most = max(1, min(STREAMS // (len(streams) * each), rows, shared))
+    # A few rows that are left over are for one thread.
+    return next((count for count in range(most, most // 2, -1) if rows % count <= rows // 50), most)
 
 
 def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:

@@ -21,7 +21,9 @@ from mlirml.pipelines.schedules.reducers import Reducer
 from mlirml.pipelines.schedules.reduction_task import Reduction, at, parallel_rank, store_inits
 
 CHUNK, CHUNK_ROWS = 65536, 64
-"""Elements of a chunk of a reduction that is cut in two stages; at least so many rows, where there are enough."""
+"""Elements of a chunk of a reduction by columns in two stages; at least so many rows, where there are enough."""
+ROW_CHUNK = 16384
+"""Elements of a chunk of a reduction by rows in two stages; several chunks are read at the same time."""
 FEW = 32
 """Parallel loops with fewer iterations are not worth keeping all threads waiting for the last one."""
 
@@ -96,7 +98,7 @@ def split_reduction(task: Reduction) -> None:
     d = parallel_rank(nest)
     size = nest.sizes[d]
     inside = math.prod(nest.sizes[d + 1 :])
-    length = max(1, CHUNK // inside)
+    length = max(1, (ROW_CHUNK if nest.reduction[-1] else CHUNK) // inside)
     if not nest.reduction[-1]:
         length = even_length(size, max(length, min(CHUNK_ROWS, size // FEW)), reduce_columns.rows_together(task))
     count, rest = divmod(size, length)
@@ -156,7 +158,7 @@ def partial_access(
 def chunked(task: Reduction, partials: Sequence[Access], d: int, count: int, length: int, first: int) -> Reduction:
     """Loop `d` as a parallel loop over `count` chunks and a reduced one over `length`, from chunk `first` on.
 
-    All chunks in front of `first` are as long as CHUNK says, so that they end where the longest possible ones do.
+    All chunks before `first` have the length of `split_reduction`, so that they end where the longest possible ones do.
     """
     nest = task.nest
     whole = nest.sizes[d] - length if first else 0
