@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -126,7 +127,7 @@ def compiled(function: Callable[..., None], arguments: Sequence[Any], checks: bo
 
 
 def seconds_each(programs: dict[str, Callable[..., Any]], arguments: Sequence[Any], repeats: int) -> dict[str, float]:
-    """The least time of a call of each program, timed in turns."""
+    """The median time of a call of each program, timed in turns."""
     kept = {name: [x.copy() for x in arguments] for name in programs}
     found: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(repeats):
@@ -134,7 +135,7 @@ def seconds_each(programs: dict[str, Callable[..., Any]], arguments: Sequence[An
             begin = time.perf_counter()
             program(*kept[name])
             found[name].append(time.perf_counter() - begin)
-    return {name: min(times) for name, times in found.items()}
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def measure(count: int, dtype: np.dtype, repeats: int) -> dict[str, dict[str, float]]:
@@ -164,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit status is 1 where checks cost more than they may."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.checks", description=__doc__)
     parser.add_argument("--count", type=int, action="append", help="elements (default: 10^6 and 10^7)")
-    parser.add_argument("--repeats", type=int, default=15, help="calls of each program, of which the fastest counts")
+    parser.add_argument("--repeats", type=int, default=15, help="calls of each program, whose median counts")
     parser.add_argument("--threads", type=int, default=1, help="threads (default: 1)")
     options = parser.parse_args(arguments)
     out, over = Console(width=None if sys.stdout.isatty() else 120, highlight=False), False
