@@ -36,21 +36,19 @@ class Ranges:
         return self._assumed
 
     def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
-        """Take a range for known, of a value and of what it is a sum of."""
+        """Take a range for known, of a value and of what it is computed of."""
         low, high = _both(found, self._assumed.get(value, outside.of(value)))
         if low > high:  # nothing gets here
             return
         self._assumed[value] = low, high
         op = defining_op(value)
-        if op is not None and op.name in ("arith.addi", "arith.subi"):
-            a, b = op.operands
-            x, y = outside.of(a), outside.of(b)
-            least, greatest = _add(x, y) if op.name == "arith.addi" else _subtract(x, y)
-            whole = _whole(value.type)
-            if whole[0] <= least and greatest <= whole[1]:  # it has not wrapped
-                for part in (a, b):
-                    if defining_op(part) is None or outside.of(part)[0] != outside.of(part)[1]:
-                        self._assume(part, _part(op, part == a, (low, high), x, y), outside)
+        if op is None:
+            return
+        if op.name in ("arith.addi", "arith.subi"):
+            for part, of_part in _parts(op, (low, high), outside):
+                self._assume(part, of_part, outside)
+        elif op.name in _SIGNED_CASTS and _width(op.operands[0].type) <= _width(value.type):
+            self._assume(op.operands[0], (low, high), outside)
 
     def of(self, value: mlir.Value) -> Range:
         """The range of an index or a signed integer."""
@@ -61,7 +59,7 @@ class Ranges:
             if value in self._assumed:
                 low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
             # Beyond the type's range the arithmetic has wrapped.
-            self._known[value] = (low, high) if whole[0] <= low and high <= whole[1] else whole
+            self._known[value] = (low, high) if _is_within((low, high), whole) else whole
         return self._known[value]
 
     def within(self, value: mlir.Value, low: int, high: int) -> bool:
@@ -83,11 +81,47 @@ class Ranges:
         rule = _RULES.get(op.name)
         if rule is None or isinstance(value.type, mlir.ShapedType):
             return None
-        operands = list(op.operands)[1:] if op.name == "arith.select" else op.operands
+        if op.name == "arith.select":
+            return self._of_select(op)
+        operands: Sequence[mlir.Value] = op.operands
         divided = remainder_of(op)
         if divided is not None:
             rule, operands = _remainder, divided
         return rule(*map(self.of, operands))
+
+    def _of_select(self, op: mlir.Operation) -> Range:
+        """Each of the two values counts only where it is chosen."""
+        condition, chosen, other = op.operands
+        known = self._decided(condition)
+        found = [
+            self._where(condition, holds, value)
+            for holds, value in ((True, chosen), (False, other))
+            if known in (None, holds)
+        ]
+        return _either(found[0], found[-1])
+
+    def _decided(self, condition: mlir.Value) -> bool | None:
+        """What a comparison gives, if that is known."""
+        op = defining_op(condition)
+        if op is None or op.name != "arith.cmpi" or isinstance(op.operands[0].type, mlir.ShapedType):
+            return None
+        return decided(mlir.IntegerAttr(op.attributes["predicate"]).value, *map(self.of, op.operands))
+
+    def _where(self, condition: mlir.Value, holds: bool, value: mlir.Value) -> Range:
+        """The range of a value where a condition holds, or does not, which may be about the value or a part of it.
+
+        No more than a few operations are looked at again: chains of selects would take exponential time.
+        """
+        return self.given(condition, holds)._near(value, self, _NEAR)
+
+    def _near(self, value: mlir.Value, outside: Ranges, steps: int) -> Range:
+        """The range of a value, of what is assumed about operands no more than some steps away."""
+        found, op = self._assumed.get(value, outside.of(value)), defining_op(value)
+        if steps and op is not None and op.name in _NEAR_OPS:
+            near = _RULES[op.name](*(self._near(v, outside, steps - 1) for v in op.operands))
+            if near is not None and _is_within(near, _whole(value.type)):
+                return _both(found, near)
+        return found
 
     def _of_argument(self, value: mlir.Value) -> Range | None:
         block = value.owner
@@ -107,11 +141,24 @@ class Ranges:
         return _minimum(*filter(None, ranges))
 
 
-def _part(op: mlir.Operation, first: bool, total: Range, x: Range, y: Range) -> Range:
-    """The range of an operand of a sum or a difference whose range is `total`."""
-    if op.name == "arith.addi":
-        return _subtract(total, y if first else x)
-    return _add(total, y) if first else _subtract(x, total)
+def _parts(op: mlir.Operation, total: Range, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
+    """The ranges of the operands of a sum or a difference whose range is `total`."""
+    a, b = op.operands
+    x, y = ranges.of(a), ranges.of(b)
+    adds = op.name == "arith.addi"
+    wraps = not _is_within(_add(x, y) if adds else _subtract(x, y), _whole(op.results[0].type))
+    for part, of_part, other in (
+        (a, _subtract(total, y) if adds else _add(total, y), y),
+        (b, _subtract(total, x) if adds else _subtract(x, total), x),
+    ):
+        if wraps and (other[0] != other[1] or not _is_within(of_part, _whole(part.type))):
+            continue  # one number of the total may come from several of the part
+        if defining_op(part) is None or ranges.of(part)[0] != ranges.of(part)[1]:
+            yield part, of_part
+
+
+def _is_within(a: Range, whole: Range) -> bool:
+    return whole[0] <= a[0] and a[1] <= whole[1]
 
 
 def _both(a: Range, b: Range) -> Range:
@@ -145,8 +192,12 @@ def _bound(predicate: int, other: Range, whole: Range) -> Range:
     return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
 
 
+def _width(kind: mlir.Type) -> int:
+    return kind.width if isinstance(kind, mlir.IntegerType) else 64
+
+
 def _whole(kind: mlir.Type) -> Range:
-    width = kind.width if isinstance(kind, mlir.IntegerType) else 64
+    width = _width(kind)
     return -(1 << (width - 1)), (1 << (width - 1)) - 1
 
 
@@ -299,4 +350,8 @@ _RULES: dict[str, Callable[..., Range | None]] = {
     "arith.index_castui": _unsigned,
     "arith.extsi": _same,
     "arith.extui": _unsigned,
+    "arith.trunci": _same,
 }
+_SIGNED_CASTS = ("arith.index_cast", "arith.extsi")
+_NEAR, _NEAR_OPS = 3, ("arith.addi", "arith.subi", *_SIGNED_CASTS, "arith.trunci")
+"""How many operations of these are looked at again for a value under a condition."""
