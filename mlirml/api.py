@@ -27,6 +27,7 @@ from mlirml.calls import (
     store_items,
     without,
 )
+from mlirml.capture.advice import SLICE
 from mlirml.capture.loops.choose import (
     check_frontend,
     is_of_calls,
@@ -661,7 +662,8 @@ class Compiled(Dispatcher):
                 error.sizes = other.sizes = error.sizes | other.sizes
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
-                if is_of_calls(error) or (isinstance(other, TracedValueError) and not turns_on_number(error)):
+                of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
+                if is_of_calls(error) or error.subject == SLICE or of_number:
                     raise error from None
                 raise
 

@@ -171,7 +171,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
 
 
 def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
-    kind = type(tree)
+    kind: Any = tree.__class__  # not `type`: there are sequences that are lists to a user
     if kind in (tuple, list):
         return kind, list(range(len(tree))), list(tree)
     if kind in (dict, OrderedDict):

@@ -24,6 +24,7 @@ MASK_HELP = (
     "the same mask, `x[mask] = np.sqrt(x[mask])`"
 )
 STORE = "a store into a real array"
+SLICE = "a slice"  # with a bound that is known only when the program runs
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {

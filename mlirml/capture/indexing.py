@@ -387,7 +387,7 @@ def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
                 f"a bound of a slice is known only when the program runs ({bound._describe()}), and so is the length",
                 help=f"for a known length n write `x[start + np.arange(n)]`, or {advice.STATIC}",
             )
-            error.sizes = bound._sizes()
+            error.sizes, error.subject = bound._sizes(), advice.SLICE
             raise error
         if not hasattr(bound, "__index__"):
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")

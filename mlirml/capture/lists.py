@@ -12,6 +12,7 @@ import numpy as np
 
 from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.growing_list import OF_SEQUENCES, GrowingList
 from mlirml.dialects.ops import BY_FUNCTION
 
 if TYPE_CHECKING:
@@ -26,8 +27,17 @@ def taking_lists(trace: Trace, function: Any) -> Any:
 
     Functions of sequences of arrays take them already.
     """
+    if function in OF_SEQUENCES:
+        return functools.partial(_of_sequence, function)
     operands = _operands(function)
     return function if operands is None else OfLists(trace, function, *operands)
+
+
+def _of_sequence(function: Any, arrays: Any, *args: Any, **kwargs: Any) -> Any:
+    if type(arrays) is not GrowingList:
+        return function(arrays, *args, **kwargs)
+    with at_user_line():
+        return (OF_SEQUENCES[function] if arrays.has_rows else function)(arrays, *args, **kwargs)
 
 
 @functools.cache
@@ -65,6 +75,8 @@ class OfLists:
         return self._function(*args, **kwargs)
 
     def _array(self, x: Any) -> Any:
+        if type(x) is GrowingList:
+            return x.array()
         return self._trace.array(x) if _has_traced(x) else x
 
     def __getattr__(self, name: str) -> Any:
@@ -93,4 +105,6 @@ class Submodule:
 
 def _has_traced(x: Any) -> bool:
     """Whether a list or tuple holds a traced array, however deep."""
+    if type(x) is GrowingList and x.has_rows:
+        return True
     return isinstance(x, (list, tuple)) and any(isinstance(item, Traced) or _has_traced(item) for item in x)

@@ -20,6 +20,7 @@ from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
 from mlirml.capture.captured import Captured, Guard
 from mlirml.capture.frames import at_user_line, function_location, user_location
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.ranges import note_range
 from mlirml.capture.reached import Reached
@@ -60,6 +61,8 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 # Functions whose result is a view or not, as the arguments are.
+_LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum")
+"""Functions of which it is known between which numbers their results are."""
 _VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
 
 _HARMLESS_HELP = {
@@ -350,6 +353,8 @@ class Trace:
                 error.help = error.help and in_user_words(error.help, user_location())
                 raise
             result = self.wrap(value, scalar=record.scalars, c_order=c_order)
+            if self.builder.direct and record.name in _LIMITED and isinstance(value, Value):
+                self.integers.note_limits(record.name, args, value)
         return result if out is None else self._store_out(out, result)
 
     def _bound(
@@ -519,6 +524,9 @@ class Trace:
                 raise DTypeError(f"a complex number cannot become {as_dtype(dtype).name}", help="take its real part")
             result = data._copy(c_order=data._keeps_c_order()) if copy or data._scalar else data
             return result if dtype is None else result.astype(dtype, copy=False)
+        if type(data) is GrowingList and data.has_rows:
+            rows: Traced = data.array()
+            return rows if dtype is None else rows.astype(dtype)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
             parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
             stacked: Traced = self.call_function(np.stack, (parts,), {} if dtype is None else {"dtype": dtype})

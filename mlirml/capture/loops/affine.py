@@ -170,6 +170,26 @@ class Integers:
             if found is not None:
                 self.forms[result.name] = found
 
+    def note_limits(self, name: str, operands: Sequence[Any], result: Value) -> None:
+        """Remember between which numbers the result of a function is."""
+        if result.shape or result.dtype != _I64:
+            return
+        if name in ("argmax", "argmin"):
+            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size - 1))
+        elif name == "searchsorted":
+            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].shape[0]))
+        else:
+            forms = [self.of(x) for x in operands[:2]]
+            known = [(None, None) if form is None else self.limits(form) for form in forms]
+            least, greatest = ([n for n in ends if n is not None] for ends in zip(*known))
+            if name == "minimum":
+                least, greatest = least if len(least) == 2 else [], [min(greatest)] if greatest else []
+            else:
+                least, greatest = [max(least)] if least else [], greatest if len(greatest) == 2 else []
+            first, last = (Linear(min(least)) if least else None), (Linear(max(greatest)) if greatest else None)
+            roots = frozenset(root for form in forms if form for symbol, _ in form.terms for root in symbol.roots)
+            self.forms[result.name] = self.symbol(first, last, roots)
+
     def _note_condition(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
         if ufunc in _LOGICAL:
             found = [self.condition(x) for x in operands]

@@ -14,11 +14,12 @@ from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.containers import Place
+from mlirml.capture.loops.growing import Branched, mask_of
 from mlirml.capture.loops.references import watch
 from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
-from mlirml.dialects.build import Value
+from mlirml.dialects.build import Region, Value
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
 from mlirml.tree import TreeDef
 
@@ -52,8 +53,10 @@ class Branch(Construct):
         assigned: tuple[Sequence[str], Sequence[str]],
         after: Sequence[str],
         fills: Sequence[str] = (),
+        test: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(*arguments)
+        self.test = test  # computes the condition again
         self.condition, self.facts, self.parts = condition, facts, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
@@ -78,7 +81,11 @@ class Branch(Construct):
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         found: list[dict[str, Any]] = []
         guess: dict[str, Merged] = {}
+        appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
+        loop, lists = self._loop(), [Branched(kept) for kept in self.held.growing() if kept.grows]
+        known = loop is not None and self.test is not None and self.held.growing()
+        mask = mask_of(self.test, loop) if known and self.test is not None else None
 
         def branch(number: int) -> list[Value]:
             self.enter()
@@ -86,8 +93,16 @@ class Branch(Construct):
             for name, value in before.items():
                 self.variables.set(name, value)
             stored.enter(stored.starts)
+            if loop is not None:
+                loop.missing = {}
             with self.trace.integers.given(self.facts.false if number else self.facts.true):
                 self.parts[number]()
+            missing = {} if loop is None else loop.missing
+            for one in lists:
+                one.note(missing)
+            appended.append(self._appended(missing))
+            if number:
+                self._check_lists(lists, appended, mask)
             structures.append(self.held.structures())
             if number:
                 self._check_structures(*structures)
@@ -108,12 +123,59 @@ class Branch(Construct):
             stored.leave()
             return [*values, *held]
 
-        b = self.trace.builder
-        results = control.conditional(b, self.condition, lambda: branch(0), lambda: branch(1), self.owner)
+        b, missing_before = self.trace.builder, None if loop is None else loop.missing
+        try:
+            results = control.conditional(b, self.condition, lambda: branch(0), lambda: branch(1), self.owner)
+        finally:
+            if loop is not None:
+                loop.missing = missing_before
         plan = guess if self.merged is None else self.merged
         count = len(results) - len(stored.cells)
         stored.end(results[count:])
         self._set(plan, results[:count], found)
+        for one in lists:
+            one.join(loop, mask)
+
+    def prepare(self, before: dict[str, Any]) -> None:
+        known = self.trace.learned.get((self.signed, "lists"), ())
+        for kept in self.held.growing():
+            kept.grows = kept.path in known or kept.open_rows is not None
+        for path, place in [*self.variables.places.items()]:
+            if getattr(place.kept, "grows", False):  # an item, before it was known that the list grows
+                del self.variables.places[path]
+        self.own = (*self.named, *self.variables.places)
+
+    def _loop(self) -> Any:
+        """The innermost loop around, if it may append to lists."""
+        region: Region | None = self.trace.builder.region
+        while region is not None and not hasattr(region.construct, "appends"):
+            region = region.parent
+        return region.construct if region is not None and region.construct.appends else None
+
+    def _check_lists(
+        self, lists: Sequence[Branched], appended: Sequence[dict[str, Any]], mask: np.ndarray | None
+    ) -> None:
+        """After the branches: raise `Again` where one of them appends more to a list than the other one."""
+        for one in lists:
+            if one.each(mask) is None:
+                raise self._uneven(one.kept.path, *(tuple(range(count)) for count in one.counts))
+        then, other = appended
+        new = {path for path in then if then[path] != other[path] or then[path][1] or other[path][1]}
+        if new and mask is not None:
+            known = self.trace.learned.setdefault((self.signed, "lists"), set())
+            known |= new
+            raise Again(self)
+
+    def _appended(self, missing: dict[int, Any]) -> dict[str, Any]:
+        """How many items there are in lists that are not known to grow here, and whether iterations differ in that."""
+        lists = [kept for kept in self.held.growing() if not kept.grows]
+        return {kept.path: (kept.holder.counted, id(kept.holder) in missing) for kept in lists}
+
+    def _uneven(self, path: str, *keys: tuple[Any, ...]) -> CaptureError:
+        return UnsupportedSyntaxError(
+            f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
+            help="store numbers into an array, and count them in a variable",
+        )
 
     def _check_structures(self, then: dict[int, tuple[Any, ...]], other: dict[int, tuple[Any, ...]]) -> None:
         """Refuse branches behind which a container has one structure or another."""
@@ -121,10 +183,7 @@ class Branch(Construct):
             path, before = self.held.words(holder)
             keys = then.get(holder, before), other.get(holder, before)
             if keys[0] != keys[1]:
-                raise UnsupportedSyntaxError(
-                    f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
-                    help="store numbers into an array, and count them in a variable",
-                )
+                raise self._uneven(path, *keys)
 
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
         """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from mlirml.capture.advice import STORE
+from mlirml.capture.advice import SLICE, STORE
 from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
@@ -65,9 +65,10 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
     """Whether tracing a function failed over what the loop front end takes.
 
-    That is a branch on data; a loop that goes on while the data say so, or as often as they say; something else in a
-    function with loops that needs a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an
-    array that a method made, whose calls are not seen when it is traced.
+    That is a branch on data; a slice between numbers of the program; a loop that goes on while the data say so, or as
+    often as they say; something else in a function with loops that needs a number; functions of numbers, as
+    `math.exp(x)` and `float(x)`; and a store into an array that a method made, whose calls are not seen when it is
+    traced.
     """
     if frontend != "auto":
         return False
@@ -75,7 +76,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    if is_of_calls(error) or error.subject in ("a loop", "`range()`"):
+    if is_of_calls(error) or error.subject in (SLICE, "a loop", "`range()`"):
         return True
     if turns_on_number(error):
         return True

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.loops.containers import Held, Place
 from mlirml.capture.loops.variables import Stored, Variables
 from mlirml.capture.recursion import DEEPEST
@@ -64,8 +65,8 @@ class Construct:
         self.add_places(self.held.known(self.trace.places.get(self.key, ())))
         while True:
             before = {name: self.variables.get(name) for name in self.own}
-            stored = Stored(self.trace, self._cells())
             self.prepare(before)
+            stored = Stored(self.trace, self._cells())
             mark = b.mark()
             try:
                 self.write(before, stored)
@@ -131,7 +132,7 @@ def _sign(value: Any) -> Any:
         return value.shape, value.dtype, value._is_weak(), value._scalar, () if value._scalar else id(value._cell)
     if type(value) in (bool, int, float, complex):
         return type(value), repr(value)
-    if isinstance(value, (tuple, list)):
+    if type(value) is not GrowingList and isinstance(value, (tuple, list)):
         return type(value), tuple(map(_sign, value))
     return id(value)
 

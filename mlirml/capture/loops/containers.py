@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from mlirml.capture.growing_list import GrowingList, Rows
 from mlirml.capture.namespace import is_library
 from mlirml.dataclass import dataclass
 
@@ -113,6 +114,36 @@ class _List(Kept):
             self.holder[:] = self.before.values()
 
 
+class Growing(Kept):
+    """A list that loops may append to. `grows` tells that this loop does, and stores the items into rows."""
+
+    grows = False
+
+    def __init__(self, holder: GrowingList, path: str) -> None:
+        super().__init__(holder, path)
+        self.counted = holder.counted
+
+    @property
+    def open_rows(self) -> Rows | None:
+        """The rows that it was, if a loop appends to them."""
+        first = next(iter(self.before.values()), None)
+        return first if isinstance(first, Rows) and first.writer is not None else None
+
+    def items(self) -> dict[Any, Any]:
+        parts = enumerate(self.holder.parts)
+        return {(number, part.appended) if isinstance(part, Rows) else number: part for number, part in parts}
+
+    def put(self, key: Any, value: Any) -> None:
+        number = key[0] if isinstance(key, tuple) else key
+        self.holder.parts[number : number + 1] = [value]
+
+    def remove(self, key: Any) -> None:
+        del self.holder.parts[key[0] if isinstance(key, tuple) else key :]
+
+    def restore(self) -> None:
+        self.holder.parts = list(self.before.values())
+
+
 class _Dict(Kept):
     def items(self) -> dict[Any, Any]:
         return dict(self.holder)
@@ -191,10 +222,14 @@ class Held:
 
     def restore(self) -> bool:
         """Let the containers hold what they held; whether one of them held something else."""
-        changed = self._changed()
+        changed = [kept for kept in self._kept.values() if not kept.is_same()]
         for kept in changed:
             kept.restore()
         return bool(changed)
+
+    def growing(self) -> list[Growing]:
+        """The lists that loops may append to."""
+        return [kept for kept in self._kept.values() if isinstance(kept, Growing)]
 
     def places(self) -> list[Place]:
         """The elements that are others now, and new ones."""
@@ -226,7 +261,7 @@ class Held:
         return found
 
     def _changed(self) -> list[Kept]:
-        return [kept for kept in self._kept.values() if not kept.is_same()]
+        return [k for k in self._kept.values() if not (isinstance(k, Growing) and k.grows) and not k.is_same()]
 
 
 def _is_key(one: Any, other: Any) -> bool:
@@ -238,6 +273,8 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _made(value: Any, path: str) -> Kept | None:
+    if type(value) is GrowingList:
+        return Growing(value, path)
     kinds: list[tuple[Any, Callable[[Any, str], Kept]]] = [((list, deque), _List), (dict, _Dict), (set, _Set)]
     for kind, made in kinds:
         if isinstance(value, kind):

@@ -29,6 +29,7 @@ class ForLoop(Loop):
         self.parallel = isinstance(rounds, Parallel) or (isinstance(rounds, TracedRange) and rounds.parallel)
         real = rounds.range if isinstance(rounds, Parallel) else rounds
         self.start, self.stop, self.step = real.start, real.stop, real.step
+        self.range = real
         self.count = len(real) if isinstance(real, range) else None
         self.runs = bool(self.count)
 
@@ -49,7 +50,11 @@ class ForLoop(Loop):
         values, held = self.split([loop.carry(value) for value in starts], stored)
         self.begin(before, values)
         stored.enter(held)
-        self.body(self._item(loop.index, lower, backwards))
+        item = self._item(loop.index, lower, backwards)
+        self.number, self.missing = self._number(item), {}
+        for writer in self.writers:
+            writer.begin()
+        self.body(item)
         ends = self.carried_on(before, stored)
         attributes = "{mlirml.parallel}" if self.parallel else ""
         results, arrays = self.split(loop.end(ends, attributes), stored)
@@ -65,6 +70,8 @@ class ForLoop(Loop):
             for name in self.turns:
                 self.variables.set(name, before[turned(self.turns, name, self.count or 0)])
         self._set_target(before)
+        for writer in self.writers:
+            writer.close()
 
     def roots(self) -> frozenset[Any]:
         """The loops in whose rounds the bounds differ."""
@@ -75,6 +82,16 @@ class ForLoop(Loop):
     @property
     def certain(self) -> bool:
         return bool(self.count) and not self.flag
+
+    @property
+    def appends(self) -> bool:
+        return bool(self.count) and not self.flag
+
+    def _number(self, item: Any) -> Any:
+        """The number of an iteration, from 0."""
+        if self.step == 1:
+            return item - self.start
+        return self.start - item if self.step == -1 else (item - self.start) // self.step
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
         return not self.flag and (self.count is not None or order(turns) == 2)

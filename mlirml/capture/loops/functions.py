@@ -17,7 +17,9 @@ import numpy as np
 from mlirml.capture import advice
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import is_varying
+from mlirml.capture.loops.affine import value_in
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
 from mlirml.capture.namespace import is_library, of_numpy, retarget
 from mlirml.capture.trace import Trace
@@ -30,6 +32,8 @@ _I64, _F64, _C128, _BOOL = (np.dtype(name) for name in ("int64", "float64", "com
 
 def replaced(trace: Trace, callee: Any) -> Any:
     """What to call for a function: the function itself, or where it is of numbers one that takes traced ones too."""
+    if isinstance(callee, types.MethodType) and type(callee.__self__) is GrowingList:
+        return callee
     if isinstance(callee, (types.FunctionType, types.MethodType)):
         return retarget(callee, trace, trace._loops_memo)  # what was called by name is rewritten already
     creation = of_numpy(callee, trace, trace._loops_memo)
@@ -53,12 +57,18 @@ def replaced(trace: Trace, callee: Any) -> Any:
             if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
                 with at_user_line():
                     return own(trace, *args)
-        if callee not in _ALWAYS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
+        of_rows = callee in _OF_LISTS and any(map(_is_rows, args))
+        if not of_rows and callee not in _ALWAYS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
 
     return call
+
+
+def _is_rows(x: Any) -> bool:
+    """Whether a loop has appended to a list, or does."""
+    return type(x) is GrowingList and x.has_rows
 
 
 def _constructed(trace: Trace, kind: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -116,9 +126,13 @@ def _extreme(comparison: np.ufunc) -> _Function:
                     f"the largest or smallest item of {items._describe()}", help="use `np.max` or `np.min`"
                 )
             args = tuple(items)
-        result = args[0]
+        result, name = args[0], "maximum" if comparison is np.greater else "minimum"
         for x in args[1:]:
-            result = _either(trace, trace.call_operator(comparison, (x, result)), x, result)
+            before = result
+            result = _either(trace, trace.call_operator(comparison, (x, before)), x, before)
+            value = value_in(result)
+            if value is not None:
+                trace.integers.note_limits(name, (x, before), value)
         return result
 
     return function
@@ -131,6 +145,8 @@ def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
 def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
     if is_varying(items):
         return start + items.sum()
+    if _is_rows(items):
+        return start + np.sum(items.array(), axis=0)
     for item in items:
         start = start + item
     return start
@@ -292,7 +308,7 @@ _OWN: dict[Any, _Function] = {
     builtins.any: _fold("any"),
     builtins.all: _fold("all"),
     builtins.round: _round,
-    builtins.len: lambda trace, x: x.shape[0] if is_varying(x) else len(x),
+    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_varying(x) else len(x),
     builtins.str: _text(str),
     builtins.repr: _text(repr),
     builtins.format: _text(format),
@@ -329,6 +345,7 @@ _OWN: dict[Any, _Function] = {
 
 
 _ALWAYS = (builtins.enumerate, builtins.zip, builtins.reversed, math.dist)
+_OF_LISTS = (builtins.len, builtins.sum)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min)
 
 

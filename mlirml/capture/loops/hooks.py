@@ -15,6 +15,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import joined, kind_of, several
 from mlirml.capture.frames import at_user_line
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch, common
@@ -186,8 +187,12 @@ class Hooks:
         after: Words,
         changed: Words,
         fills: Words,
+        again: Callable[[], Any] | None = None,
     ) -> None:
-        """An `if` statement. What only one branch assigns of `fills` is not read where the other one ran."""
+        """An `if` statement. What only one branch assigns of `fills` is not read where the other one ran.
+
+        `again` computes the test once more, where a branch appends to a list.
+        """
         truth = self.truth(test)
         if not isinstance(truth, Value):
             (then if truth else other)()
@@ -205,6 +210,7 @@ class Hooks:
                 assigned=(first, second),
                 after=after,
                 fills=fills,
+                test=again,
             ).run()
 
     def raising(self, error: Any) -> Any:
@@ -390,6 +396,10 @@ class Hooks:
             with at_user_line():
                 return named(value)
         return value
+
+    def growing(self, items: list[Any]) -> GrowingList:
+        """A list that is appended to in a loop."""
+        return GrowingList(self._trace, items)
 
     def function(self, callee: Any) -> Any:
         """What is called for a function: Python's own functions of numbers take those of the program too."""

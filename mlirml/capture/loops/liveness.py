@@ -67,6 +67,23 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
     return frozenset(found)
 
 
+def appended(root: ast.AST) -> Names:
+    """The names of lists that a statement appends to, or adds lists to."""
+    found = set()
+    for node in ast.walk(root):
+        if isinstance(node, ast.Attribute) and node.attr in ("append", "extend") and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.List):
+            found.add(node.target.id)
+    return frozenset(found)
+
+
+def given(root: ast.AST) -> Names:
+    """The names that a statement gives to functions."""
+    calls = [node for node in ast.walk(root) if isinstance(node, ast.Call)]
+    return frozenset(a.id for call in calls for a in call.args if isinstance(a, ast.Name))
+
+
 def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         if isinstance(node, _SCOPES):

@@ -104,9 +104,12 @@ def parallel(rounds: Iterable[int]) -> Any:
 def numbered(rounds: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """Something to iterate over as a range, and the item for a number of it; None where that is the number itself."""
     from mlirml.capture.array import Traced
+    from mlirml.capture.growing_list import GrowingList
 
     if isinstance(rounds, Items):
         return rounds.numbers, rounds.item
+    if type(rounds) is GrowingList:
+        return (range(len(rounds)), rounds.__getitem__) if rounds.rows is not None else (rounds.items(), None)
     from mlirml.capture.indexing import is_varying  # with all records of operations: nothing for `import mlirml`
 
     if is_varying(rounds):

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from mlirml.capture.loops.jumps import without_jumps
-from mlirml.capture.loops.liveness import Names, annotate, assigned, stored
+from mlirml.capture.loops.liveness import Names, annotate, appended, assigned, given, stored
 from mlirml.capture.loops.simplify import simplified
 from mlirml.capture.loops.source import Definition, Source, source_of
 from mlirml.capture.loops.syntax import check_syntax, has_loops, refused
@@ -90,6 +90,7 @@ def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
 class _Rewriter(ast.NodeTransformer):
     def __init__(self) -> None:
         self.count = 0
+        self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
 
     # Functions.
 
@@ -112,6 +113,8 @@ class _Rewriter(ast.NodeTransformer):
         return self.function(node, kept, [])
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
+        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
+        self.appended = self.appended.union(*map(appended, loops), *map(given, loops))
         statements = without_jumps(simplified(node))
         annotate(statements)
         body = self.statements(statements)
@@ -173,13 +176,25 @@ class _Rewriter(ast.NodeTransformer):
         after: Names = node.after  # type: ignore[attr-defined]
         fills: Names = getattr(node, "fills", frozenset())
         words = _words(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
-        return [*parts, _hook("if_", [self.visit(node.test), *map(_name, parts), *words], node.test)]
+        test = self.visit(node.test)
+        again = [_later(test)] if appended(node) else []
+        return [*parts, _hook("if_", [test, *map(_name, parts), *words, *again], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         targets, value = [self.visit(target) for target in node.targets], self.visit(node.value)
+        if len(targets) == 1:
+            value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
             value = _call("named", [value], node.value)
         return _at(ast.Assign(targets, value), node)
+
+    def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """What is assigned, where a new list that is appended to in a loop is one that loops of the program take."""
+        if isinstance(target, ast.Name) and isinstance(value, ast.List) and target.id in self.appended:
+            return _call("growing", [value], value)
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            return _at(ast.Tuple([*map(self.growing, target.elts, value.elts)], ast.Load()), value)
+        return value
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is None:

@@ -10,9 +10,11 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
+from mlirml.capture.growing_list import Counts, GrowingList, Growth
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.containers import Place
+from mlirml.capture.loops.growing import Writer, learned, opened
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.variables import (
     UNBOUND,
@@ -51,6 +53,8 @@ class Rounds:
     first: dict[str, First] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # variables that a round leaves without a value
+    rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
+    grown: dict[str, Growth] = field(default_factory=dict)  # lists that an iteration appends to
     differ: str = ""  # why one iteration is not like another, so that the loop is unrolled
 
 
@@ -67,6 +71,11 @@ class Loop(Construct):
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
         self.slots: dict[str, list[Slot]] = {}
+        self.writers: list[Writer] = []  # what it appends to lists
+        # How many items fewer than others some iterations append, by the list, for each iteration.
+        self.missing: dict[int, np.ndarray] = {}
+        self.count: Any = None
+        self.guessed: list[GrowingList] = []  # lists of which an item was read as if the loop appended to them
         self.runs = False  # whether there is a first round for certain
 
     def add_places(self, places: Iterable[Place]) -> bool:
@@ -93,6 +102,21 @@ class Loop(Construct):
     def prepare(self, before: dict[str, Any]) -> None:
         """The leaves of each variable that are carried as values."""
         self.slots = self._slots(before)
+        self.writers, self.guessed = [], []
+        for kept in self.held.growing():
+            growth = self.rounds.grown.get(kept.path)
+            if growth is not None:
+                self.writers.append(opened(self, kept.holder, growth, kept.path))
+                kept.grows = True
+
+    def _cells(self) -> list[Cell]:
+        own = [column._cell for writer in self.writers if writer.outer is None for column in writer.start.columns]
+        return [*super()._cells(), *own]
+
+    @property
+    def appends(self) -> bool:
+        """Whether it is known how many rows it adds to lists."""
+        return False
 
     def seen(self) -> list[str]:
         return [*super().seen(), *self.turns]
@@ -101,6 +125,8 @@ class Loop(Construct):
         found: dict[str, list[Slot]] = {}
         for name in self.passed:
             value = before[name]
+            if self._is_list(name, value):
+                continue
             if value is UNBOUND:
                 first = self.rounds.first.get(name)
                 if first is not None:
@@ -113,6 +139,10 @@ class Loop(Construct):
                 if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value)
             ]
         return found
+
+    def _is_list(self, name: str, value: Any) -> bool:
+        """Whether a variable is the same list in all iterations, which may grow."""
+        return type(value) is GrowingList and name not in self.rounds.rebound
 
     def _known(self, slot: Slot) -> Slot:
         kind = self.rounds.kinds.get(slot.path, slot.kind)
@@ -149,6 +179,8 @@ class Loop(Construct):
         if before is UNBOUND:
             assert first is not None
             return first.treedef.unflatten(list(values)) if name in self.head else UNBOUND
+        if self._is_list(name, before):
+            return before
         tree, rest = Tree.of(before), iter(values)
         leaves = [
             next(rest) if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value) else leaf
@@ -158,9 +190,15 @@ class Loop(Construct):
 
     def carried_on(self, before: dict[str, Any], stored: Stored) -> list[Value]:
         """The values at the end of a round. Raises `Again` where one is something else than the loop carries."""
+        for writer in self.writers:
+            writer.check_count()
+            self.missing.pop(id(writer.growing), None)
+        self._learn_growth()
         self._check_structures()
         self.check_places()
         held = stored.values()
+        for writer in self.writers:
+            writer.check_held(cell for cell, changed in zip(stored.cells, stored.changed) if changed)
         turns = find_turns(before, {name: self.variables.get(name) for name in self.passed})
         if turns != self.turns:
             frozen = any(before[name]._cell.frozen is not None for name in turns)
@@ -188,6 +226,43 @@ class Loop(Construct):
             check_alone(self.variables, before, self.turns)
         values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
+
+    def note_read(self, growing: GrowingList) -> bool:
+        """Take note that an item of a list was read as if the loop appended to it; False for another list."""
+        if all(kept.holder is not growing for kept in self.held.growing()):
+            return False
+        if not growing.parts:  # no item tells its kind: after the first iteration there is one
+            raise self._guess_error(first=True)
+        self.guessed.append(growing)
+        return True
+
+    def _guess_error(self, first: bool = False) -> CaptureError:
+        error = UnsupportedSyntaxError(
+            "an index into a list is known only when the program runs",
+            help="index an array of the program, `np.stack(items)[i]`",
+        )
+        error.roots, error.first = frozenset([self]), first
+        return error
+
+    def _learn_growth(self) -> None:
+        """Write the loop again, with rows for the lists that an iteration appends to."""
+        if not self.appends:
+            return
+        found = {}
+        for kept in self.held.growing():
+            count = kept.holder.counted - kept.counted
+            if kept.grows or not count:
+                continue
+            missing = self.missing.pop(id(kept.holder), None)
+            counts = Counts(count, self.count, None if missing is None else count - missing)
+            growth = learned(kept.holder, [*kept.before.values()], counts, kept.path)
+            if growth is not None:
+                found[kept.path] = growth
+        self.rounds.grown |= found
+        if found:
+            raise Again(self)
+        if self.guessed or self.missing:
+            raise self._guess_error()
 
     def _check_structures(self) -> None:
         """Refuse rounds that leave a container with other keys than they found. A `for` loop is unrolled then."""
@@ -239,6 +314,11 @@ class Loop(Construct):
             raise Again(self)
         if before is UNBOUND:
             return self._first(name, value, slots)
+        if self._is_list(name, before):
+            if value is before:
+                return []
+            self.rounds.rebound.add(name)
+            raise Again(self)
         old, new = Tree.of(before), Tree.of(value)
         if old.treedef != new.treedef:
             raise self._restructured(name, before, value)
@@ -325,6 +405,9 @@ class Loop(Construct):
 
     def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
         result = slot.inside(self.trace, value)
+        if not slot.scalar:
+            for writer in self.writers:
+                writer.note_result(self.ends[slot.path], result)
         if not slot.scalar and slot.path in self.shared:
             result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays behind the loop"
             known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, kind_of
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.containers import Place
 from mlirml.capture.trace import Trace, value_of
@@ -162,7 +163,7 @@ class Tree:
     @classmethod
     def of(cls, value: Any) -> Tree:
         """The leaves of a value."""
-        return cls(*flatten(value))
+        return cls(*(value.tree() if type(value) is GrowingList else flatten(value)))
 
     def paths(self, name: str) -> list[str]:
         """What the leaves are called."""

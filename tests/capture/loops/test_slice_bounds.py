@@ -35,6 +35,44 @@ def test_bounds_of_every_dtype(dtype: Any) -> None:
         check(last_of_each, x, np.array([0, 2, 5, 7], dtype), np.zeros(3))
 
 
+def window_at_the_largest(x: Any, k: Any) -> Any:
+    t = np.argmax(k)
+    return x[t : t + 5] * 2, np.outer(x[t + 1 : t + 4], x[t : t + 3])
+
+
+def window_that_is_clamped(x: Any, k: Any) -> Any:
+    t = max(0, min(int(k[0] * 30), len(x) - 5))
+    u = np.minimum(np.maximum(np.int64(k[1] * 100) - 10, 0), 40)
+    return x[t : t + 5], x[u : u + 10] - 1
+
+
+def window_at_a_place(x: Any, k: Any) -> Any:
+    t = np.searchsorted(x, k[0])
+    y = np.concatenate([x, x])
+    y[t : t + 3] = 0.0
+    return y, y[t : t + 7], np.sum(y[t : t + 45])
+
+
+@pytest.mark.parametrize("function", [window_at_the_largest, window_that_is_clamped, window_at_a_place])
+def test_windows_in_array_code(function: Any) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        check(function, np.sort(rng.random(50)), rng.random(20) * 1.4, rtol=1e-12)
+
+
+def test_a_window_beyond_the_end() -> None:
+    def late(x: Any, k: Any) -> Any:
+        t = np.argmax(k)
+        return x[t + 40 : t + 50]
+
+    x, k = np.arange(50.0), np.zeros(20)
+    program = ml.compile(late)
+    np.testing.assert_array_equal(program(x, k), x[40:])
+    k[1] = 1
+    with pytest.raises(ml.IndexOutOfBoundsError, match="a slice of length 10 goes beyond the end"):
+        program(x, k)
+
+
 def test_bounds_beyond_the_greatest_index() -> None:
     check(sums, np.arange(7.0), np.array([1, 2**64 - 1, 2**63, 2**63 + 5], np.uint64), np.zeros(3))
 
