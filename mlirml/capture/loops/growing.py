@@ -12,6 +12,7 @@ iterations is written again: the list is then rows of arrays that are as long as
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -37,17 +38,47 @@ def mask_of(test: Callable[[], Any], loop: Any) -> np.ndarray | None:
     variables, name, builder = loop.variables, loop.target, loop.trace.builder
     if not name:
         return None
-    item, mark, found = variables.get(name), builder.mark(), []
+    item, mark = variables.get(name), builder.mark()
+
+    def at(number: Any) -> Any:
+        variables.set(name, number)
+        return test()
+
     try:
-        for number in loop.range:
-            variables.set(name, number)
-            truth = test()
-            if not isinstance(truth, (bool, np.bool_)):
-                return None
-            found.append(truth)
+        first = at(loop.range[0])
+        if not isinstance(first, (bool, np.bool_)):
+            return None
+        return _at_once(at, loop.range) if len(loop.range) > _FEW else _one_by_one(at, loop.range)
     finally:
         variables.set(name, item)
         builder.rewind(mark)
+
+
+_FEW = 16
+
+
+def _at_once(at: Callable[[Any], Any], numbers: range) -> np.ndarray | None:
+    """A condition for all numbers as an array, if it can be computed so; else one by one."""
+    some = [*range(0, len(numbers), len(numbers) // _FEW), len(numbers) - 1]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = at(np.arange(numbers.start, numbers.stop, numbers.step))
+    except (TypeError, ValueError, AttributeError, Warning, CaptureError):
+        found = None
+    if type(found) is not np.ndarray or found.dtype != np.bool_ or found.shape != (len(numbers),):
+        return _one_by_one(at, numbers)
+    alike = _one_by_one(at, [numbers[i] for i in some])
+    return found if alike is not None and np.array_equal(found[some], alike) else _one_by_one(at, numbers)
+
+
+def _one_by_one(at: Callable[[Any], Any], numbers: Sequence[int]) -> np.ndarray | None:
+    found = []
+    for number in numbers:
+        truth = at(number)
+        if not isinstance(truth, (bool, np.bool_)):
+            return None
+        found.append(truth)
     return np.array(found)
 
 
