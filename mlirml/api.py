@@ -747,7 +747,7 @@ class Compiled(Dispatcher):
         return "; ".join(best)
 
 
-def _failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
+def _failure(captured: Captured, failed: CheckFailed) -> Exception:
     from mlirml.capture.launch import failure
 
     return failure(captured, failed)

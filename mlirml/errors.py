@@ -112,6 +112,10 @@ class IndexOutOfBoundsError(ShapeError, IndexError):
     needs: tuple[int, int] | None = None  # the axis of the array, and the least size of it that has the index
 
 
+class FailedAssertionError(MlirmlError, AssertionError):
+    """An `assert` statement of the function, whose condition is known only when the program runs."""
+
+
 class InvalidIndexError(ShapeError, IndexError):
     """What stands in brackets is no index."""
 

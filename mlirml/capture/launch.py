@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,11 @@ def refusal(
     )
 
 
-def failure(captured: Captured, failed: CheckFailed) -> MlirmlError:
+def failure(captured: Captured, failed: CheckFailed) -> Exception:
     """The error for an assertion of the program that failed, at the place that it comes from."""
     check = captured.checks[failed.check]
+    if check.raised is not None:
+        return copy.copy(check.raised).with_traceback(None)
     number = failed.about if check.about is not None else None
     message = check.message if number is None else str(check.about).format(number)
     kind: type[MlirmlError] = getattr(errors, check.kind)

@@ -175,12 +175,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Check:
-    """What the user is told when a `cf.assert` fails. `kind` is the name of the error's class."""
+    """What the user is told when a `cf.assert` fails. `kind` is the name of the error's class.
+
+    `raised` is the exception of a `raise` statement of the user's, which is raised itself.
+    """
 
     kind: str
     message: str
     help: str | None = None
     location: SourceLocation | None = None
+    raised: Exception | None = None
     about: str | None = None  # the message with "{}" for the number that the check is about, where that is known
 
 

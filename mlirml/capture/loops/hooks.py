@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from mlirml.capture.loops.while_loop import WhileLoop
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
-from mlirml.dialects.build import Region, Value
+from mlirml.dialects.build import Check, Region, Value
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 
@@ -214,14 +214,38 @@ class Hooks:
             ).run()
 
     def raising(self, error: Any) -> Any:
-        """What a `raise` statement raises."""
-        region = self._trace.builder.region
-        if region.parent is not None and not is_certain(region):
-            with at_user_line():
+        """What a `raise` statement raises; None where only the program knows whether it does."""
+        region, b = self._trace.builder.region, self._trace.builder
+        if region.parent is None or is_certain(region):
+            return error
+        with at_user_line():
+            inner: Region | None = region
+            while inner is not None:
+                if isinstance(inner.construct, WhileLoop):  # whose condition may hold for ever after it
+                    raise UnsupportedSyntaxError(
+                        "an exception in a `while` loop of the program", help="return a flag, and raise outside"
+                    )
+                inner = inner.parent
+            raised = error() if isinstance(error, type) and issubclass(error, Exception) else error
+            if not isinstance(raised, Exception):
                 raise UnsupportedSyntaxError(
-                    "an exception in a loop or branch of the program", help="return a flag, and raise outside"
+                    f"`raise` of {raised!r} in a branch of the program", help="raise an `Exception`"
                 )
-        return error
+            b.check(b.scalar(False, _BOOL), Check("MlirmlError", str(raised), raised=raised))
+        return None
+
+    def assert_(self, test: Any, text: str, message: Callable[[], Any] | None = None) -> None:
+        """An `assert` statement; `text` is its condition as the user wrote it."""
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            if not truth:
+                raise AssertionError(*([] if message is None else [message()]))
+            return
+        with at_user_line():
+            b, words = self._trace.builder, f"`{text}` does not hold"
+            with suppress(CaptureError):  # a message with numbers that are known only when the program runs
+                words = words if message is None else str(message())
+            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", words))
 
     # Expressions.
 

@@ -135,7 +135,10 @@ class _Jumps:
         """An `if`, and what follows it as far as that has to move into it; whether that is all."""
         then, other = self.block(node.body, loop), self.block(node.orelse, loop)
         if then.jumps == other.jumps == "never":
-            found.body.append(self.assigning(_at(ast.If(node.test, then.body, other.body), node), [node]))
+            lowered = self.assigning(_at(ast.If(node.test, then.body, other.body), node), [node])
+            if any(isinstance(s, ast.Raise) for s in _own_statements([node])):  # after which nothing is read
+                lowered.fills = always_assigned([node])  # type: ignore[attr-defined]
+            found.body.append(lowered)
             return False
         if then.jumps == "always" and other.jumps == "always":
             found.body.append(_at(ast.If(node.test, then.body, other.body), node))

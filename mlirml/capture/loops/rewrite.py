@@ -204,7 +204,16 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         if node.exc is None:
             return node
-        return _at(ast.Raise(_call("raising", [self.visit(node.exc)], node), node.cause), node)
+        error = _at(ast.Name(".error", ast.Load()), node)
+        raised = _call("raising", [self.visit(node.exc)], node)
+        found = _at(ast.NamedExpr(ast.Name(".error", ast.Store()), raised), node)
+        test = ast.Compare(found, [ast.IsNot()], [ast.Constant(None)])
+        return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        message = [] if node.msg is None else [_later(self.visit(node.msg))]
+        text = ast.Constant(ast.unparse(node.test))
+        return _hook("assert_", [self.visit(node.test), text, *message], node)
 
     # Expressions.
 
