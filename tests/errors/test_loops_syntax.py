@@ -22,9 +22,11 @@ def with_try(x: Any) -> None:
 
 
 def with_raise(x: Any) -> None:
-    for i in range(4):
-        if x[i] < 0:
-            raise ValueError("negative")
+    n = 0
+    while x[n] > 0:
+        n += 1
+        if n > 3:
+            raise ValueError("no end")
 
 
 def with_walrus(x: Any) -> Any:
@@ -66,15 +68,15 @@ def test_try() -> None:
     )
 
 
-def test_an_exception_in_a_loop() -> None:
+def test_an_exception_in_a_while_loop() -> None:
     check_error(
         lambda: ml.compile(with_raise)(V),
         """
-        mlirml.UnsupportedSyntaxError: an exception in a loop or branch of the program
-          --> test_loops_syntax.py:27:13 (with_raise)
+        mlirml.UnsupportedSyntaxError: an exception in a `while` loop of the program
+          --> test_loops_syntax.py:29:13 (with_raise)
             |
-         27 |             raise ValueError("negative")
-            |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         29 |             raise ValueError("no end")
+            |             ^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: return a flag, and raise outside
         """,
     )
@@ -91,9 +93,9 @@ def test_a_list_of_an_unknown_length() -> None:
         lambda: ml.compile(listed)(V, 3),
         """
         mlirml.UnsupportedSyntaxError: a range whose bounds are known only when the program runs is iterated outside of a `for` statement
-          --> test_loops_syntax.py:47:12 (listed)
+          --> test_loops_syntax.py:49:12 (listed)
             |
-         47 |     return [x[i] for i in range(n)]
+         49 |     return [x[i] for i in range(n)]
             |            ^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write a `for` loop that stores into an array
         """,  # noqa: E501
@@ -105,9 +107,9 @@ def test_a_loop_too_long_to_unroll() -> None:
         lambda: ml.compile(sized)(np.zeros(300)),
         """
         mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only when the program runs
-          --> test_loops_syntax.py:52:23 (sized)
+          --> test_loops_syntax.py:54:23 (sized)
             |
-         52 |         x[i] = np.sum(np.zeros(i))
+         54 |         x[i] = np.sum(np.zeros(i))
             |                       ^^^^^^^^^^^
            = note: it differs from round to round of a loop with 300 rounds; up to 256 would be unrolled
            = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)

@@ -71,13 +71,12 @@ def test_in() -> None:
 
 def test_assert() -> None:
     check_error(
-        lambda: ml.compile(checked)(np.ones(3)),
+        lambda: ml.compile(checked)(-np.ones(3)),
         """
-        mlirml.TracedBoolError: an assertion needs the value of bool[], known only when the program runs
-          --> test_python_functions.py:26:12 (checked)
+        mlirml.FailedAssertionError: `np.all(x > 0)` does not hold
+          --> test_python_functions.py:26:5 (checked)
             |
          26 |     assert np.all(x > 0)
-            |            ^^^^^^^^^^^^^
-           = help: return the condition, and check it outside
+            |     ^^^^^^^^^^^^^^^^^^^^
         """,
     )
