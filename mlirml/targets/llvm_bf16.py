@@ -67,12 +67,12 @@ def _integer(match: re.Match[str]) -> str:
 def _with_casts(call: re.Match[str]) -> str:
     """A product of bf16, whose operands are cast before it."""
     indent, head, operands, tail = call.groups()
-    result = head.partition(" ")[0]
+    result = head.partition(" ")[0].lstrip("%")  # most often a number, and a name may not begin with one
     casts: list[str] = []
 
     def cast(operand: re.Match[str]) -> str:
         vector, value = operand.groups()
-        name = f"{result}.bf16.{len(casts)}"
+        name = f"%bf16.{result}.{len(casts)}"
         casts.append(f"{indent}{name} = bitcast {vector} i16> {value} to {vector} bfloat>")
         return f"{vector} bfloat> {name}"
 

@@ -39,6 +39,8 @@ def test_no_function_is_called_to_round_what_is_moved(name: str, level: str) -> 
 def test_denormals_and_nan_are_moved_as_they_are(name: str) -> None:
     function, shapes = PROGRAMS[name]
     tiny = np.array([1, 0x8001, 0x7F, 0x80, 0x3F80], np.uint16).view(BF16)
+    if name == "product":  # the instructions of AVX512_BF16 and AMX take denormals for zeros
+        tiny = tiny[3:]
     arrays = [np.resize(tiny, shape).astype(BF16) for shape in shapes]
     compiled, expected = ml.compile(function)(*arrays), ml.compile(function, target="reference")(*arrays)
     compiled = compiled if isinstance(compiled, tuple) else (compiled,)
@@ -75,13 +77,15 @@ def test_a_product_of_bf16_and_int16() -> None:
 
 
 def test_operands_of_products_are_cast() -> None:
-    call = "%r = call <8 x float> @llvm.x86.avx512bf16.dpbf16ps.256(<8 x float> %s, "
-    expected = f"""
-  %r.bf16.0 = bitcast <16 x i16> %a to <16 x bfloat>
-  %r.bf16.1 = bitcast <16 x i16> %b to <16 x bfloat>
-  {call}<16 x bfloat> %r.bf16.0, <16 x bfloat> %r.bf16.1)
+    """A name may not begin with a number, as which MLIR writes most values."""
+    for result in ("r", "7"):
+        call = f"%{result} = call <8 x float> @llvm.x86.avx512bf16.dpbf16ps.256(<8 x float> %s, "
+        expected = f"""
+  %bf16.{result}.0 = bitcast <16 x i16> %a to <16 x bfloat>
+  %bf16.{result}.1 = bitcast <16 x i16> %b to <16 x bfloat>
+  {call}<16 x bfloat> %bf16.{result}.0, <16 x bfloat> %bf16.{result}.1)
 """
-    assert move_bf16_as_integers(f"\n  {call}<16 x bfloat> %a, <16 x bfloat> %b)\n") == expected
+        assert move_bf16_as_integers(f"\n  {call}<16 x bfloat> %a, <16 x bfloat> %b)\n") == expected
 
 
 @pytest.mark.parametrize(
