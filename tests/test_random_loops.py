@@ -7,6 +7,7 @@ back.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
 
 import mlirml as ml
+from mlirml.targets import cpu
 from tests.fuzzing import COUNT, first_seed
 from tests.loop_generator import Program, programs
 
@@ -57,6 +59,31 @@ def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
     wide = run(program, program.function(), np.longdouble if program.dtype == "float64" else np.float64)
     small = all(np.all(np.abs(m) < EXACT[program.dtype]) for m in (*expected[0], np.asarray(expected[1])))
     return bool(small) and not differs(wide, expected)
+
+
+OPTIONS = {
+    "mlirml-expand-scalars": "mlirml-expand-scalars{{strip=2 shortest=1 always=true}}",
+    "mlirml-version-checks": "mlirml-version-checks{chunk=2}",
+}
+"""Options of passes by which they do to the short loops of these programs what they do to long ones."""
+
+
+@pytest.fixture
+def passes_for_long_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let loops of few iterations be compiled as those of many."""
+    for name in ("OPTIMIZE_HOST", "HOST_CHECKS"):
+        text = getattr(cpu, name)
+        for flag, given in OPTIONS.items():
+            text = text.replace(flag, given)
+        monkeypatch.setattr(cpu, name, text)
+    cpu.target_with.cache_clear()
+    yield
+    cpu.target_with.cache_clear()
+
+
+def test_long_loops(passes_for_long_loops: None) -> None:
+    every = SETTINGS(given(programs())(leaves_the_same))
+    seed(FIRST + PARTS)(every)()
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -182,6 +182,22 @@ def iterator_types(kinds: Sequence[str]) -> mlir.ArrayAttr:
     return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
 
 
+def extract_slice(
+    source: mlir.Value, offsets: Sequence[mlir.Value | int], sizes: Sequence[int], shape: Sequence[int]
+) -> mlir.Value:
+    """A slice of step 1 and static sizes; `shape` is that of the result, which may lack dimensions of size 1."""
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    given = [offset for offset in offsets if not isinstance(offset, int)]
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else dynamic for o in offsets]),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
+        "operandSegmentSizes": segments(1, len(given), 0, 0),
+    }
+    kind = mlir.RankedTensorType.get(list(shape), mlir.ShapedType(source.type).element_type)
+    return value("tensor.extract_slice", [source, *given], kind, **attributes)
+
+
 def empty(kind: mlir.Type) -> mlir.Value:
     """`tensor.empty` of a static tensor type."""
     return value("tensor.empty", (), kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mlirml.ir import defining_op, mlir
 
@@ -27,6 +27,14 @@ class Ranges:
         inside = Ranges()
         inside._assumed = dict(self._assumed)
         for value, found in _facts(condition, holds, self):
+            inside._assume(value, found, self)
+        return inside
+
+    def given_ranges(self, known: Mapping[mlir.Value, Range]) -> Ranges:
+        """The ranges where these values are known to lie in these ranges."""
+        inside = Ranges()
+        inside._assumed = dict(self._assumed)
+        for value, found in known.items():
             inside._assume(value, found, self)
         return inside
 
@@ -92,7 +100,7 @@ class Ranges:
     def _of_select(self, op: mlir.Operation) -> Range:
         """Each of the two values counts only where it is chosen."""
         condition, chosen, other = op.operands
-        known = self._decided(condition)
+        known = self.decides(condition)
         found = [
             self._where(condition, holds, value)
             for holds, value in ((True, chosen), (False, other))
@@ -100,7 +108,7 @@ class Ranges:
         ]
         return _either(found[0], found[-1])
 
-    def _decided(self, condition: mlir.Value) -> bool | None:
+    def decides(self, condition: mlir.Value) -> bool | None:
         """What a comparison gives, if that is known."""
         op = defining_op(condition)
         if op is None or op.name != "arith.cmpi" or isinstance(op.operands[0].type, mlir.ShapedType):

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from mlirml.passes import Pipeline
     from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
 
-FUSE = (
-    "canonicalize,cse,mlirml-promote-elements,mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,"
-    "mlirml-hoist,mlirml-fuse"
-)
+_CLEAN = "canonicalize,cse,mlirml-promote-elements"
+_FUSE = "mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse"
+FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
-OPTIMIZE_HOST = f"mlirml-unroll-windows,{FUSE},mlirml-recompute-elements,{BLOCK}"
+OPTIMIZE_HOST = f"mlirml-unroll-windows,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-recompute-elements,{BLOCK}"
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,"
@@ -49,16 +48,16 @@ TO_LLVM = (
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
-HOST_CHECKS = "mlirml-poll-signals,mlirml-collect-checks,mlirml-fold-clamps"
+HOST_CHECKS = "mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
 LOWER = f"mlirml-lower-sort,{TO_LLVM}"
 PASSES = (
-    "lower_affine", "unroll_windows", "hoist", "fold_contract", "fuse_shifts", "move_reshapes", "fuse",
-    "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention", "schedule_contract",
-    "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats", "prove_parallel",
-    "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops",
-    "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function",
-    "lower_sort", "poll_signals", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
-    "lower_parallel", "emit_entry", "flush_denormals",
+    "lower_affine", "unroll_windows", "hoist", "expand_scalars", "fold_contract", "fuse_shifts", "move_reshapes",
+    "fuse", "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention",
+    "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats",
+    "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv",
+    "tile_sweeps", "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers",
+    "outline_parallel", "split_function", "lower_sort", "poll_signals", "version_checks", "collect_checks",
+    "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -87,12 +86,13 @@ _NEEDS = (
     ("mlirml-flush-denormals", (_REQUESTS,)),
     *(
         (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
-        for name in ("hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
+        for name in ("expand-scalars", "hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
     ),
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
+    ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),

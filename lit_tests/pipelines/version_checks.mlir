@@ -1,0 +1,68 @@
+// RUN: mlirml-opt %s --split-input-file --mlirml-version-checks | filecheck %s
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[KEYS:.*]]: memref<9999xi64>, %[[X:.*]]: memref<5xf32>
+// CHECK: scf.for %[[C:.*]] =
+// CHECK: %[[END:.*]] = arith.addi %[[C]]
+// CHECK: %[[REST:.*]] = scf.while (%[[I:.*]] = %[[C]])
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[END]]
+// CHECK: %[[PLAIN:.*]] = scf.if %[[MORE]]
+// CHECK: %[[KEY:.*]] = memref.load %[[KEYS]][%[[I]]]
+// CHECK: arith.cmpi ult, %[[KEY]], %c5_i64
+// CHECK: scf.condition(%[[PLAIN]])
+// CHECK: do {
+// CHECK-NOT: cf.assert
+// CHECK-NOT: arith.minui
+// CHECK: %[[INDEX:.*]] = arith.index_cast
+// CHECK: memref.store %{{.*}}, %[[X]][%[[INDEX]]]
+// CHECK: scf.yield
+// CHECK: scf.for %{{.*}} = %[[REST]] to %[[END]]
+// CHECK: cf.assert
+// CHECK: arith.minui
+func.func @main(%keys: memref<9999xi64>, %x: memref<5xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c5_i64 = arith.constant 5 : i64
+  %c10_i64 = arith.constant 10 : i64
+  %n = arith.constant 9999 : index
+  %one = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %n step %c1 {
+    %key = memref.load %keys[%i] : memref<9999xi64>
+    %moved = arith.addi %key, %c5_i64 : i64
+    %inside = arith.cmpi ult, %moved, %c10_i64 : i64
+    cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 5 : i64}
+    %index = arith.index_cast %key : i64 to index
+    %negative = arith.cmpi slt, %index, %c0 : index
+    %from_end = arith.addi %index, %c5 : index
+    %position = arith.select %negative, %from_end, %index : index
+    %clamped = arith.minui %position, %c4 : index
+    %old = memref.load %x[%clamped] : memref<5xf32>
+    %new = arith.addf %old, %one : f32
+    memref.store %new, %x[%clamped] : memref<5xf32>
+  }
+  return
+}
+
+// -----
+
+// An index that is loaded after a store, which may change it, is not looked at before.
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT: scf.while
+func.func @main(%keys: memref<99xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c99 = arith.constant 99 : i64
+  %c198 = arith.constant 198 : i64
+  %n = arith.constant 99 : index
+  %zero = arith.constant 0 : i64
+  scf.for %i = %c0 to %n step %c1 {
+    memref.store %zero, %keys[%i] : memref<99xi64>
+    %key = memref.load %keys[%i] : memref<99xi64>
+    %moved = arith.addi %key, %c99 : i64
+    %inside = arith.cmpi ult, %moved, %c198 : i64
+    cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 99 : i64}
+  }
+  return
+}
