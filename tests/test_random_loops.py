@@ -73,8 +73,8 @@ def passes_for_long_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let loops of few iterations be compiled as those of many."""
     for name in ("OPTIMIZE_HOST", "HOST_CHECKS"):
         text = getattr(cpu, name)
-        for flag, given in OPTIONS.items():
-            text = text.replace(flag, given)
+        for flag, long in OPTIONS.items():
+            text = text.replace(flag, long)
         monkeypatch.setattr(cpu, name, text)
     cpu.target_with.cache_clear()
     yield
