@@ -99,6 +99,7 @@ class CaptureError(MlirmlError):
     first: bool = False  # whether the other rounds of those may be alike, with the first one in front of the loop
     sizes: frozenset[str] = frozenset()  # the arguments, Python integers, that would have to be static instead
     layout: bool = False  # whether it depends on how the arguments lie in memory
+    asked: str = ""  # the name of the value in the program that has to be known
     subject: str = ""  # what asked for a value known only at run time, "`float()`" say, or for a real array
 
 

@@ -34,11 +34,14 @@ class Grid:
         if not isinstance(part, slice):
             return part
         bounds = (part.start, part.stop, part.step)
-        if any(isinstance(bound, Traced) and bound._known() is None for bound in bounds):
-            raise ShapeError(
+        unknown = [bound for bound in bounds if isinstance(bound, Traced) and bound._known() is None]
+        if unknown:
+            error = ShapeError(
                 f"np.{self._name}: the shape depends on a bound that is known only when the program runs",
                 help=f"take it from the shape of an array, or {advice.STATIC}",
             )
+            error.sizes, error.subject = frozenset().union(*(b._sizes() for b in unknown)), f"`np.{self._name}`"
+            raise error
         return slice(*map(_number, bounds))
 
 

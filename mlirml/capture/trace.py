@@ -351,6 +351,7 @@ class Trace:
                 value = record.build(self.builder, *lifted, **options)
             except CaptureError as error:
                 error.help = error.help and in_user_words(error.help, user_location())
+                error.sizes |= self.sizes.get(error.asked, frozenset())
                 raise
             result = self.wrap(value, scalar=record.scalars, c_order=c_order)
             if self.builder.direct and record.name in _LIMITED and isinstance(value, Value):

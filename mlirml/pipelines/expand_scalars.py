@@ -189,7 +189,7 @@ def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, la
     inner = {result for op in ops for result in op.results}
     ahead: dict[mlir.Value, mlir.Operation] = {}
     for op in ops:
-        is_free = all(v not in dependent and (v not in inner or v in ahead) for v in op.operands)
+        is_free = all(v not in dependent and (v not in inner or v in ahead) for v in used_values(op))
         if is_free and is_scalar(op) and not (op.name == "tensor.extract" and op.operands[0] in inner):
             ahead[op.results[0]] = op
     rest = [op for op in ops if not (op.results and op.results[0] in ahead)]

@@ -22,15 +22,19 @@ from mlirml.errors import DTypeError, ShapeError, TracedValueError, UnsupportedS
 
 def known(name: str, what: str, value: Any) -> np.ndarray:
     """Numbers that decide a shape, as an array; an error for what is known only when the program runs."""
+    sizes: frozenset[str] = frozenset()
     try:
         if not isinstance(value, Value):
             return np.asarray(value.value if isinstance(value, Scalar) else value)
-    except TracedValueError:
-        pass
-    raise ShapeError(
+    except TracedValueError as found:
+        sizes = found.sizes
+    error = ShapeError(
         f"{name}: {what} must be known when the function is traced",
         help="pass Python integers, and list the argument in `static_argnums`",
     )
+    error.sizes, error.subject = sizes, f"{what} of `{name}`"
+    error.asked = value.name if isinstance(value, Value) else ""
+    raise error
 
 
 def taken(b: Builder, value: Value, tables: Sequence[np.ndarray | None]) -> Value:
