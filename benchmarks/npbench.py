@@ -1,6 +1,6 @@
 """NPBench as it stands: `python -m benchmarks.npbench CHECKOUT` runs a checkout of github.com/spcl/npbench.
 
-Each program runs unedited, in a process of its own, compiled by mlirml, in NumPy, and in the best of its Numba variants.
+Each program runs unedited in a process of its own: compiled by mlirml, in NumPy, and in the best variant for Numba.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[float,
 def median(function: Callable[..., Any], arguments: Sequence[Any]) -> float:
     """The median time of a call."""
     found: list[float] = []
-    while sum(found) < AT_LEAST and len(found) < AT_MOST or len(found) < 3:
+    while (sum(found) < AT_LEAST and len(found) < AT_MOST) or len(found) < 3:
         found.append(call(function, arguments)[0])
     return statistics.median(found)
 

@@ -95,7 +95,9 @@ def closest_pair(points):
 def arguments(name):
     """Arguments of a size that takes a while."""
     rng = np.random.default_rng(0)
-    spheres = np.column_stack([rng.uniform(-2, 2, 5), rng.uniform(-1, 1, 5), rng.uniform(4, 7, 5), rng.uniform(0.3, 1, 5)])
+    spheres = np.column_stack(
+        [rng.uniform(-2, 2, 5), rng.uniform(-1, 1, 5), rng.uniform(4, 7, 5), rng.uniform(0.3, 1, 5)]
+    )
     angles = np.sort(rng.random(40)) * 2 * np.pi
     return {
         "ray_traced": (120, 80, spheres, np.array([0.6, -0.6, -0.5])),

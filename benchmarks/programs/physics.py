@@ -42,9 +42,7 @@ def heat(temperature, steps, diffusion):
     """Heat that spreads on a plate with fixed edges."""
     t = temperature.copy()
     for _ in range(steps):
-        t[1:-1, 1:-1] += diffusion * (
-            t[2:, 1:-1] + t[:-2, 1:-1] + t[1:-1, 2:] + t[1:-1, :-2] - 4 * t[1:-1, 1:-1]
-        )
+        t[1:-1, 1:-1] += diffusion * (t[2:, 1:-1] + t[:-2, 1:-1] + t[1:-1, 2:] + t[1:-1, :-2] - 4 * t[1:-1, 1:-1])
     return t
 
 

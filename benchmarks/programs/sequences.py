@@ -82,7 +82,12 @@ def arguments(name):
     return {
         "edit_distance": (a, b),
         "smith_waterman": (a, b, 2.0, -1.0, -1.5),
-        "viterbi": (rng.integers(0, 8, 200), np.full(6, 1 / 6), matrix / matrix.sum(1, keepdims=True), rng.random((6, 8))),
+        "viterbi": (
+            rng.integers(0, 8, 200),
+            np.full(6, 1 / 6),
+            matrix / matrix.sum(1, keepdims=True),
+            rng.random((6, 8)),
+        ),
         "codon_usage": (rng.integers(0, 4, 20_000),),
         "words": (rng.integers(0, 8, 30_000), 0),
     }[name]

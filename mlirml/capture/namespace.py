@@ -47,6 +47,10 @@ LOOPS = "loops"
 HOOKS = "__mlirml__"
 
 
+_OF_NUMBERS = ("math", "cmath")
+_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: what pytest makes of `assert`
+
+
 class Namespace:
     """Stands for the `numpy` module inside a traced function."""
 
@@ -238,6 +242,23 @@ class _Module:
             )
 
 
+class _Numbers:
+    """Stands for the module `math` or `cmath`, whose functions take numbers of the program too."""
+
+    def __init__(self, real: types.ModuleType, trace: Trace) -> None:
+        self._real, self._trace = real, trace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        return _of_numbers(value, self._trace) if isinstance(value, types.BuiltinFunctionType) else value
+
+
+def _of_numbers(function: types.BuiltinFunctionType, trace: Trace) -> Any:
+    from mlirml.capture.loops.functions import replaced
+
+    return replaced(trace, function)
+
+
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     made = of_numpy(value, trace, memo)
     if made is not None:
@@ -246,7 +267,11 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if random is not None:
         return _Random(random)
     if isinstance(value, types.ModuleType):
+        if value.__name__ in _OF_NUMBERS:
+            return _Numbers(value, trace)
         return value if is_library(value.__name__) else _Module(value, trace, memo)
+    if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
+        return _of_numbers(value, trace)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     trace.reached.add(value)
@@ -283,8 +308,9 @@ def _creation_name(value: Any) -> str | None:
 
 
 def is_library(module: object) -> bool:
+    """Whether a module is none of the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
-    return root in ("mlirml", "numpy", "scipy", "ml_dtypes") or (root in sys.stdlib_module_names and root != "__main__")
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
 
 
 def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:

@@ -141,3 +141,7 @@ def test_a_while_loop() -> None:
 
     with pytest.raises(ml.UnsupportedSyntaxError, match="an exception in a `while` loop of the program"):
         ml.compile(search)(8.0)
+
+
+def test_what_pytest_makes_of_assertions_is_no_state() -> None:
+    assert len(ml.trace(positive, GOOD).guards) < 10

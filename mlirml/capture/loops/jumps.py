@@ -77,7 +77,7 @@ class _Jumps:
         if self.trivial:
             return self.block(body, None).body
         last = body[-1]
-        if self.gives and not isinstance(last, ast.Return):
+        if self.gives and not isinstance(last, ast.Return) and not is_endless(last):
             body.append(_at(ast.Return(_at(ast.Constant(None), last)), last))
         found = self.block(body, None).body
         if self.flagged:
@@ -222,8 +222,28 @@ class _Jumps:
             stop = [_set(outer.stop, True, node), _set(outer.skip, True, node)]
             outer.stops = outer.skips = True
             found.body.append(_at(ast.If(_at(ast.Name(RETURNED, ast.Load()), node), stop, []), node))
-        self.guard(found, rest, outer, node)
+        if is_endless(node):  # what follows it is not reached
+            found.jumps = "always"
+        else:
+            self.guard(found, rest, outer, node)
         return True
+
+
+def is_endless(node: ast.stmt) -> bool:
+    """Whether a statement is a `while True` that only a `return` ends."""
+    if not isinstance(node, ast.While) or not isinstance(node.test, ast.Constant) or not node.test.value:
+        return False
+    return not any(isinstance(s, ast.Break) for s in _of_loop(node.body))
+
+
+def _of_loop(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a loop's body whose `break` ends this loop."""
+    inner = {id(s) for loop in _own_statements(statements) if _is_loop(loop) for s in _own_statements(loop.body)}  # type: ignore[attr-defined]
+    return [s for s in _own_statements(statements) if id(s) not in inner]
+
+
+def _is_loop(node: ast.stmt) -> bool:
+    return isinstance(node, (ast.For, ast.While))
 
 
 def _own_statements(statements: list[ast.stmt]) -> list[ast.stmt]:

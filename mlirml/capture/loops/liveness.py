@@ -28,11 +28,32 @@ def read_by_functions(body: Iterable[ast.AST]) -> Names:
 
 
 def loaded(node: ast.AST | None) -> Names:
-    """The names that are read in a node, and in functions inside of it."""
-    if node is None:
-        return frozenset()
-    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return frozenset(found)
+    """The names that are read in a node, and the free variables of functions inside of it."""
+    return frozenset() if node is None else frozenset(_loaded(node))
+
+
+def _loaded(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Load) else set()
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        found |= _loaded(child)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        outside = [*node.args.defaults, *node.args.kw_defaults, *getattr(node, "decorator_list", ())]
+        found = (found - _own_names(node)).union(*map(_loaded, filter(None, outside)))
+    elif isinstance(node, _COMPREHENSIONS):
+        targets = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        found = (found - targets) | _loaded(node.generators[0].iter)
+    return found
+
+
+def _own_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    """The parameters and local variables of a function."""
+    names = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+    if not isinstance(node, ast.Lambda):
+        shared = {n for s in ast.walk(node) if isinstance(s, (ast.Nonlocal, ast.Global)) for n in s.names}
+        names |= assigned(node.body) - shared
+    return names
 
 
 def assigned(nodes: Iterable[ast.AST]) -> Names:

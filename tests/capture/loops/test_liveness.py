@@ -30,3 +30,10 @@ def test_deep_nests_are_read_quickly() -> None:
     text = "\n".join([*lines, "    " * depth + "s += x"])
     inmost = loops_of(text)[-1]
     assert {"s", "x", "r1", f"r{depth - 1}"} <= inmost.head  # type: ignore[attr-defined]
+
+
+def test_names_of_functions_are_their_own() -> None:
+    """A parameter, a local variable or the target of a comprehension is no variable of the function around."""
+    text = "def f(s, k):\n    t = s + c\n    return t\nfor i in a:\n    s = f(i)\n    t = [u for u in s]\n    x = t[0]"
+    (loop,) = loops_of(text)
+    assert loop.head == {"a", "c", "f"} - {"a"}  # type: ignore[attr-defined]
