@@ -56,6 +56,7 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/test_programs.py
 	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/test_random_loops.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/test_exchanged_arrays.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/test_random_lists.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/test_mutated_modules.py
 

@@ -70,6 +70,15 @@ class TreeDef:
         children = tuple(child._with_constants(numbers, values) for child in self.children)
         return dataclasses.replace(self, children=children)
 
+    def with_trees(self, trees: Mapping[int, TreeDef]) -> TreeDef:
+        """The structure in which the leaves of these indices are trees with one leaf."""
+        return self._with_trees(itertools.count(), trees)
+
+    def _with_trees(self, numbers: Iterator[int], trees: Mapping[int, TreeDef]) -> TreeDef:
+        if self.kind == _LEAF:
+            return trees.get(next(numbers), self)
+        return dataclasses.replace(self, children=tuple(c._with_trees(numbers, trees) for c in self.children))
+
     def constants(self) -> dict[int, Any]:
         """The constants by their indices among all leaves."""
         leaf = object()
@@ -127,6 +136,8 @@ class TreeDef:
             return [prefix]
         if self.kind == _CONSTANT:
             return []
+        if not isinstance(self.kind, type):  # a list that is one array, or several
+            return [prefix] if len(self.children) == 1 else [f"{prefix}[{key}]" for key in self.keys]
         named = self.kind not in (tuple, list, dict, OrderedDict)
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]

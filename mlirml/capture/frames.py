@@ -6,6 +6,7 @@ import itertools
 import linecache
 import os
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from mlirml.errors import CaptureError, SourceLocation
@@ -32,6 +33,16 @@ def user_frame(depth: int = 1) -> FrameType | None:
     while frame is not None and is_internal(frame):
         frame = frame.f_back
     return frame
+
+
+def user_variables() -> Iterator[tuple[str, object]]:
+    """The local variables of the functions that are being traced, each once, with their values."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "mlirml.capture.trace":
+        if not is_internal(frame):
+            own = {*frame.f_code.co_varnames, *frame.f_code.co_cellvars}
+            yield from ((name, value) for name, value in frame.f_locals.items() if name in own)
+        frame = frame.f_back
 
 
 def user_location(depth: int = 1) -> SourceLocation | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind
+from mlirml.capture.frames import at_user_line
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Region
 from mlirml.errors import UnsupportedSyntaxError
@@ -57,7 +59,8 @@ class Columns:
 
     def __init__(self, rows: Rows, trace: Trace) -> None:
         self.rows, self.trace = rows, trace
-        self._key = rows.length, rows.growth.treedef, tuple(rows.growth.kinds), tuple(rows.growth.scalars)
+        growth = rows.growth
+        self._key = rows.length, rows.depth, growth.treedef, tuple(growth.kinds), tuple(growth.scalars)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and self._key == other._key
@@ -74,7 +77,7 @@ class Rows:
     """Items of one structure: the leaves of an item are rows of `columns`, arrays as long as the list may become.
 
     `length` is known only when the program runs while a loop appends, `writer`: then `appended` of the items are from
-    this iteration.
+    this iteration. Items that are lists of numbers, nested `depth` deep, are rows of one array.
     """
 
     columns: tuple[Traced, ...]
@@ -82,12 +85,22 @@ class Rows:
     length: Any
     writer: Any = None
     appended: int = 0
+    depth: int = 0
+
+    def row(self, number: Any) -> Rows:
+        """An item that is a list."""
+        (column,) = self.columns
+        return replace(self, columns=(column[number],), length=column.shape[1], depth=self.depth - 1)
 
     def item(self, number: Any) -> Any:
         """A copy of an item, which must be there."""
         growth, leaves = self.growth, []
         for column, kind, scalar in zip(self.columns, growth.kinds, growth.scalars):
-            value = replace(column[number]._read(), weak=kind.weak)
+            element = column[number]
+            if scalar and kind.weak and isinstance(number, int) and (known := element._known()) is not None:
+                leaves.append(known[()].item())
+                continue
+            value = replace(element._read(), weak=kind.weak)
             leaf = Traced(column._trace, Cell(value, owned=True), scalar=scalar)
             leaf._cell.frozen = "a store into an item of a list, which is a row of an array after a loop"
             leaves.append(leaf)
@@ -95,18 +108,66 @@ class Rows:
 
     def sliced(self, part: slice) -> Rows:
         """Some of the items, of which the number is known."""
-        return replace(self, columns=tuple(c[part] for c in self.columns), length=len(range(self.length)[part]))
+        return replace(self, columns=tuple(c[part].copy() for c in self.columns), length=len(range(self.length)[part]))
+
+    def copied(self) -> Rows:
+        """The same items in arrays of their own."""
+        return replace(self, columns=tuple(c.copy() for c in self.columns))
 
 
 class GrowingList(MutableSequence[Any]):
     """A list of a traced function, which loops of the program may append to.
 
-    `parts` are items and, after a loop or in one, `Rows` of them.
+    `parts` are items and, after a loop or in one, `Rows` of them. A list of numbers is rows from its start on where
+    loops index it (`wants_rows`), for numbers of the type `kind`. One that is a row of another list, `owner`, is the
+    item `number` of it.
     """
 
-    def __init__(self, trace: Trace, items: Iterable[Any]) -> None:
-        self.parts: list[Any] = list(items)
+    def __init__(self, trace: Trace, items: Iterable[Any], *, grows: bool = True) -> None:
+        self._parts: list[Any] = list(items)
+        self._either: list[tuple[Any, list[Any]]] = []
         self.trace = trace
+        self.grows = grows
+        self.region = self.seen_in = trace.builder.region
+        self.wants_rows = False
+        self.kind: Kind | None = None
+        self.owner: GrowingList | None = None
+        self.number: Any = None
+        self._views: list[weakref.ref[GrowingList]] = []
+
+    @property
+    def parts(self) -> list[Any]:
+        """Items, and `Rows` of them."""
+        for source, items in self._either:
+            now = source.parts if type(source) is GrowingList else source
+            if len(now) != len(items) or any(one is not other for one, other in zip(now, items)):
+                raise UnsupportedSyntaxError(
+                    "this is one list or another, and one of them has changed since",
+                    help="give it a copy, `list(a)`, before that",
+                )
+        return self._parts
+
+    @parts.setter
+    def parts(self, parts: list[Any]) -> None:
+        self._parts = parts
+
+    def only_read(self, sources: Iterable[Any]) -> None:
+        """This is one of several lists, and none of them may change any more, as long as this one is used."""
+        self._either = [(one, [*(one.parts if type(one) is GrowingList else one)]) for one in sources]
+
+    @property
+    def whole(self) -> GrowingList:
+        """The list that this one is a row of, in the end."""
+        return self if self.owner is None else self.owner.whole
+
+    def note_view(self, row: GrowingList) -> None:
+        """Take note of a list that is a row of this one."""
+        self._views = [view for view in self._views if view() is not None]
+        self._views.append(weakref.ref(row))
+
+    def views(self) -> list[GrowingList]:
+        """The rows of this list that are in use, without those of attempts that have ended."""
+        return [found for view in self._views if (found := view()) is not None and found.seen_in.open]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -152,8 +213,19 @@ class GrowingList(MutableSequence[Any]):
         self._check_closed("all of its items")
         found: list[Any] = []
         for part in self.parts:
-            found += map(part.item, range(part.length)) if isinstance(part, Rows) else [part]
+            found += self._items_of(part) if isinstance(part, Rows) else [part]
         return found
+
+    def _items_of(self, rows: Rows) -> Iterator[Any]:
+        return (self._item_of(rows, number) for number in range(rows.length))
+
+    def _item_of(self, rows: Rows, number: Any) -> Any:
+        """An item of rows: a copy, or a view of a list."""
+        if not rows.depth:
+            return rows.item(number)
+        from mlirml.capture.number_lists import view_of
+
+        return view_of(self, number)
 
     def array(self) -> Any:
         """What `np.array` makes of the list."""
@@ -190,6 +262,7 @@ class GrowingList(MutableSequence[Any]):
     # What lists do.
 
     def append(self, value: Any) -> None:
+        self._check_alone()
         rows = self.rows
         if rows is None or rows.writer is None:
             self.parts.append(value)
@@ -219,7 +292,7 @@ class GrowingList(MutableSequence[Any]):
         self._check_closed("all of its items")
         for part in [*self.parts]:
             if isinstance(part, Rows):
-                yield from map(part.item, range(part.length))
+                yield from self._items_of(part)
             else:
                 yield part
 
@@ -237,12 +310,12 @@ class GrowingList(MutableSequence[Any]):
                     "an index that is known only when the program runs, into a list of which loops have made parts",
                     help="take an array of it, `np.stack(items)[i]`",
                 )
-            return rows.item(index)
+            return self._item_of(rows, index)
         number = range(len(self))[index]  # with Python's own error
         for part in self.parts:
             length = part.length if isinstance(part, Rows) else 1
             if number < length:
-                return part.item(number) if isinstance(part, Rows) else part
+                return self._item_of(part, number) if isinstance(part, Rows) else part
             number -= length
         raise AssertionError("within the list")
 
@@ -257,18 +330,58 @@ class GrowingList(MutableSequence[Any]):
         known = not isinstance(index, Traced)
         if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
             return self.parts[index]
-        if any(loop.note_read(self) for loop in reversed(around)):
+        if self.grows and any(loop.note_read(self, index) for loop in reversed(around)):
             return self.parts[-1]
+        if self.becomes_rows(index):
+            return self[index]
         return self.parts[index]  # with the error of Python or of the array
+
+    def becomes_rows(self, index: Any) -> bool:
+        """Make an array of the list for an index of the program, if it is one of numbers, and that pays."""
+        from mlirml.capture.number_lists import become_rows, is_dynamic, numbers_in, pays
+
+        if self.has_rows or not is_dynamic(index) or numbers_in(self.parts) is None or not pays(self.trace, index):
+            return False
+        become_rows(self)
+        return True
 
     def _changed(self) -> list[Any]:
         """The items as Python objects from now on, of which some are going to be others."""
+        self._check_alone()
         if self.has_rows:
             self.parts = self.items()
         return self.parts
 
+    def _check_alone(self) -> None:
+        """Refuse to change a row of a list of lists in another way than to store numbers into it."""
+        if self._either:
+            raise UnsupportedSyntaxError(
+                "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
+            )
+        if self.owner is not None:
+            raise UnsupportedSyntaxError(
+                "a list that is an item of another list of lists of numbers changes its length, or its items otherwise "
+                "than one by one",
+                help="use a copy of it, `list(row)`",
+            )
+
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._changed()[index] = value
+        from mlirml.capture.number_lists import is_number, is_numeric, store_item
+
+        with at_user_line():
+            if not self.becomes_rows(index) and isinstance(index, Traced) and index._known() is not None:
+                index = index.__index__()
+            rows = self.rows
+            if self._either:
+                self._check_alone()
+            if rows is None or not is_numeric(rows) or isinstance(index, slice):
+                self._changed()[index] = value
+                return
+            here = self.owner is None and self.trace.builder.region is self.region
+            if here and not isinstance(index, Traced) and (rows.depth or not is_number(value)):
+                self._changed()[index] = value  # as Python objects again, of which this one may be any
+                return
+            store_item(self, rows, index, value)
 
     def __delitem__(self, index: Any) -> None:
         del self._changed()[index]
@@ -276,14 +389,23 @@ class GrowingList(MutableSequence[Any]):
     def insert(self, index: int, value: Any) -> None:
         self._changed().insert(index, value)
 
-    def sort(self, **options: Any) -> None:
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
         """`list.sort`."""
-        self._changed().sort(**options)
+        from mlirml.capture.number_lists import is_numeric
+
+        rows = self.rows
+        if key is None and rows is not None and is_numeric(rows) and not rows.depth:
+            (column,) = rows.columns
+            numbers: Any = np.sort(column)
+            column[...] = numbers[::-1] if reverse else numbers
+            return
+        self._changed().sort(key=key, reverse=reverse)
 
     def copy(self) -> GrowingList:
         """`list.copy`."""
         self._check_closed("a copy of it")
-        return GrowingList(self.trace, self.parts)
+        parts = [part.copied() if isinstance(part, Rows) else part for part in self.parts]
+        return GrowingList(self.trace, parts, grows=self.grows)
 
     __copy__ = copy
 

@@ -22,6 +22,7 @@ from mlirml.capture.captured import Captured, Guard
 from mlirml.capture.frames import at_user_line, function_location, user_location
 from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import is_varying
+from mlirml.capture.number_lists import flatten_result
 from mlirml.capture.ranges import note_range
 from mlirml.capture.reached import Reached
 from mlirml.capture.recursion import recursion_errors
@@ -43,6 +44,7 @@ from mlirml.dialects.ops.views import ViewOp
 from mlirml.errors import (
     CaptureError,
     DTypeError,
+    IntegerRangeError,
     SourceLocation,
     UnsupportedSyntaxError,
 )
@@ -64,6 +66,8 @@ _ARITHMETIC = {
 _LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum")
 """Functions of which it is known between which numbers their results are."""
 _VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
+
+_WIDE = "compiled code computes with 64-bit integers, or floats: write `float(x)`"
 
 _HARMLESS_HELP = {
     "where": "select with `np.where`",
@@ -660,7 +664,7 @@ def trace(
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
-            leaves, out_tree = flatten(result)
+            leaves, out_tree = flatten_result(result)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
             outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
             outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
@@ -709,6 +713,8 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
         return leaf._read()
     if is_varying(leaf):
         raise leaf.as_result(path)
+    if type(leaf) is int and not -(1 << 63) <= leaf < 1 << 64:
+        raise IntegerRangeError(f"{path} is an integer of more than 64 bits, {reprlib.repr(leaf)}", help=_WIDE)
     try:
         operand = state.lift(leaf)
     except DTypeError as error:

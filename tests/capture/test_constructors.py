@@ -46,7 +46,8 @@ def test_grids() -> None:
     check(lambda n, x: np.mgrid[0:n, 0:n] * x, 3, 2.0, static_argnums=0)
     for grid in (lambda n: np.mgrid[0:n, 0:n], lambda n: np.ogrid[0:n]):
         with pytest.raises(ml.errors.ShapeError, match="the shape depends on a bound") as caught:
-            ml.compile(grid)(3)
+            ml.compile(grid)(np.int64(3))
+        np.testing.assert_array_equal(ml.compile(grid)(3), grid(3))
         assert "static" in str(caught.value)
 
 

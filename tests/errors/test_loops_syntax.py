@@ -90,7 +90,7 @@ def test_other_constructs(function: Any, what: str) -> None:
 
 def test_a_list_of_an_unknown_length() -> None:
     check_error(
-        lambda: ml.compile(listed)(V, 3),
+        lambda: ml.compile(listed)(V, np.int64(3)),
         """
         mlirml.UnsupportedSyntaxError: a range whose bounds are known only when the program runs is iterated outside of a `for` statement
           --> test_loops_syntax.py:49:12 (listed)

@@ -10,10 +10,12 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
+from mlirml.capture.frames import user_variables
+from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.affine import Condition
 from mlirml.capture.loops.construct import Again, Construct
-from mlirml.capture.loops.containers import Place
+from mlirml.capture.loops.containers import Place, is_flat_list, with_other_name
 from mlirml.capture.loops.growing import Branched, mask_of
 from mlirml.capture.loops.references import watch
 from mlirml.capture.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
@@ -60,6 +62,7 @@ class Branch(Construct):
         self.condition, self.facts, self.parts = condition, facts, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
+        self.either: dict[str, list[Any]] = {}  # variables that are one list or another, with a second name
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -188,9 +191,9 @@ class Branch(Construct):
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
         """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""
         other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
-        return self._join([then, other])
+        return self._join([then, other], guess=True)
 
-    def _join(self, found: Sequence[dict[str, Any]]) -> dict[str, Merged]:
+    def _join(self, found: Sequence[dict[str, Any]], guess: bool = False) -> dict[str, Merged]:
         plan: dict[str, Merged] = {}
         for name in self.after:
             values = [f[name] for f in found]
@@ -202,6 +205,8 @@ class Branch(Construct):
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
                 raise self._different(name, bound)
+            if bound[0] is not bound[1] and not guess:
+                self._check_names(name, bound, found)
             paths = trees[0].paths(name)
             leaves = [self._leaf(*pair, alone) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
             plan[name] = Merged(
@@ -211,6 +216,21 @@ class Branch(Construct):
                 [scalar for _, _, scalar in leaves],
             )
         return plan
+
+    def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
+        """Refuse a variable that is one container or another of which one has a second name; a list is only read."""
+        dead = {name, *self.own} - {*self.after} | {name}
+        for value, other, state in zip(values, values[::-1], found):
+            named = [pair for pair in user_variables() if pair[0] not in {*dead, *state}]
+            named += [pair for pair in state.items() if pair[0] != name]
+            if with_other_name(value, other, named if name in self.variables.places else [*named, (name, value)]):
+                if all(map(is_flat_list, values)) and name not in self.variables.places:
+                    self.either[name] = [*values]
+                    return
+                raise UnsupportedSyntaxError(
+                    f"{_subject(name)} one list or dict or another, and one of them has another name",
+                    help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
+                )
 
     def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[Kind | None, Any, bool]:
         numbers = is_number(one), is_number(other)
@@ -274,7 +294,11 @@ class Branch(Construct):
                     array._cell.frozen = f"a store into `{name}`, which is one array or another behind the `if`"
                     watch(array, older)
                 leaves.append(array)
-            self.variables.set(name, merged.treedef.unflatten(leaves))
+            either = merged.treedef.unflatten(leaves)
+            if name in self.either:
+                either = GrowingList(self.trace, either, grows=False)
+                either.only_read(self.either[name])
+            self.variables.set(name, either)
 
 
 def common(one: Kind, other: Kind) -> Kind:

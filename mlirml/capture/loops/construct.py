@@ -11,6 +11,7 @@ from mlirml.capture.carry import Kind
 from mlirml.capture.growing_list import GrowingList
 from mlirml.capture.loops.containers import Held, Place
 from mlirml.capture.loops.variables import Stored, Variables
+from mlirml.capture.number_lists import settle
 from mlirml.capture.recursion import DEEPEST
 from mlirml.capture.trace import Trace
 from mlirml.dialects.build import Region
@@ -19,9 +20,9 @@ from mlirml.dialects.build import Region
 class Again(BaseException):
     """A loop or branch has to be written again. No error: user code must not catch it."""
 
-    def __init__(self, construct: Construct) -> None:
+    def __init__(self, construct: Construct, lists: Sequence[GrowingList] = ()) -> None:
         super().__init__()
-        self.construct = construct
+        self.construct, self.lists = construct, lists  # the lists of numbers that become arrays, or wider ones, before
 
 
 class Construct:
@@ -79,6 +80,17 @@ class Construct:
                 b.rewind(mark)
                 if not isinstance(reason, Again) or reason.construct is not self:
                     raise
+                if reason.lists:
+                    self._settle(reason.lists)
+
+    def _settle(self, lists: Sequence[GrowingList]) -> None:
+        """Make arrays of lists, whose items are no variables any more."""
+        for one in lists:
+            settle(one)
+        places = {path: p for path, p in self.variables.places.items() if all(p.kept.holder is not x for x in lists)}
+        self.variables.places = places
+        self.own = (*self.named, *places)
+        self.held = Held(self.variables.items())
 
     def add_places(self, places: Iterable[Place]) -> bool:
         """Let elements of containers be variables that this assigns to; whether there are new ones among them."""

@@ -227,6 +227,11 @@ class Held:
             kept.restore()
         return bool(changed)
 
+    @property
+    def kept(self) -> list[Kept]:
+        """The containers."""
+        return [*self._kept.values()]
+
     def growing(self) -> list[Growing]:
         """The lists that loops may append to."""
         return [kept for kept in self._kept.values() if isinstance(kept, Growing)]
@@ -251,6 +256,10 @@ class Held:
         kept = self._kept[holder]
         return kept.path, tuple(kept.before)
 
+    def has_changed(self, value: Any) -> bool:
+        """Whether a list or dict that a value is made of holds something else now."""
+        return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))
+
     def known(self, places: Iterable[Place]) -> list[Place]:
         """Places of an earlier attempt that are still there."""
         found = []
@@ -262,6 +271,42 @@ class Held:
 
     def _changed(self) -> list[Kept]:
         return [k for k in self._kept.values() if not (isinstance(k, Growing) and k.grows) and not k.is_same()]
+
+
+def with_other_name(value: Any, other: Any, variables: Iterable[tuple[str, Any]]) -> bool:
+    """Whether a list or dict in a value, which is another one in `other`, has a second name among variables.
+
+    A loop or branch that gives either of the two gives a new one, through which no store would go to the first.
+    """
+    found = [one for one in _mutable(value) if all(one is not same for same in _mutable(other))]
+    if not found:
+        return False
+    named = [*variables]
+    references = [item for _, item in named]
+    for kept in Held(named).kept:
+        references += kept.items().values()
+    while more := [item for one in references if type(one) is tuple for item in one]:
+        references = [one for one in references if type(one) is not tuple] + more
+    return any(sum(item is one for item in references) > 1 for one in found)
+
+
+def is_flat_list(value: Any) -> bool:
+    """Whether something is a list of numbers and arrays."""
+    if type(value) is GrowingList:
+        return not value.has_rows and not any(map(_mutable, value.parts))
+    return type(value) is list and not any(map(_mutable, value))
+
+
+def _mutable(value: Any) -> list[Any]:
+    """The lists and dicts that a value is made of, but for lists that are arrays."""
+    if type(value) is GrowingList:
+        return [] if value.has_rows else [value, *(x for item in value.parts for x in _mutable(item))]
+    if isinstance(value, tuple):
+        return [x for item in value for x in _mutable(item)]
+    if isinstance(value, (list, dict)):
+        items = value.values() if isinstance(value, dict) else value
+        return [value, *(x for item in items for x in _mutable(item))]
+    return []
 
 
 def _is_key(one: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import value_in
 from mlirml.capture.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
 from mlirml.capture.namespace import is_library, of_numpy, retarget
+from mlirml.capture.number_lists import is_numeric_list
 from mlirml.capture.trace import Trace
 from mlirml.dialects.ops import special
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
@@ -52,7 +53,8 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if callee in _OF_ITEMS and len(args) == 1 and not isinstance(args[0], Traced) and not is_varying(args[0]):
+        plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_varying(args[0]) and not _is_rows(args[0])
+        if callee in _OF_ITEMS and plain:
             args = (list(args[0]),)
             if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
                 with at_user_line():
@@ -119,6 +121,8 @@ def _extreme(comparison: np.ufunc) -> _Function:
     def function(trace: Trace, *args: Any) -> Any:
         if len(args) == 1:
             (items,) = args
+            if _is_rows(items):
+                return _number_of(items, np.max if comparison is np.greater else np.min)
             if is_varying(items) and items.ndim == 1:
                 return items.max() if comparison is np.greater else items.min()
             if isinstance(items, Traced) and items.ndim != 1:
@@ -142,11 +146,30 @@ def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
     return trace.hooks.select(condition, lambda: one, lambda: other)
 
 
+def _number_of(items: GrowingList, function: Any) -> Any:
+    """A number computed of a list of numbers, as Python's where those are."""
+    found = function(items.array(), axis=0)
+    if not is_numeric_list(items):
+        return found
+    assert items.rows is not None
+    return Traced(found._trace, Cell(replace(found._read(), weak=items.rows.growth.kinds[0].weak)), scalar=True)
+
+
+def _sorted(trace: Trace, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    if key is not None:
+        raise UnsupportedSyntaxError("`sorted` with a key is not compiled", help="use `np.argsort` of the keys")
+    numbers = items.copy() if is_numeric_list(items) else trace.hooks.list_(list, items, grows=True)
+    if not is_numeric_list(numbers):
+        numbers = trace.hooks.list_(list, trace.array([*items]), grows=True)
+    numbers.sort(reverse=reverse)
+    return numbers
+
+
 def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
     if is_varying(items):
         return start + items.sum()
     if _is_rows(items):
-        return start + np.sum(items.array(), axis=0)
+        return start + (_number_of(items, np.sum) if is_numeric_list(items) else np.sum(items.array(), axis=0))
     for item in items:
         start = start + item
     return start
@@ -315,6 +338,7 @@ _OWN: dict[Any, _Function] = {
     builtins.max: _extreme(np.greater),
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
+    builtins.sorted: _sorted,
     math.hypot: _hypot,
     math.dist: _dist,
     math.erf: _math(special.erf.reference),
@@ -345,8 +369,8 @@ _OWN: dict[Any, _Function] = {
 
 
 _ALWAYS = (builtins.enumerate, builtins.zip, builtins.reversed, math.dist)
-_OF_LISTS = (builtins.len, builtins.sum)
-_OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min)
+_OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted)
+_OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
 
 
 def _refused(name: str) -> _Function:

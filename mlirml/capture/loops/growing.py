@@ -241,7 +241,9 @@ class Writer:
             appended = self.start.appended + total
             self.growing.parts = [replace(self.start, length=self.start.length + total, appended=appended)]
             return
-        for column in self.start.columns:
+        for column, kind in zip(self.start.columns, self.start.growth.kinds):
+            if not kind.shape:
+                continue  # what is read of it are numbers
             column._cell.frozen = f"a store into `{self.path}`, whose items are rows of an array after a loop"
         for cell, _ in self.held:
             cell.frozen = f"a store into an array that is an item of `{self.path}`, which a loop has appended to"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import joined, kind_of, several
 from mlirml.capture.frames import at_user_line
-from mlirml.capture.growing_list import GrowingList
+from mlirml.capture.growing_list import Counts, GrowingList, Growth, Rows
 from mlirml.capture.indexing import is_varying
 from mlirml.capture.loops.affine import Condition, value_in
 from mlirml.capture.loops.branch import Branch, common
@@ -26,12 +26,14 @@ from mlirml.capture.loops.functions import replaced
 from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
 from mlirml.capture.loops.variables import Variables, as_kind, is_number
 from mlirml.capture.loops.while_loop import WhileLoop
+from mlirml.capture.number_lists import exchange, is_dynamic, picked
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
 from mlirml.dialects.build import Check, Region, Value
 from mlirml.dialects.dtypes import mlir_name
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
+from mlirml.tree import flatten
 
 _BOOL = np.dtype(np.bool_)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,6 +45,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 _UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 UNROLLED = 256  # rounds of a loop that has to be unrolled, at most
+MOST_COPIES = 1 << 14
 Part = types.FunctionType
 Words = Sequence[str]
 
@@ -52,6 +55,7 @@ class Hooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._copies = 1  # of what is written now, by the loops around that are unrolled
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
 
     # Statements.
@@ -123,7 +127,7 @@ class Hooks:
                     known.differ = error.message
                 why = known.differ
         if item is not None:
-            rounds = map(item, rounds)
+            rounds = _Items(rounds, item)
         self._trace.note_unrolled(why)
         self._python_rounds(rounds, body, own, head, after, changed, stop)
         return False
@@ -154,7 +158,35 @@ class Hooks:
         self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, stop: str
     ) -> None:
         """The rounds of a loop one after the other, each with an item that is known."""
-        variables = Variables(body)
+        variables, copies = Variables(body), self._copies
+        self._copies *= max(len(rounds), 1) if isinstance(rounds, Sized) else 1
+        try:
+            self._check_copies()
+            self._in_turn(rounds, body, variables, own, head, after, changed, stop)
+        finally:
+            self._copies = copies
+
+    def _check_copies(self) -> None:
+        if self._copies > MOST_COPIES:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"loops that have to be unrolled would make {self._copies:,} copies of what is in them, "
+                    f"and the most are {MOST_COPIES:,}",
+                    notes=tuple(f"{place}: {why}" for place, why in self._trace.unrolled.items()),
+                    help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",
+                )
+
+    def _in_turn(
+        self,
+        rounds: Any,
+        body: Part,
+        variables: Variables,
+        own: Words,
+        head: Words,
+        after: Words,
+        changed: Words,
+        stop: str,
+    ) -> None:
         for item in rounds:
             flag = self.truth(variables.get(stop)) if stop else False
             if flag is True:
@@ -421,9 +453,37 @@ class Hooks:
                 return named(value)
         return value
 
-    def growing(self, items: list[Any]) -> GrowingList:
-        """A list that is appended to in a loop."""
-        return GrowingList(self._trace, items)
+    def growing(self, items: Any, grows: bool) -> Any:
+        """A new list that is appended to in a loop, or has an index that may be one of the program."""
+        return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
+
+    def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
+        """`list(items)`, a new list."""
+        if callee is not list:
+            return self.function(callee)(items)
+        if type(items) is GrowingList:
+            return items.copy()
+        if isinstance(items, Traced) and items.ndim == 1:
+            growth = Growth(Counts(0, 0), flatten(0)[1], [replace(kind_of(items, "an item"), shape=())], [True])
+            return GrowingList(self._trace, [Rows((items.copy(),), growth, len(items))], grows=grows)
+        return GrowingList(self._trace, items, grows=grows)
+
+    def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
+        """`one[first], other[second] = other[second], one[first]`."""
+        if one is other and type(one) is GrowingList and is_dynamic(first) | is_dynamic(second):
+            with at_user_line():
+                one.becomes_rows(first if is_dynamic(first) else second)
+                if one.rows is not None and one.rows.depth:
+                    exchange(one, first, second)
+                    return
+        one[first], other[second] = other[second], one[first]
+
+    def item(self, items: Any, index: Any) -> Any:
+        """`items[index]`, read."""
+        if type(items) in (list, tuple) and is_dynamic(index):
+            with at_user_line():
+                return picked(self._trace, items, index)
+        return items[index]
 
     def function(self, callee: Any) -> Any:
         """What is called for a function: Python's own functions of numbers take those of the program too."""
@@ -436,6 +496,12 @@ class _Items:
 
     rounds: range
     item: Callable[[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.item, self.rounds)
 
 
 class _Round:

@@ -99,6 +99,35 @@ def appended(root: ast.AST) -> Names:
     return frozenset(found)
 
 
+def indexed(root: ast.AST) -> Names:
+    """The names of what has an index that is not written as a number, or may be given one elsewhere."""
+    found = set()
+    for node in ast.walk(root):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Tuple)):
+            base: ast.AST = node.value
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            if isinstance(base, ast.Name):
+                found.add(base.id)
+    return frozenset(found)
+
+
+def with_aliases(root: ast.AST, names: Names) -> Names:
+    """Names with those that are assigned to them, or that they are assigned to."""
+    pairs = [
+        (target.id, node.value.id)
+        for node in ast.walk(root)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    while True:
+        more = names.union(*(pair for pair in pairs if not names.isdisjoint(pair)))
+        if more == names:
+            return names
+        names = more
+
+
 def given(root: ast.AST) -> Names:
     """The names that a statement gives to functions."""
     calls = [node for node in ast.walk(root) if isinstance(node, ast.Call)]

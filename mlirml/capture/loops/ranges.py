@@ -22,17 +22,24 @@ class TracedRange:
 
     def __iter__(self) -> Iterator[Any]:
         with at_user_line():
-            raise UnsupportedSyntaxError(
+            raise self._refused(
                 "a range whose bounds are known only when the program runs is iterated outside of a `for` statement",
-                help="write a `for` loop that stores into an array",
+                "write a `for` loop that stores into an array",
             )
 
     def __len__(self) -> int:
         with at_user_line():
-            raise UnsupportedSyntaxError(
-                "the length of a range whose bounds are known only when the program runs",
-                help="compute it from the bounds",
+            raise self._refused(
+                "the length of a range whose bounds are known only when the program runs", "compute it from the bounds"
             )
+
+    def _refused(self, what: str, help_: str) -> UnsupportedSyntaxError:
+        """The error for what needs the bounds, which become static where they are Python integers of the caller's."""
+        error = UnsupportedSyntaxError(what, help=help_)
+        sizes = [bound._sizes() for bound in (self.start, self.stop) if hasattr(bound, "_sizes")]
+        if all(sizes):
+            error.sizes, error.subject = frozenset().union(*sizes), "`range()`"
+        return error
 
 
 def traced_range(*bounds: Any) -> Any:

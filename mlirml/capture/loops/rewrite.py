@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from mlirml.capture.loops.jumps import without_jumps
-from mlirml.capture.loops.liveness import Names, annotate, appended, assigned, given, stored
+from mlirml.capture.loops.liveness import Names, annotate, appended, assigned, given, indexed, stored, with_aliases
 from mlirml.capture.loops.simplify import simplified
 from mlirml.capture.loops.source import Definition, Source, source_of
 from mlirml.capture.loops.syntax import check_syntax, has_loops, refused
@@ -91,6 +91,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self) -> None:
         self.count = 0
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
+        self.indexed: Names = frozenset()  # lists that may have an index of the program
 
     # Functions.
 
@@ -115,6 +116,7 @@ class _Rewriter(ast.NodeTransformer):
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
         self.appended = self.appended.union(*map(appended, loops), *map(given, loops))
+        self.indexed = with_aliases(node, self.indexed | indexed(node))
         statements = without_jumps(simplified(node))
         annotate(statements)
         body = self.statements(statements)
@@ -181,6 +183,8 @@ class _Rewriter(ast.NodeTransformer):
         return [*parts, _hook("if_", [test, *map(_name, parts), *words, *again], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        if (pair := _exchanged(node)) is not None:
+            return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
         targets, value = [self.visit(target) for target in node.targets], self.visit(node.value)
         if len(targets) == 1:
             value = self.growing(targets[0], value)
@@ -189,9 +193,12 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Assign(targets, value), node)
 
     def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """What is assigned, where a new list that is appended to in a loop is one that loops of the program take."""
-        if isinstance(target, ast.Name) and isinstance(value, ast.List) and target.id in self.appended:
-            return _call("growing", [value], value)
+        """What is assigned, where a new list that loops may append to or index is one that they take."""
+        if isinstance(target, (ast.Name, ast.Subscript)) and is_new_list(value):
+            names = [target.id] if isinstance(target, ast.Name) else []
+            grows = any(name in self.appended for name in names)
+            if grows or not names or names[0] in self.indexed:
+                return _new_list(value, grows)
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             return _at(ast.Tuple([*map(self.growing, target.elts, value.elts)], ast.Load()), value)
         return value
@@ -239,10 +246,65 @@ class _Rewriter(ast.NodeTransformer):
         names = _constant(tuple(type(op).__name__ for op in node.ops))
         return _call("compare", [names, left, *map(_later, rest)], node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        base, index = self.visit(node.value), self.visit(node.slice)
+        if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
+            return _call("item", [base, index], node)
+        return _at(ast.Subscript(base, index, node.ctx), node)
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = self.visit(node.func)
         args, keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
         return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
+
+
+def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
+    """The two items that an assignment exchanges, `a[i], a[j] = a[j], a[i]`."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return None
+    if len(target.elts) != 2 or [*map(ast.unparse, target.elts)] != [*map(ast.unparse, value.elts[::-1])]:
+        return None
+    one, other = target.elts
+    if not isinstance(one, ast.Subscript) or not isinstance(other, ast.Subscript):
+        return None
+    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+    parts = (one.value, one.slice, other.value, other.slice)
+    return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
+
+
+def is_new_list(node: ast.expr) -> bool:
+    """Whether an expression gives a list that nothing else refers to."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
+    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node)
+
+
+def _is_call_of_list(node: ast.AST) -> bool:
+    """Whether a rewritten expression calls `list`, as far as names tell."""
+    if not isinstance(node, ast.Call) or len(node.args) > 1 or node.keywords or not isinstance(node.func, ast.Call):
+        return False
+    callee = node.func.args[0] if node.func.args else None
+    return isinstance(callee, ast.Name) and callee.id == "list"
+
+
+def _new_list(node: ast.expr, grows: bool) -> ast.expr:
+    """A new list, and new lists in it, as those that loops take."""
+    if isinstance(node, ast.List):
+        node = _at(ast.List([_new_list(e, grows) if is_new_list(e) else e for e in node.elts], node.ctx), node)
+    elif isinstance(node, ast.ListComp) and is_new_list(node.elt):
+        node = _at(ast.ListComp(_new_list(node.elt, grows), node.generators), node)
+    elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
+        items = _new_list(node.left, grows)
+        assert isinstance(items, ast.Call)
+        node = _at(ast.BinOp(items.args[0], node.op, node.right), node)
+    elif _is_call_of_list(node):
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
+        call = _call("list_", [node.func.args[0], *node.args], node)
+        assert isinstance(call, ast.Call)
+        call.keywords = [ast.keyword("grows", _at(ast.Constant(grows), node))]
+        return call
+    return _call("growing", [node, _at(ast.Constant(grows), node)], node)
 
 
 def _parameters(arguments: ast.arguments) -> Names:

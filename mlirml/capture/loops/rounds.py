@@ -10,10 +10,11 @@ import numpy as np
 
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, carried, kind_of
+from mlirml.capture.frames import user_variables
 from mlirml.capture.growing_list import Counts, GrowingList, Growth
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.construct import Again, Construct
-from mlirml.capture.loops.containers import Place
+from mlirml.capture.loops.containers import Place, with_other_name
 from mlirml.capture.loops.growing import Writer, learned, opened
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.variables import (
@@ -26,6 +27,7 @@ from mlirml.capture.loops.variables import (
     is_number,
     same,
 )
+from mlirml.capture.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
 from mlirml.dialects.build import Value
@@ -75,7 +77,7 @@ class Loop(Construct):
         # How many items fewer than others some iterations append, by the list, for each iteration.
         self.missing: dict[int, np.ndarray] = {}
         self.count: Any = None
-        self.guessed: list[GrowingList] = []  # lists of which an item was read as if the loop appended to them
+        self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
         self.runs = False  # whether there is a first round for certain
 
     def add_places(self, places: Iterable[Place]) -> bool:
@@ -105,9 +107,9 @@ class Loop(Construct):
         self.writers, self.guessed = [], []
         for kept in self.held.growing():
             growth = self.rounds.grown.get(kept.path)
+            kept.grows = growth is not None  # not, where more variables than before make it another loop
             if growth is not None:
                 self.writers.append(opened(self, kept.holder, growth, kept.path))
-                kept.grows = True
 
     def _cells(self) -> list[Cell]:
         own = [column._cell for writer in self.writers if writer.outer is None for column in writer.start.columns]
@@ -227,13 +229,13 @@ class Loop(Construct):
         values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
 
-    def note_read(self, growing: GrowingList) -> bool:
+    def note_read(self, growing: GrowingList, index: Any) -> bool:
         """Take note that an item of a list was read as if the loop appended to it; False for another list."""
         if all(kept.holder is not growing for kept in self.held.growing()):
             return False
         if not growing.parts:  # no item tells its kind: after the first iteration there is one
             raise self._guess_error(first=True)
-        self.guessed.append(growing)
+        self.guessed.append((growing, index))
         return True
 
     def _guess_error(self, first: bool = False) -> CaptureError:
@@ -261,6 +263,10 @@ class Loop(Construct):
         self.rounds.grown |= found
         if found:
             raise Again(self)
+        for growing, index in self.guessed:
+            growing.grows = False  # from the next attempt on
+            if pays(self.trace, index) and numbers_in(growing.parts) is not None:
+                become_rows(growing)
         if self.guessed or self.missing:
             raise self._guess_error()
 
@@ -317,11 +323,21 @@ class Loop(Construct):
         if self._is_list(name, before):
             if value is before:
                 return []
+            self._check_names(name, before, value)
             self.rounds.rebound.add(name)
             raise Again(self)
         old, new = Tree.of(before), Tree.of(value)
         if old.treedef != new.treedef:
+            other = alike(before, value)
+            if other is not None and other is before:
+                raise Again(self, (before,))
+            if other is not None:
+                settle(other)
+                new = Tree.of(value)
+        if old.treedef != new.treedef:
             raise self._restructured(name, before, value)
+        if value is not before:
+            self._check_names(name, before, value)
         rest, pairs, again = iter(slots), [], False
         for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
             if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value):
@@ -334,6 +350,22 @@ class Loop(Construct):
         if again:
             raise Again(self)
         return pairs
+
+    def _check_names(self, name: str, before: Any, value: Any) -> None:
+        """Refuse a variable that becomes another list or dict, if one of the two has another name and may change."""
+        dead = {name, *self.own} - {*self.passed} | {name}
+        named = [pair for pair in user_variables() if pair[0] not in dead]
+        ends = named if name in self.variables.places else [*named, (name, value)]
+        starts = [*named, (name, before)]
+        if with_other_name(value, before, ends) or (
+            self.held.has_changed(before) and with_other_name(before, value, starts)
+        ):
+            error = UnsupportedSyntaxError(
+                f"`{name}` refers to a list or dict that has another name, and to another one in another iteration",
+                help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
+            )
+            error.roots = frozenset([self])
+            raise error
 
     def _restructured(self, name: str, before: Any, value: Any) -> CaptureError:
         error = CaptureError(

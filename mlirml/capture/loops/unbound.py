@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mlirml.capture.frames import code_location
+from mlirml.capture.frames import code_location, is_internal
 from mlirml.capture.loops.jumps import RESULT
 from mlirml.errors import UnassignedNameError
 
@@ -19,7 +19,7 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
         traceback = traceback.tb_next
     named = _NAME.search(str(error))
     name = getattr(error, "name", None) or (named[1] if named else None)
-    if traceback is None or name is None:
+    if traceback is None or name is None or is_internal(traceback.tb_frame):
         return None
     code = traceback.tb_frame.f_code
     if name not in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):

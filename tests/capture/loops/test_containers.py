@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.errors import CaptureError
 
 from .against_python import check
 
@@ -135,3 +140,88 @@ def test_a_break_ends_what_a_dict_counts() -> None:
         return state["rounds"]
 
     assert check(until, V) == 3
+
+
+def rebound(x, n):
+    a = [0.0, 1.0]
+    r = [5.0, 6.0]
+    for p in range(n):
+        r = a
+        x[p] += r[0]
+    r[0] = 9.0
+    return a[0]
+
+
+def of_two(x, n):
+    a, b = {"v": 0.0}, {"v": 1.0}
+    r = a if n > 2 else b
+    r["v"] = 9.0
+    return a["v"], b["v"]
+
+
+def changed_after(x, n):
+    a, b = [0.0, 1.0], [2.0, 3.0]
+    w = a if n > 2 else b
+    w[0] = 4.0
+    return a[0]
+
+
+def changed_before_a_read(x, n):
+    a, b = [0.0, 1.0], [2.0, 3.0]
+    w = a if n > 2 else b
+    for p in range(n):
+        x[p] += w[0]
+        a[0] = 5.0
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (rebound, "another name, and to another one in another iteration"),
+        (of_two, "one list or dict or another, and one of them has another name"),
+        (changed_after, "a list changes that is one list or another"),
+        (changed_before_a_read, "this is one list or another, and one of them has changed since"),
+    ],
+)
+def test_a_second_name_for_a_container_that_changes(function: Any, message: str) -> None:
+    """A loop or branch gives a new list: a store through it would not be seen by the other name."""
+    with pytest.raises(CaptureError, match=message):
+        ml.compile(function, frontend="loops")(np.ones(5), np.int64(3))
+
+
+def test_a_second_name_for_a_list_that_is_read() -> None:
+    def chosen(x, n):
+        a, b = [0.0, 1.0], [2.0, 3.0]
+        w = a if n > 2 else b
+        for p in range(n):
+            x[p] += w[0] + w[p % 2]
+        return x
+
+    def alias(x, n):
+        t = [[0, 1], [2, 3]]
+        r = t[0]
+        for _ in range(3):
+            for i in range(2):
+                t[-1 - i][i] = 1
+                t[0], t[-1 - i] = t[-1 - i], t[0]
+        return t, r
+
+    for function in (chosen, alias):
+        for n in (2, 3):
+            found, expected = ml.compile(function, frontend="loops")(np.ones(5), n), function(np.ones(5), n)
+            for one, other in zip(found, expected):
+                np.testing.assert_array_equal(np.array(one), np.array(other))
+
+
+def test_lists_that_grow_while_elements_of_others_change() -> None:
+    def grows(x):
+        r, u = [0, 1, 2, 3], [1]
+        for p in range(17):
+            for i in range(4):
+                r[i] += 1
+                u.append(i + p)
+        return r, u
+
+    found, expected = ml.compile(grows, frontend="loops")(np.ones(3)), grows(np.ones(3))
+    assert [[int(x) for x in one] for one in found] == [*map(list, expected)]
