@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import os
 import sys
@@ -14,6 +13,8 @@ from mlirml.errors import CaptureError, SourceLocation
 # By the code's id, with the code itself to keep the id its own: equal code may come from different files.
 _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
+_POSITIONS: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
+_MOST_CODES = 64
 _DECORATOR_LINES = 50
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
@@ -66,11 +67,21 @@ def code_location(code: CodeType, offset: int) -> SourceLocation:
     """The place of the instruction at a byte offset."""
     name = getattr(code, "co_qualname", code.co_name).rpartition(".<locals>.")[2]
     if sys.version_info >= (3, 11):
-        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), offset // 2, None))
+        line, end_line, column, end_column = _positions(code)[offset // 2]
         if line is not None and column is not None and end_column is not None:
             return SourceLocation(code.co_filename, line, column + 1, end_line or line, end_column + 1, name)
     lines = [number for start, end, number in code.co_lines() if start <= offset < end and number is not None]
     return SourceLocation(code.co_filename, lines[0] if lines else code.co_firstlineno, function=name)
+
+
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    """Where the instructions of a code object are: Python finds one by counting from the first."""
+    known = _POSITIONS.get(id(code))
+    if known is None and sys.version_info >= (3, 11):
+        if len(_POSITIONS) >= _MOST_CODES:
+            _POSITIONS.clear()
+        known = _POSITIONS[id(code)] = code, [*code.co_positions()]
+    return [] if known is None else known[1]
 
 
 def _lambda_location(code: CodeType) -> SourceLocation:

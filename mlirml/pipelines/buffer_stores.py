@@ -16,6 +16,13 @@ After:
     ...
     %tn = bufferization.to_tensor %m restrict writable : memref<8xf32> to tensor<8xf32>
 
+A loop that carries a tensor through a long chain has the buffer from its start to its end:
+    %r = scf.for ... iter_args(%t = %t0) { stores and reads of %t }
+becomes
+    bufferization.materialize_in_destination %t0 in restrict writable %m : ...
+    scf.for ... { memref.store ... memref.load ... }
+    %r = bufferization.to_tensor %m restrict writable : ...
+
 Upstream's analysis of such a chain takes cubic time. A tensor of the chain that is read by anything but extracts of
 elements and slices before the next store ends the chain; a slice that is read is copied, since what is stored next
 may lie where it was.
@@ -25,10 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import place_in
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir
-from mlirml.passes import Pass, register
+from mlirml.passes import Pass, register, run_upstream
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 """Which operand a store stores into."""
@@ -38,13 +46,26 @@ _READS = ("tensor.extract", "tensor.extract_slice")
 @register
 @dataclass(frozen=True)
 class BufferStoresPass(Pass):
-    """Do chains of at least `shortest` stores in a buffer."""
+    """Do chains of at least `shortest` stores in a buffer; in loops of `shortest_in_loop`."""
 
     name = "mlirml-buffer-stores"
     shortest: int = 16
+    shortest_in_loop: int = 48
 
     def run(self, module: mlir.Operation) -> None:
         body = main_function(module).regions[0].blocks[0]
+        carried = [
+            found
+            for loop in block_ops(body)
+            if loop.name == "scf.for"
+            for position in range(len(loop.results))
+            if (found := match_loop(loop, position)) is not None and len(found.stores) >= self.shortest_in_loop
+        ]
+        for found in carried:
+            buffer_loop(found)
+        if carried:
+            run_upstream(module, "canonicalize")
+            body = main_function(module).regions[0].blocks[0]
         ops = block_ops(body)
         position = {result: number for number, op in enumerate(ops) for result in op.results}
         done: set[int] = set()
@@ -57,6 +78,92 @@ class BufferStoresPass(Pass):
         for stores in chains:
             if len(stores) >= self.shortest:
                 buffer_stores(stores)
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A tensor that loops carry from `start` on: their results that it is, what stores into it, and what reads it."""
+
+    loop: mlir.Operation
+    start: mlir.Value
+    results: tuple[mlir.Value, ...]
+    stores: tuple[mlir.Operation, ...]
+    reads: tuple[mlir.Operation, ...]
+
+
+def match_loop(loop: mlir.Operation, position: int) -> Carried | None:
+    """A tensor that a loop carries, if there is one of it at each place; None where there may be two."""
+    results: list[mlir.Value] = []
+    stores: list[mlir.Operation] = []
+    reads: list[mlir.Operation] = []
+    if not isinstance(loop.results[position].type, mlir.RankedTensorType):
+        return None
+    if not loop.results[position].type.has_static_shape or not follow(loop, position, results, stores, reads):
+        return None
+    return Carried(loop, loop.operands[3 + position], tuple(results), tuple(stores), tuple(reads))
+
+
+def follow(
+    loop: mlir.Operation,
+    position: int,
+    results: list[mlir.Value],
+    stores: list[mlir.Operation],
+    reads: list[mlir.Operation],
+) -> bool:
+    """Collect what becomes of a tensor in a loop; False where it is used in another way."""
+    body = loop.regions[0].blocks[0]
+    order = {op: number for number, op in enumerate(block_ops(body))}
+    current = body.arguments[1 + position]
+    results.append(loop.results[position])
+    while True:
+        consumer: mlir.Operation | None = None
+        readers = []
+        for use in current.uses:
+            user = use.owner.operation
+            if user.name in _READS and use.operand_number == 0 and is_static(user):
+                readers.append(user)
+            elif consumer is None and user.block == body:
+                consumer, operand = user, use.operand_number
+            else:
+                return False
+        if consumer is None:
+            return False
+        placed = [place_in(reader, body) for reader in readers]
+        if any(place is None or order[place] > order[consumer] for place in placed):
+            return False
+        reads += readers
+        if consumer.name == "scf.yield":
+            return bool(operand == position)
+        if consumer.name in _STORES and operand == _STORES[consumer.name] and is_static(consumer):
+            stores.append(consumer)
+            current = consumer.results[0]
+        elif consumer.name == "scf.for" and operand >= 3:
+            if any(place == consumer for place in placed) or not follow(consumer, operand - 3, results, stores, reads):
+                return False
+            current = consumer.results[operand - 3]
+        else:
+            return False
+
+
+def buffer_loop(found: Carried) -> None:
+    """Do what loops store into a tensor that they carry in a buffer; they carry the first tensor on, for nothing."""
+    with found.loop.location, mlir.InsertionPoint(found.loop):
+        buffer = new_buffer(found.start)
+    for op in found.reads:
+        read(op, buffer)
+    for op in found.stores:
+        store(op, buffer)
+    with found.loop.location, mlir.InsertionPoint.after(found.loop):
+        final = as_tensor(buffer, found.start.type)
+    found.results[0].replace_all_uses_with(final)
+    for result in found.results:
+        loop = result.owner
+        position = mlir.OpResult(result).result_number
+        body = loop.regions[0].blocks[0]
+        block_ops(body)[-1].operands[position] = body.arguments[1 + position]
+    for op in reversed(found.stores):
+        op.results[0].replace_all_uses_with(op.operands[_STORES[op.name]])
+        op.erase()
 
 
 def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, int]) -> list[int]:
@@ -103,14 +210,8 @@ def buffer_stores(stores: Sequence[mlir.Operation]) -> None:
     """Do one chain of stores in a buffer."""
     first, last = stores[0], stores[-1]
     start = first.operands[1]
-    kind = mlir.MemRefType.get(start.type.shape, start.type.element_type)
     with first.location, mlir.InsertionPoint(first):
-        attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-        buffer = emit.create("memref.alloc", (), [kind], attributes).results[0]
-        owner = defining_op(start)
-        if owner is None or owner.name != "tensor.empty":
-            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
-            emit.create("bufferization.materialize_in_destination", [start, buffer], (), flags)
+        buffer = new_buffer(start)
     for op in stores:
         if op != last:
             for use in list(op.results[0].uses):
@@ -120,11 +221,28 @@ def buffer_stores(stores: Sequence[mlir.Operation]) -> None:
     for op in stores:
         store(op, buffer)
     with last.location, mlir.InsertionPoint.after(last):
-        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
-        final = emit.create("bufferization.to_tensor", [buffer], [start.type], flags).results[0]
+        final = as_tensor(buffer, start.type)
     last.results[0].replace_all_uses_with(final)
     for op in reversed(stores):
         op.erase()
+
+
+def new_buffer(start: mlir.Value) -> mlir.Value:
+    """A buffer that holds a tensor."""
+    kind = mlir.MemRefType.get(start.type.shape, start.type.element_type)
+    attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
+    buffer = emit.create("memref.alloc", (), [kind], attributes).results[0]
+    owner = defining_op(start)
+    if owner is None or owner.name != "tensor.empty":
+        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+        emit.create("bufferization.materialize_in_destination", [start, buffer], (), flags)
+    return buffer
+
+
+def as_tensor(buffer: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """What a buffer holds, which nothing stores into any more."""
+    flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+    return emit.create("bufferization.to_tensor", [buffer], [kind], flags).results[0]
 
 
 def store(op: mlir.Operation, buffer: mlir.Value) -> None:
@@ -150,8 +268,7 @@ def read(op: mlir.Operation, buffer: mlir.Value) -> None:
             kind = mlir.MemRefType.get(result.type.shape, result.type.element_type)
             own = emit.create("memref.alloc", (), [kind], attributes).results[0]
             emit.create("memref.copy", [subview(op, buffer, result.type.shape), own])
-            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
-            new = emit.create("bufferization.to_tensor", [own], [result.type], flags).results[0]
+            new = as_tensor(own, result.type)
     result.replace_all_uses_with(new)
     op.erase()
 

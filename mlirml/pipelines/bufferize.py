@@ -28,6 +28,7 @@ from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.pipelines.buffer_stores import subview
 from mlirml.pipelines.destinations import (
     is_loop_body,
     place_results,
@@ -81,9 +82,33 @@ class BufferizePass(Pass):
             place_results(block, copied)
         add_out_parameters(main, written)
         sort_buffers(main)
+        view_arguments(main)
         run_upstream(module, UPSTREAM)
         call_launches(main)
         run_upstream(module, TIDY, verify=False)
+
+
+_MANY_SLICES = 64
+
+
+def view_arguments(function: mlir.Operation) -> None:
+    """Many slices of one argument that is only read become tensors of their own.
+
+    Upstream's analysis takes the square of the tensors that may share memory in time.
+    """
+    for op in named_operations(function, ("bufferization.to_tensor",)):
+        slices = [use.owner.operation for use in op.results[0].uses]
+        slices = [user for user in slices if user.name == "tensor.extract_slice" and len(user.operands) == 1]
+        if "writable" in op.attributes or len(slices) < _MANY_SLICES:
+            continue
+        for user in slices:
+            kind = user.results[0].type
+            with user.location, mlir.InsertionPoint(user):
+                view = subview(user, op.operands[0], kind.shape)
+                flags = {"restrict": mlir.UnitAttr.get()}
+                part = emit.create("bufferization.to_tensor", [view], [kind], flags).results[0]
+            user.results[0].replace_all_uses_with(part)
+            user.erase()
 
 
 def drop_barriers(function: mlir.Operation) -> None:

@@ -17,6 +17,7 @@ between the first use of the buffer and the copy, except for other parts of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from mlirml.analysis.memory import VIEWS
 from mlirml.dataclass import dataclass
@@ -27,6 +28,10 @@ _WRITERS = ("linalg.generic", "linalg.fill", "memref.copy")
 """What may compute into a part of a buffer, whose rows are not contiguous."""
 
 
+Extents: TypeAlias = "dict[mlir.Operation, Sequence[tuple[int, int]]]"
+"""The first and last index along each dimension, by view."""
+
+
 @register
 @dataclass(frozen=True)
 class ElideCopiesPass(Pass):
@@ -35,12 +40,13 @@ class ElideCopiesPass(Pass):
     name = "mlirml-elide-copies"
 
     def run(self, module: mlir.Operation) -> None:
+        extents: Extents = {}
         for copy in named_operations(module, ("memref.copy",)):
-            elide(copy)
+            elide(copy, extents)
 
 
-def elide(copy: mlir.Operation) -> None:
-    """Remove one copy, if it can be."""
+def elide(copy: mlir.Operation, extents: Extents) -> None:
+    """Remove one copy, if it can be; `extents` are what is known of views."""
     source, target = copy.operands
     made, part = defining_op(source), defining_op(target)
     if made is None or made.name != "memref.alloc" or part is None or part.name != "memref.subview":
@@ -60,7 +66,7 @@ def elide(copy: mlir.Operation) -> None:
     first = others[0]
     for user in others[1:]:
         first = user if user.is_before_in_block(first) else first
-    if not is_free(whole, part, first, copy):
+    if not is_free(whole, part, first, copy, extents):
         return
     part.move_before(first)
     if around is not None and not around.is_before_in_block(part):
@@ -70,11 +76,13 @@ def elide(copy: mlir.Operation) -> None:
     made.erase()
 
 
-def is_free(whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last: mlir.Operation) -> bool:
+def is_free(
+    whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last: mlir.Operation, extents: Extents
+) -> bool:
     """Whether nothing touches a part of a buffer from operation `first` to `last`, the copy into it."""
     for use in whole.uses:
         user = use.owner.operation
-        if user == part or (user.name == "memref.subview" and len(user.operands) == 1 and apart(part, user)):
+        if user == part or (user.name == "memref.subview" and len(user.operands) == 1 and apart(part, user, extents)):
             continue
         touching = accesses(user) if user.name in VIEWS else [user]
         if touching is None:
@@ -103,11 +111,14 @@ def accesses(view: mlir.Operation) -> list[mlir.Operation] | None:
     return found
 
 
-def apart(one: mlir.Operation, other: mlir.Operation) -> bool:
+def apart(one: mlir.Operation, other: mlir.Operation, extents: Extents) -> bool:
     """Whether two static subviews of a buffer have no element in common."""
+    for view in (one, other):
+        if view not in extents:
+            extents[view] = extent(view)
     return any(
         b_first > a_last or a_first > b_last
-        for (a_first, a_last), (b_first, b_last) in zip(extent(one), extent(other), strict=True)
+        for (a_first, a_last), (b_first, b_last) in zip(extents[one], extents[other], strict=True)
     )
 
 

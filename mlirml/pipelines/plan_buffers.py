@@ -25,6 +25,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from mlirml.analysis.memory import users_of
 from mlirml.analysis.values import place_in
 from mlirml.dataclass import dataclass
@@ -97,9 +99,6 @@ class Lifetime:
     first: int
     last: int
     size: int
-
-    def overlaps(self, other: Lifetime) -> bool:
-        return self.first <= other.last and other.first <= self.last
 
 
 def replace_empty_arguments(main: mlir.Operation) -> None:
@@ -213,20 +212,19 @@ def is_in_parallel(op: mlir.Operation) -> bool:
 
 
 def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """An offset for each lifetime, and the size of the whole."""
-    offsets = [0] * len(lifetimes)
-    placed: list[int] = []
-    for number in sorted(range(len(lifetimes)), key=lambda n: (-lifetimes[n].size, n)):
-        mine = lifetimes[number]
-        taken = sorted((offsets[p], offsets[p] + lifetimes[p].size) for p in placed if lifetimes[p].overlaps(mine))
-        offset = 0
-        for start, end in taken:
-            if offset + mine.size <= start:
-                break
-            offset = max(offset, end)
-        offsets[number] = offset
-        placed.append(number)
-    return offsets, max((offset + life.size for offset, life in zip(offsets, lifetimes)), default=0)
+    """An offset for each lifetime, and the size of the whole: the largest first, each into the first gap for it."""
+    sizes, firsts, lasts = (np.array([getattr(life, name) for life in lifetimes]) for name in ("size", "first", "last"))
+    offsets = np.zeros(len(lifetimes), np.int64)
+    order = np.lexsort((np.arange(len(lifetimes)), -sizes))
+    for count, number in enumerate(order):
+        placed = order[:count]
+        taken = placed[(firsts[placed] <= lasts[number]) & (lasts[placed] >= firsts[number])]
+        taken = taken[np.argsort(offsets[taken], kind="stable")]
+        ends = np.maximum.accumulate(offsets[taken] + sizes[taken])
+        before = np.concatenate([[0], ends])  # where the memory before each of them, and behind the last one, begins
+        gaps = np.flatnonzero(offsets[taken] - before[:-1] >= sizes[number])
+        offsets[number] = before[gaps[0] if len(gaps) else -1]
+    return [int(offset) for offset in offsets], int(max(offsets + sizes, default=0))
 
 
 def use_workspace(

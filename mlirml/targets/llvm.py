@@ -23,7 +23,7 @@ from mlirml.targets.elf import join, undefined_symbols
 from mlirml.targets.llvm_bf16 import move_bf16_as_integers
 from mlirml.targets.llvm_library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm_literals import rewrite_float_literals
-from mlirml.targets.llvm_parts import Parts, drivers, pieces, split
+from mlirml.targets.llvm_parts import Parts, drivers, longest_block, pieces, split
 from mlirml.targets.llvm_translation import translate
 
 __all__ = [
@@ -181,7 +181,12 @@ def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
     parts = split(text) if options.level == 3 else Parts("", text)
     others = pieces(parts.others) if options.level == 3 else [parts.others]
     tidy: _Passes = partial(_tidy, drivers=drivers(parts.vectors))
-    return [(part, run) for part, run in (*((other, _optimise) for other in others), (parts.vectors, tidy)) if part]
+    chosen = ((other, _tidy if longest_block(other) > _LONGEST_BLOCK else _optimise) for other in others)
+    return [(part, run) for part, run in (*chosen, (parts.vectors, tidy)) if part]
+
+
+_LONGEST_BLOCK = 5000
+"""Lines of a basic block for which LLVM's own passes run: they take the square of its loads and stores in time."""
 
 
 class ObjectBuilder:
@@ -304,7 +309,7 @@ _TIDYING = (
 )  # fmt: skip
 
 
-def _tidy(module: Module, options: CodegenOptions, *, drivers: Collection[str]) -> None:
+def _tidy(module: Module, options: CodegenOptions, *, drivers: Collection[str] = ()) -> None:
     module.run_passes(_TIDYING)
     module.hurry(drivers)
 

@@ -83,6 +83,15 @@ def drivers(text: str) -> frozenset[str]:
     return frozenset(f.name for f in found[0] if _only_calls(f)) if found is not None else frozenset()
 
 
+def longest_block(text: str) -> int:
+    """The lines of the longest basic block of a module."""
+    longest = length = 0
+    for line in text.splitlines():
+        length = 0 if _LABEL.match(line) or line.startswith("define") else length + 1
+        longest = max(longest, length)
+    return longest
+
+
 def _only_calls(function: _Function) -> bool:
     if not function.is_vector_code or _COMPUTES.search(function.text):
         return False

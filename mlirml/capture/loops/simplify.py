@@ -21,6 +21,7 @@ The last one gives a variable that every way through the loop assigns a value to
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 _QUIET = ("np.errstate", "numpy.errstate", "errstate")
@@ -60,11 +61,11 @@ class _Names:
     """How often a function assigns to each of its names."""
 
     def __init__(self, function: ast.FunctionDef, parameters: set[str]) -> None:
-        self.parameters, self._all = parameters, _stores(function.body)
+        self.parameters, self._all = parameters, Counter(_stores(function.body))
 
     def only_in(self, loop: ast.stmt, name: str) -> bool:
         """Whether nothing but this loop assigns to a name."""
-        return name not in self.parameters and self._all.count(name) == _stores([loop]).count(name)
+        return name not in self.parameters and self._all[name] == _stores([loop]).count(name)
 
 
 def _stores(nodes: list[ast.stmt]) -> list[str]:
@@ -138,8 +139,10 @@ class _Read(ast.NodeTransformer):
 
 def _assigned_on_all_ways(loop: ast.For | ast.While) -> set[str]:
     """The names that have a value behind a loop with `else`, whether a `break` has ended it or not."""
+    if not loop.orelse:
+        return set()
     ends = [_targets(loop.orelse), *_at_breaks(loop.body, _stored(loop))]
-    return set.intersection(*ends) if loop.orelse and len(ends) > 1 else set()
+    return set.intersection(*ends) if len(ends) > 1 else set()
 
 
 def _stored(loop: ast.For | ast.While) -> set[str]:
@@ -153,12 +156,13 @@ def _targets(statements: list[ast.stmt]) -> set[str]:
 
 def _at_breaks(statements: list[ast.stmt], known: set[str]) -> Iterator[set[str]]:
     """The names that have a value at each `break` of a loop."""
-    for number, statement in enumerate(statements):
-        here = known | _targets(statements[:number])
+    here = set(known)
+    for statement in statements:
         if isinstance(statement, ast.Break):
-            yield here
+            yield set(here)
         elif isinstance(statement, (ast.For, ast.While)):
             yield from _at_breaks(statement.orelse, here)
         elif not isinstance(statement, _SCOPES):
             for part in ("body", "orelse"):
                 yield from _at_breaks(getattr(statement, part, []), here)
+        here |= _targets([statement])

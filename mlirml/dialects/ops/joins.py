@@ -22,12 +22,12 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
         raise ShapeError(f"{name}: 0-d arrays cannot be joined", help="use `np.stack`")
     (place,) = normalized_axes(name, values[0].shape, axis)
     first = values[0].shape
-    for value in values[1:]:
-        shapes = ", ".join(map(str, values))
-        if len(value.shape) != len(first):
-            raise ShapeError(f"{name}: numbers of dimensions differ, {shapes}", help="add an axis with `x[None]`")
-        if any(m != n for i, (m, n) in enumerate(zip(value.shape, first)) if i != place):
-            raise ShapeError(f"{name}: sizes differ outside of axis {place}, {shapes}")
+    for shape in {value.shape: None for value in values}:
+        if len(shape) != len(first):
+            message = f"{name}: numbers of dimensions differ, {_shown(values)}"
+            raise ShapeError(message, help="add an axis with `x[None]`")
+        if any(m != n for i, (m, n) in enumerate(zip(shape, first)) if i != place):
+            raise ShapeError(f"{name}: sizes differ outside of axis {place}, {_shown(values)}")
     shape = tuple(sum(v.shape[place] for v in values) if i == place else n for i, n in enumerate(first))
     result, start = b.empty(shape, values[0].dtype), 0
     for value in values:
@@ -35,6 +35,10 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
         result = b.insert_slice(value, result, offsets, value.shape, [1] * len(shape))
         start += value.shape[place]
     return result
+
+
+def _shown(values: Sequence[Value]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
@@ -64,7 +68,7 @@ def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, out: None = None
     values = _promoted(b, arrays, dtype)
     if values:
         if any(v.shape != values[0].shape for v in values):
-            raise ShapeError(f"stack: shapes differ, {', '.join(map(str, values))}")
+            raise ShapeError(f"stack: shapes differ, {_shown(values)}")
         (place,) = normalized_axes("stack", (1, *values[0].shape), axis)
         values = [b.reshape(v, (*v.shape[:place], 1, *v.shape[place:])) for v in values]
         axis = place

@@ -74,19 +74,19 @@ def groups(items: Sequence[Structured], inside: bool = False) -> Iterator[list[S
     `inside` of a parallel loop, groups are for the cache alone.
     """
     start = 0
+    pivots = [number for number, item in enumerate(items) if not item.is_elementwise][::-1]
     while start < len(items):
-        found = group_at(items, start)
+        while pivots and pivots[-1] < start:
+            pivots.pop()
+        found = group_at(items, start, pivots[-1]) if pivots else []
         if len(found) < 2 or not (fills_cache(found) if inside else total_ns(found) >= cost.PARALLEL_NS):
             found = [items[start]]
         yield found
         start += len(found)
 
 
-def group_at(items: Sequence[Structured], start: int) -> list[Structured]:
-    """The longest group that starts here; empty if there is none of two or more."""
-    pivot = next((n for n in range(start, len(items)) if not items[n].is_elementwise), None)
-    if pivot is None:
-        return []
+def group_at(items: Sequence[Structured], start: int, pivot: int) -> list[Structured]:
+    """The longest group that starts here, with the next reduction; empty if there is none of two or more."""
     try:
         choices = pivot_rows(items[pivot])
     except NoMatch:

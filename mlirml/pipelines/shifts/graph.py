@@ -16,6 +16,8 @@ Box: TypeAlias = "tuple[tuple[int, int], ...]"
 """The first place of each loop, and the one behind the last."""
 Point: TypeAlias = "tuple[mlir.Value, Access]"
 
+_MOST_ELEMENTS = 64
+"""Stores of single elements in a block, such as boundary values, that are followed; each read looks at all of them."""
 _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -73,10 +75,11 @@ class ShiftGraph:
         self.position: dict[mlir.Value, int] = {}
         self.nodes: dict[mlir.Value, Node] = {}
         self._operands: dict[int, list[mlir.Value]] = {}
+        followed = sum(map(stores_one, self.ops)) <= _MOST_ELEMENTS
         for number, op in enumerate(self.ops):
             for result in op.results:
                 self.position[result] = number
-            if len(op.results) == 1 and is_static(op.results[0]):
+            if len(op.results) == 1 and is_static(op.results[0]) and (followed or not stores_one(op)):
                 node = match_node(op)
                 if node is not None:
                     self.nodes[op.results[0]] = node
@@ -149,6 +152,11 @@ def is_inside(node: Put, access: Access, box: Box) -> bool:
     if cut is not None:
         raise cut
     return inside
+
+
+def stores_one(op: mlir.Operation) -> bool:
+    """Whether an operation stores a single element into a tensor."""
+    return op.name == "tensor.insert_slice" and set(mlir.DenseI64ArrayAttr(op.attributes["static_sizes"])) <= {1}
 
 
 def is_static(value: mlir.Value) -> bool:
