@@ -1,4 +1,4 @@
-"""Compile time against length: `python -m benchmarks.lengths` times first calls for trip counts and sizes of programs."""
+"""Compile time against length: `python -m benchmarks.lengths` times first calls for trip counts and sizes."""
 
 from __future__ import annotations
 
