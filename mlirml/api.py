@@ -676,6 +676,8 @@ class Compiled(Dispatcher):
         static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
         every = flatten(without(numbers_args, numbers_kwargs, call.statics))[0]
         constants = call.treedef.constants()
+        if len(every) != len(constants) + len(call.leaves):  # to the dispatcher a dataclass is one leaf
+            return
         static += [every[i] for i in constants]
         order = [number for i, number in enumerate(every) if i not in constants]
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlirml.dataclass import dataclass
 
-_NONE, _LEAF, _CONSTANT = "none", "leaf", "constant"
+_NONE, _LEAF, _CONSTANT, _AGAIN = "none", "leaf", "constant", "again"
 
 
 def exact(value: Any) -> Any:
@@ -40,10 +40,11 @@ class _Constant:
 class TreeDef:
     """The structure of a pytree without its leaves; hashable, equal for equal structures.
 
-    Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None. Everything else is a
-    leaf, but for those that `with_constants` makes a part of the structure. The leaves of a dict come in the order of
-    its sorted keys, where they sort, so that dicts with the same keys are of one structure; `inserted` is the order of
-    the user's dict where that is another one, in which it is built.
+    Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None, and for
+    `ObjectFlattener` other objects too, each of them once. Everything else is a leaf, but for what `with_constants` and
+    `ObjectFlattener` make a part of the structure. The leaves of a dict come in the order of its sorted keys, where
+    they sort, so that dicts with the same keys are of one structure; `inserted` is the order of the user's dict where
+    that is another one, in which it is built.
     """
 
     kind: Any
@@ -108,16 +109,24 @@ class TreeDef:
         if len(leaves) != self.leaf_count():
             more = "more" if len(leaves) > self.leaf_count() else "fewer"
             raise ValueError(f"{more} leaves than the tree has places")
-        return self._build(iter(leaves))
+        return self._build(iter(leaves), [])
 
-    def _build(self, leaves: Iterator[Any]) -> Any:
+    def _build(self, leaves: Iterator[Any], made: list[Any]) -> Any:
         if self.kind == _LEAF:
             return next(leaves)
         if self.kind == _NONE:
             return None
         if self.kind == _CONSTANT:
             return self.keys[0].value
-        values = [child._build(leaves) for child in self.children]
+        if self.kind == _AGAIN:
+            return made[self.keys[0]]
+        if isinstance(self.kind, _Class):
+            result: Any = object.__new__(self.kind.of)
+            made.append(result)
+            for name, child in zip(self.keys, self.children):
+                object.__setattr__(result, name, child._build(leaves, made))
+            return result
+        values = [child._build(leaves, made) for child in self.children]
         if self.kind in (tuple, list):
             return self.kind(values)
         if self.kind in (dict, OrderedDict):
@@ -134,9 +143,9 @@ class TreeDef:
         """A Python expression for each leaf, such as `params['w1'][0]`."""
         if self.kind == _LEAF:
             return [prefix]
-        if self.kind == _CONSTANT:
+        if self.kind in (_CONSTANT, _AGAIN):
             return []
-        if not isinstance(self.kind, type):  # a list that is one array, or several
+        if not isinstance(self.kind, (type, _Class)):  # a list that is one array, or several
             return [prefix] if len(self.children) == 1 else [f"{prefix}[{key}]" for key in self.keys]
         named = self.kind not in (tuple, list, dict, OrderedDict)
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
@@ -149,9 +158,23 @@ class TreeDef:
         if self.kind == _NONE:
             return None
         if self.kind not in (tuple, list, dict):
-            raise ValueError(f"{self.kind.__name__} is no plain container")
+            raise ValueError(f"{getattr(self.kind, '__name__', self.kind)} is no plain container")
         values = [child.nested(numbers) for child in self.children]
         return self._ordered(values) if self.kind is dict else self.kind(values)
+
+
+@dataclass(frozen=True)
+class _Class:
+    """The kind of an object that `flatten_objects` takes apart."""
+
+    of: type
+
+
+class _Same(_Constant):
+    """A value that belongs to a structure; equal where it is the same object."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._exact = value, (object, id(value))
 
 
 def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
@@ -197,6 +220,115 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
         keys = [field.name for field in dataclasses.fields(kind)]
         return kind, keys, [getattr(tree, key) for key in keys]
     return None
+
+
+class ObjectFlattener:
+    """Takes pytrees apart in which objects are containers of their attributes.
+
+    `attributes` gives those of an object, or None where it is no container. Of attributes, and of what containers in
+    them hold, leaves are those that `is_leaf` tells; all else is a part of the structure, as `constant` makes it, and
+    so is an object without leaves, and one that `is_known` tells.
+    """
+
+    def __init__(
+        self,
+        attributes: Callable[[Any], Mapping[str, Any] | None],
+        is_leaf: Callable[[Any], bool],
+        constant: Callable[[Any], Any],
+        is_known: Callable[[Any], bool] = lambda value: False,
+    ) -> None:
+        self.attributes, self.is_leaf, self.constant, self.is_known = attributes, is_leaf, constant, is_known
+        self.leaves: list[Any] = []
+        self._made: list[Any] = []
+        self._known: dict[int, TreeDef] = {}
+
+    def flatten(self, tree: Any, inside: bool = False) -> TreeDef:
+        """The structure of a pytree, whose leaves are added to `leaves`; `inside` of an object or not."""
+        if tree is None:
+            return TreeDef(_NONE)
+        if id(tree) in self._known:
+            return self._known[id(tree)]
+        if not self.is_leaf(tree):
+            fields = self.attributes(tree)
+            if fields is not None and self.is_known(tree):
+                return TreeDef(_CONSTANT, (_Same(tree),))
+            if fields is not None:
+                return self._object(tree, fields)
+            items = _items(tree)
+            if items is not None:
+                kind, keys, values = items
+                inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
+                return TreeDef(kind, tuple(keys), tuple(self.flatten(v, inside) for v in values), inserted)
+            if inside:
+                return TreeDef(_CONSTANT, (_Same(self.constant(tree)),))
+        self.leaves.append(tree)
+        return TreeDef(_LEAF)
+
+    def _object(self, one: Any, fields: Mapping[str, Any]) -> TreeDef:
+        leaves, number = len(self.leaves), len(self._made)
+        self._made.append(one)
+        self._known[id(one)] = TreeDef(_AGAIN, (number,))
+        children = tuple(self.flatten(value, True) for value in fields.values())
+        if len(self.leaves) > leaves:
+            return TreeDef(_Class(type(one)), tuple(fields), children)
+        for other in self._made[number:]:
+            self._known[id(other)] = TreeDef(_CONSTANT, (_Same(other),))
+        del self._made[number:]
+        return self._known[id(one)]
+
+
+class Filling:
+    """Puts leaves into a pytree that `ObjectFlattener` has taken apart: objects get them, containers are made anew.
+
+    In objects lists and dicts get them too. `undo` puts back what was there and has not been replaced since.
+    """
+
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        self._leaves = iter(leaves)
+        self._puts: list[tuple[Any, Any, Any, Any]] = []
+
+    def fill(self, value: Any, tree: TreeDef, inside: bool = False) -> Any:
+        """The pytree with its new leaves."""
+        if tree.kind == _LEAF:
+            return next(self._leaves)
+        if isinstance(tree.kind, _Class):
+            for name, child in zip(tree.keys, tree.children):
+                held = vars(value) if name in getattr(value, "__dict__", ()) else value
+                self._put(held, name, child)
+            return value
+        if not tree.children:
+            return value
+        if inside and tree.kind in (list, dict, OrderedDict):
+            for key, child in zip(tree.keys, tree.children):
+                self._put(value, key, child)
+            return value
+        values = [self.fill(old, child, inside) for old, child in zip(_items(value)[2], tree.children)]  # type: ignore
+        one = TreeDef(tree.kind, tree.keys, (TreeDef(_LEAF),) * len(values), tree.inserted)
+        return one.unflatten(values)
+
+    def _put(self, holder: Any, key: Any, child: TreeDef) -> None:
+        old = _held(holder, key)
+        new = self.fill(old, child, True)
+        if new is not old:
+            self._puts.append((holder, key, old, new))
+            _hold(holder, key, new)
+
+    def undo(self) -> None:
+        """Put the old leaves back."""
+        for holder, key, old, new in reversed(self._puts):
+            if _held(holder, key) is new:
+                _hold(holder, key, old)
+
+
+def _held(holder: Any, key: Any) -> Any:
+    return holder[key] if isinstance(holder, (list, dict)) else getattr(holder, key)
+
+
+def _hold(holder: Any, key: Any, value: Any) -> None:
+    if isinstance(holder, (list, dict)):
+        holder[key] = value
+    else:
+        object.__setattr__(holder, key, value)
 
 
 def store_leaves(tree: Any, values: Mapping[int, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.frames import at_user_line
 from mlirml.capture.inside import inside
+from mlirml.capture.objects import flatten_parameters
 from mlirml.capture.trace import Trace, at_function, value_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects.build import Value
@@ -18,7 +19,7 @@ from mlirml.dialects.complex import ComplexValue, parts_of
 from mlirml.dialects.dtypes import describe, is_float
 from mlirml.dialects.ops import OPS
 from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
-from mlirml.tree import TreeDef, flatten
+from mlirml.tree import Filling, TreeDef, flatten
 
 
 @dataclass
@@ -84,16 +85,19 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
     """
     with at_user_line():
         wanted = tuple(args[i] for i in argnums)
-        leaves, tree = flatten(wanted)
-        values = floats(trace, name, leaves, paths_of(wanted, named or argnums))
+        leaves, tree = flatten_parameters(wanted)
+        values = floats(trace, name, leaves, paths_of(tree, named or argnums))
         group = trace.new_request()
         opened = [mark(trace, "independent", f"group = {group} : i64", v) for v in values]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
-        called = list(args)
-        for i, value in zip(argnums, tree.unflatten(inner)):
+        called, filling = list(args), Filling(inner)
+    try:
+        for i, value in zip(argnums, filling.fill(wanted, tree)):
             called[i] = value
-    with trace.differentiated():
-        result = inside(function, trace)(*called, **kwargs)
+        with trace.differentiated():
+            result = inside(function, trace)(*called, **kwargs)
+    finally:
+        filling.undo()
     with at_user_line(), at_function(function):
         _check_not_stored(name, inner)
         leaves, out_tree = flatten(result)
@@ -171,9 +175,9 @@ def has_derivatives(value: Value) -> bool:
     return is_float(value.dtype) or value.dtype.kind == "c"
 
 
-def paths_of(wanted: Sequence[Any], places: Sequence[int]) -> list[str]:
+def paths_of(tree: TreeDef, places: Sequence[int]) -> list[str]:
     """How errors call the leaves of arguments that stand at these places of the user's call."""
-    return [path for place, x in zip(places, wanted) for path in flatten(x)[1].paths(f"argument[{place}]")]
+    return [path for place, child in zip(places, tree.children) for path in child.paths(f"argument[{place}]")]
 
 
 def floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:

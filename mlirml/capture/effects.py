@@ -154,6 +154,7 @@ class Effects:
             watched = self.trace.watched(array)
             place.set(watched)
             self._watched.append((place, array, watched))
+        self.trace.state_of = self._state_of
         for place, item in zip(self.places, self.items):
             ((mode, tree), leaves) = next(iter(item.items()))
             if mode == "value":
@@ -224,6 +225,25 @@ class Effects:
             else:
                 found = list(enumerate(value))
             yield from ((Place(holder, key, ""), x) for key, x in found if type(x) is np.ndarray)
+
+    def _state_of(self, array: np.ndarray) -> StateChanged | None:
+        """What makes an array that objects, lists and dicts hold state of the program, since it is stored into."""
+        owners = {id(one.held): one for one in self._objects if one.held is not None and not one.shared}
+        places = []
+        for place, other, _ in self._watched:
+            holder, key = place.holder, place.key
+            if other is not array or isinstance(holder, types.CellType):
+                continue
+            if id(holder) in owners:
+                path = f"{type(owners[id(holder)].owner).__name__}.{key}"
+            elif isinstance(key, types.MemberDescriptorType):
+                path = f"{type(holder).__name__}.{key.__name__}"
+            elif isinstance(holder, list) or (isinstance(holder, dict) and "__builtins__" not in holder):
+                path = f"item {key!r} of a {type(holder).__name__}"
+            else:
+                continue
+            places.append(Place(holder, key, path, flatten(array)[1]))
+        return StateChanged(places, []) if places else None
 
     def _contents(self) -> Iterator[Guard]:
         """Guards for the elements of the arrays that were read, or could be without that it is seen."""

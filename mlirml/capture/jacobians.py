@@ -47,7 +47,7 @@ def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], places
     assert trace is not None
     leaves, tree = flatten(tuple(wanted))
     with at_user_line():
-        values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(wanted, places))
+        values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(tree, places))
     refuse_complex("jacfwd", values)
     if not leaves:
         empty = tree.unflatten([])

@@ -11,7 +11,7 @@ branch that it is used in, which is written again. A list in a list becomes a ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from mlirml.capture.array import Cell, Traced
 from mlirml.capture.carry import Kind, joined, kind_of
 from mlirml.capture.growing_list import Counts, GrowingList, Growth, Rows
+from mlirml.capture.objects import flatten_objects
 from mlirml.dialects.build import Region
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.tree import TreeDef, flatten
@@ -305,9 +306,14 @@ def listed(array: np.ndarray, weak: bool) -> list[Any]:
     return [*array] if array.ndim == 1 else [listed(row, weak) for row in array]
 
 
-def flatten_result(result: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of what a function returns: a list that is an array is one of them."""
+def flatten_result(result: Any, is_known: Callable[[Any], bool]) -> tuple[list[Any], TreeDef]:
+    """The leaves of what a function returns: a list that is an array is one of them.
+
+    `is_known` tells of an object that it is not made anew by each call.
+    """
     leaves, tree = flatten(result, is_leaf=is_numeric_list)
+    if not all(isinstance(x, _PLAIN) for x in leaves):
+        leaves, tree = flatten_objects(result, is_numeric_list, is_known)
     kinds: dict[int, TreeDef] = {}
     for number, leaf in enumerate(leaves):
         if is_numeric_list(leaf):
@@ -316,6 +322,9 @@ def flatten_result(result: Any) -> tuple[list[Any], TreeDef]:
             assert found is not None
             kinds[number] = TreeDef(Listed(found[1].weak), ("",), (_LEAF,))
     return leaves, tree.with_trees(kinds) if kinds else tree
+
+
+_PLAIN = (Traced, GrowingList, np.ndarray, np.generic, bool, int, float, complex)
 
 
 def is_numeric_list(x: Any) -> bool:

@@ -112,6 +112,10 @@ class Reached:
             for one in list(self.objects):
                 self._attributes(one)
 
+    def has_seen(self, value: Any) -> bool:
+        """Whether an object is reached, so that it was there before the function was called."""
+        return any(self._seen.get((id(value), live)) is value for live in (False, True))
+
     def guard(self, holder: Any, name: Any, value: Any) -> None:
         """Note what a binding or container holds, the first time."""
         self.guards.setdefault((id(holder), name if type(name) in (str, int) else ""), (holder, name, value))

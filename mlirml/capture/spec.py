@@ -61,13 +61,21 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
 
 
 def is_static(leaf: Any) -> bool:
-    """Whether an argument leaf is no array and no number, but a name, a function, a dtype or the like.
+    """Whether an argument leaf is no array and no number, but a name, a function, a dtype, an object or the like.
 
     Such a leaf belongs to the structure of the call: the function is traced with it, anew for each other one.
     """
     if isinstance(leaf, (str, bytes, np.dtype, Enum)) or leaf is Ellipsis:
         return True
-    return isinstance(leaf, type) or (callable(leaf) and not hasattr(leaf, "__array__"))
+    if isinstance(leaf, type):
+        return True
+    if isinstance(leaf, np.ndarray) or hasattr(leaf, "__array__") or hasattr(leaf, "__array_interface__"):
+        return False
+    if callable(leaf):
+        return True
+    from mlirml.capture.objects import attributes_of
+
+    return attributes_of(leaf) is not None and not _has_buffer(leaf)
 
 
 def refuse_random(value: Any, path: str, location: SourceLocation | None = None) -> None:

@@ -97,6 +97,8 @@ class Trace:
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
+        # What makes an array that an object or container holds an input and output of the program, if anything does.
+        self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
         self.unrolled: dict[SourceLocation, str] = {}  # loops of the loop front end, and why
@@ -487,7 +489,10 @@ class Trace:
             known = self.watches[id(array)] = Watched.of(array, self._refuse_store)
         return known
 
-    def _refuse_store(self) -> CaptureError:
+    def _refuse_store(self, array: np.ndarray) -> BaseException:
+        state = self.state_of(array)
+        if state is not None:
+            return state
         error = self.real_array_error()
         error.location = user_location(2)
         return error
@@ -502,7 +507,7 @@ class Trace:
 
     def _store_out(self, out: Any, result: Traced) -> Traced:
         if not isinstance(out, Traced):
-            raise self.real_array_error()
+            raise (self.state_of(out.record.array) if type(out) is Watched else None) or self.real_array_error()
         if not np.can_cast(result.dtype, out.dtype, "same_kind"):
             raise DTypeError(
                 f"cannot store {result._describe()} in place into {out._describe()}",
@@ -664,7 +669,7 @@ def trace(
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
-            leaves, out_tree = flatten_result(result)
+            leaves, out_tree = flatten_result(result, state.reached.has_seen)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
             outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
             outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]

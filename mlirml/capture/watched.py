@@ -31,8 +31,12 @@ _OF_SHAPES = (np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.empty_
 class Record:
     """An array of the user's, and whether its elements were read."""
 
-    def __init__(self, array: np.ndarray, refuse: Callable[[], Exception]) -> None:
-        self.array, self.refuse, self.read = array, refuse, False
+    def __init__(self, array: np.ndarray, refuse: Callable[[np.ndarray], BaseException]) -> None:
+        self.array, self._refuse, self.read = array, refuse, False
+
+    def refuse(self) -> BaseException:
+        """What is raised for a store into the array."""
+        return self._refuse(self.array)
 
 
 class Watched(NDArrayOperatorsMixin):
@@ -46,8 +50,8 @@ class Watched(NDArrayOperatorsMixin):
         self._array, self.record = array, record
 
     @classmethod
-    def of(cls, array: np.ndarray, refuse: Callable[[], Exception]) -> Watched:
-        """The stand-in for a whole array; `refuse` makes the error for stores."""
+    def of(cls, array: np.ndarray, refuse: Callable[[np.ndarray], BaseException]) -> Watched:
+        """The stand-in for a whole array; `refuse` makes what is raised for stores."""
         return cls(array, Record(array, refuse))
 
     @property
