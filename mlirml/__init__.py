@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlirml import errors
+from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.capture.control import cond, fori_loop, scan, switch, while_loop
 from mlirml.capture.loops.mark import loops
@@ -62,7 +62,7 @@ __all__ = [
     "MlirmlError", "NoBatchingError", "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError",
     "ShapeError", "TargetError", "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError",
     "UnassignedNameError", "UnboundedRecursionError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond",
-    "config", "custom_jvp", "custom_vjp", "device", "devices", "errors", "fori_loop", "grad", "hessian", "hvp",
+    "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "errors", "fori_loop", "grad", "hessian", "hvp",
     "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch",
     "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlirml.config import config
 from mlirml.errors import InternalError
 from mlirml.processes import native_code
+from mlirml.runtime.host import Host
 from mlirml.targets.registry import open_artifact
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
         writebacks=captured.writebacks,
         int_ranges=captured.int_ranges,
         weak=[s.weak for s in captured.inputs],
+        host=Host(captured.host_functions) if captured.host_functions else None,
         **options,
     )
 

@@ -28,7 +28,7 @@ TIERS = [
     {"cache", "capture", "importers", "numpy"},
     {"nn", "optim", "random"},
     {"calls", "compilation", "state"},
-    {"api", "transforms"},
+    {"api", "debug", "transforms"},
     {"opt", "opt_flags", "opt_form", "verify_diagnostics", "cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list."""

@@ -19,6 +19,7 @@ from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import Pullback, refuse
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
+from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.ir import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
@@ -28,7 +29,7 @@ transpose: RuleTable[Transpose] = RuleTable("control", "custom", "linalg", "shap
 
 NO_DERIVATIVE = {
     "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert",
-    "mlirml.stop_gradient", "scf.yield", "scf.condition", "linalg.yield", "mlirml.custom_cotangent",
+    "mlirml.stop_gradient", "scf.yield", "scf.condition", "linalg.yield", "mlirml.custom_cotangent", *HOST_CALLS,
     "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from mlirml.dataclass import dataclass
 from mlirml.errors import SourceLocation
 
 STATIC = "make the argument static (`static_argnums`)"
-PRINT = "`print(x)` shows shape and dtype while tracing; return the array to see its value"
+PRINT = "`print(x)` shows the value when the program runs; the text itself is made before"
 MASK = "indexing with a mask: the shape of the result would depend on the data"
 MASK_HELP = (
     "keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture import advice, scattering, unreached
+from mlirml.capture import advice, printing, scattering, unreached
 from mlirml.capture.frames import at_user_line, user_location
 from mlirml.capture.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
 from mlirml.capture.operators import install_operators
@@ -722,10 +722,11 @@ class Traced:
         value: Any = self._convert("`round()`", help="use `np.rint(x)`")[()]
         return round(value, digits)
 
+    def __str__(self) -> str:
+        return printing.mark(self, "") or repr(self)
+
     def __format__(self, specification: str) -> str:
-        if not specification and not self._trace.builder.direct:
-            return str(self)
-        return format(self._convert("formatting", advice.on_conversion, advice.PRINT)[()], specification)
+        return printing.formatted(self, specification)
 
     def __contains__(self, value: Any) -> bool:
         found = self._trace.call_function(np.any, (self == value,), {})

@@ -59,6 +59,7 @@ class Captured:
     effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing has changed, which each call has to
     unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
     places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
+    host_functions: tuple[Any, ...] = field(default=(), repr=False)  # what the program calls in Python, by number
     unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # which loops, and why
 
     def result(self, outputs: Sequence[Any]) -> Any:
@@ -76,6 +77,8 @@ class Captured:
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and len(self.constants) == len(other.constants)
             and all(map(operator.is_, self.constants, other.constants))
+            and len(self.host_functions) == len(other.host_functions)
+            and all(one.is_like(two) for one, two in zip(self.host_functions, other.host_functions))
         )
 
     def as_text(self) -> str:

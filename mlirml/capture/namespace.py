@@ -19,6 +19,7 @@ from mlirml.capture.array import Traced
 from mlirml.capture.frames import at_user_line, code_location
 from mlirml.capture.grids import Constructor, Grid
 from mlirml.capture.kinds import isinstance as isinstance_of_traced
+from mlirml.capture.printing import printing
 from mlirml.dialects.ops.views import integers
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
@@ -201,7 +202,10 @@ class Overlay(dict[str, Any]):
     def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
         known = real.get("__builtins__", builtins)
         known = dict(
-            known if isinstance(known, dict) else vars(known), __import__=self._import, isinstance=isinstance_of_traced
+            known if isinstance(known, dict) else vars(known),
+            __import__=self._import,
+            isinstance=isinstance_of_traced,
+            print=printing(trace),
         )
         if LOOPS in memo:
             known[HOOKS] = trace.hooks

@@ -93,6 +93,7 @@ class Trace:
         self.passed = Places(id(sys._getframe(1)))
         self.builder = ComplexBuilder(self.passed)
         self.done = False
+        self.marked: list[Traced] = []  # values that stand in texts for `print`
         self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
@@ -707,6 +708,7 @@ def trace(
         tuple(builder.checks),
         effects.redone,
         tuple(effects.unset),
+        host_functions=tuple(builder.host_functions),
         unrolled=tuple((state.unrolled if loops else state.passed.unrolled()).items()),
     )
 

@@ -170,6 +170,7 @@ class Mark:
     operations: int
     ranges: int
     checks: int
+    host_functions: int
     region: Region
 
 
@@ -210,6 +211,7 @@ class Builder:
         self.narrowed_leniently = False
         self.known_ranges: dict[str, tuple[int, int]] = {}  # the limits of weak integers other than arguments
         self.checks: list[Check] = []
+        self.host_functions: list[Any] = []  # what the program calls in Python, by number
         self._contents: dict[str, np.ndarray] = {}  # of constants, by name
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
@@ -297,7 +299,9 @@ class Builder:
 
     def mark(self) -> Mark:
         """The end of the program so far."""
-        return Mark(len(self._operations), len(self.int_ranges), len(self.checks), self.region)
+        return Mark(
+            len(self._operations), len(self.int_ranges), len(self.checks), len(self.host_functions), self.region
+        )
 
     def rewind(self, mark: Mark) -> None:
         """Forget the operations after a mark, and close the regions opened since."""
@@ -308,6 +312,7 @@ class Builder:
         self.region = mark.region
         del self._operations[mark.operations :], self._locations[mark.operations :]
         del self.int_ranges[mark.ranges :], self.narrowed_at[mark.ranges :], self.checks[mark.checks :]
+        del self.host_functions[mark.host_functions :]
 
     def since(self, mark: Mark) -> list[str]:
         """The operations after a mark."""

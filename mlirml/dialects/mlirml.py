@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from mlirml.ir import mlir
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
+HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
+"""What calls a function of Python's: passes it a value, calls it, and takes one of its results. In program order."""
 PARALLEL_FOR = "mlirml.parallel_for"
 LONG_CHUNKS = "mlirml.long_chunks"
 """On a parallel loop or call: what a chunk does before its first round is worth few chunks a thread."""
@@ -54,7 +56,8 @@ _PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False, "custom_re
 def _operation(name: str, types: int, operands: str, results: str = "") -> str:
     declared = "".join(f"    %t{number} = irdl.any\n" for number in range(types))
     given = f"    irdl.results({results})\n" if results else ""
-    return f"  irdl.operation @{name} {{\n{declared}    irdl.operands({operands})\n{given}  }}\n"
+    taken = f"    irdl.operands({operands})\n" if operands else ""
+    return f"  irdl.operation @{name} {{\n{declared}{taken}{given}  }}\n"
 
 
 DIALECT = "".join(
@@ -62,6 +65,9 @@ DIALECT = "".join(
         "irdl.dialect @mlirml {\n",
         _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
         _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
+        _operation("host_value", 1, "value: %t0"),
+        _operation("host_call", 0, ""),
+        _operation("host_result", 1, "out: %t0", "result: optional %t0"),
         *(_operation(name, 1, "value: %t0", "result: %t0") for name in _MARKS),
         *(
             _operation(name, 1, "value: %t0, with: %t0", "result: %t0" if gives else "")

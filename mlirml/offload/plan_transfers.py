@@ -33,7 +33,7 @@ from mlirml.analysis.memory import VIEWS, written_by
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_INPUTS, HOST_WORK, WHY
+from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, WHY
 from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
@@ -55,6 +55,7 @@ _ON_DEVICE = (
 
 _REASONS = {
     "memref.store": "a loop that stays stores it",
+    **dict.fromkeys(HOST_CALLS, "a Python function is called"),
     "": "there is no kernel for it",
 }
 
@@ -320,6 +321,8 @@ def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
 
 def overwrites(op: mlir.Operation, position: int) -> bool:
     """Whether an operation writes all of an operand, and reads nothing of it."""
+    if op.name == "mlirml.host_result":
+        return True
     return position == 1 and op.name in ("linalg.fill", "memref.copy", "mlirml.sort", "mlirml.argsort")
 
 
@@ -341,6 +344,8 @@ def writes(op: mlir.Operation, here: mlir.Value) -> bool:
     """Whether an operation may write into a buffer or a view of it."""
     if op.name.startswith("linalg."):
         written = written_by(op)
+    elif op.name in HOST_CALLS:
+        written = list(op.operands) if op.name == "mlirml.host_result" else []
     elif op.name in ("memref.store", "memref.copy") or op.name.startswith("mlirml."):
         written = [op.operands[1]]
     else:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import HOST_CALLS, SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
@@ -82,6 +82,7 @@ class BufferizePass(Pass):
             place_results(block, copied)
         add_out_parameters(main, written)
         sort_buffers(main)
+        pass_buffers(main)
         view_arguments(main)
         run_upstream(module, UPSTREAM)
         call_launches(main)
@@ -230,3 +231,26 @@ def sort_buffers(main: mlir.Operation) -> None:
         op.erase()
         if given is not None and not any(True for _ in given.results[0].uses):
             given.erase()
+
+
+def pass_buffers(main: mlir.Operation) -> None:
+    """Let calls of Python functions work on memrefs, as sorts do."""
+    for op in named_operations(main, HOST_CALLS):
+        if not len(op.operands) or not isinstance(op.operands[0].type, mlir.RankedTensorType):
+            continue
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        value = op.operands[0]
+        kind = memref_type(value.type)
+        with op.location, mlir.InsertionPoint(op):
+            if not len(op.results):
+                # A copy lies in one piece: what is given may be a view, also one of a view.
+                buffer = emit.value("bufferization.to_buffer", [copied(value)], kind, read_only=mlir.UnitAttr.get())
+                emit.create(op.name, [buffer], (), attributes)
+            else:
+                sizes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+                buffer = emit.create("memref.alloc", (), [kind], sizes).results[0]
+                emit.create(op.name, [buffer], (), attributes)
+                flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+                stored = emit.create("bufferization.to_tensor", [buffer], [value.type], flags).results[0]
+                op.results[0].replace_all_uses_with(stored)
+        op.erase()

@@ -28,6 +28,7 @@ class Program:
         int_ranges: Iterable[tuple[int, int, int, str]] = (),
         weak: Iterable[bool] = (),
         in_place: Iterable[int] = (),
+        host: Callable[[int, list[int]], object] | None = None,
     ) -> None: ...
     def __call__(
         self,

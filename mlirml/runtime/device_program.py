@@ -70,6 +70,7 @@ class DeviceProgram:
             content = np.frombuffer(artifact.constants, np.uint8)
             self._driver.copy_in(self._constants.address, content, self._constants.after)
         self._checks = [DeferredCheck(*check) for check in artifact.deferred_checks]
+        self.host: Callable[[int, list[int]], object] | None = None  # what is called in Python
         self.explain: Callable[[CheckFailed], Exception] = lambda failed: failed
         self._writebacks = list(writebacks)
         self._in_place = {o: i for o, i in writebacks if o in artifact.in_place}
@@ -127,7 +128,7 @@ class DeviceProgram:
         host = _aligned(self.artifact.host_workspace_bytes)
         if host is not None:
             pointers.append(host.ctypes.data)
-        self._driver.run(self._entry, pointers, self._module, config.sync)
+        self._driver.run(self._entry, pointers, self._module, config.sync, self.host)
         stays = any(isinstance(value, Array) for value in values)
         if pending is not None:
             self.device.watch(pending)
@@ -140,7 +141,7 @@ class DeviceProgram:
         with self._lock:
             if where not in self._elsewhere:
                 self._elsewhere[where] = DeviceProgram(self.artifact, where, *self._made_of)
-            self._elsewhere[where].explain = self.explain
+            self._elsewhere[where].explain, self._elsewhere[where].host = self.explain, self.host
             return self._elsewhere[where]
 
     def _input(self, number: int, value: Any, held: list[Any]) -> int:
@@ -258,6 +259,7 @@ def load_artifact(
     writebacks: Iterable[tuple[int, int]] = (),
     int_ranges: Iterable[tuple[int, int, int, str]] = (),
     weak: Iterable[bool] = (),
+    host: Callable[[int, list[int]], object] | None = None,
     demotes: bool = False,
 ) -> DeviceProgram:
     """Load an artifact on the first device of its kind, or on `config.device` if it is of that kind.
@@ -277,8 +279,10 @@ def load_artifact(
     chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
     where = device(chosen)
     try:
-        return DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks), demotes)
+        program = DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks), demotes)
     except (ValueError, LookupError) as error:
         if isinstance(error, LaunchError):
             raise
         raise LaunchError(f"the compiled program cannot be loaded: {error}") from error
+    program.host = host
+    return program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ def load_artifact(
     writebacks: Iterable[tuple[int, int]] = (),
     int_ranges: Iterable[tuple[int, int, int, str]] = (),
     weak: Iterable[bool] = (),
+    host: Callable[[int, list[int]], object] | None = None,
 ) -> Program:
     """Load the object of `artifact` and bind it to NumPy dtypes and shapes.
 
     `inputs` and `outputs` are pairs of dtype and shape; `constants` are captured arrays, passed behind the inputs.
     `weak[i]` says that input i is a Python scalar (dtype float64, int64, bool or complex128); `int_ranges` are (input,
     smallest, largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each
-    run, where the program does not work in the input's own memory.
+    run, where the program does not work in the input's own memory. `host` is called for the program's host calls.
 
     Raises LaunchError if the object cannot be loaded here, or if the specs are not those the artifact was made for.
     """
@@ -52,6 +53,7 @@ def load_artifact(
             int_ranges=tuple(int_ranges),
             weak=tuple(weak),
             in_place=artifact.in_place,
+            host=host,
         )
     except (ValueError, LookupError) as error:
         raise LaunchError(f"the compiled program cannot be loaded: {error}") from error

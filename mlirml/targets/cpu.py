@@ -49,15 +49,16 @@ TO_LLVM = (
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
 HOST_CHECKS = "mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
-LOWER = f"mlirml-lower-sort,{TO_LLVM}"
+LOWER = f"mlirml-lower-sort,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "hoist", "expand_scalars", "fold_contract", "fuse_shifts", "move_reshapes",
     "fuse", "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention",
     "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats",
     "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv",
     "tile_sweeps", "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers",
-    "outline_parallel", "split_function", "lower_sort", "poll_signals", "version_checks", "collect_checks",
-    "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "outline_parallel", "split_function", "lower_sort", "lower_host_calls", "poll_signals", "version_checks",
+    "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -91,6 +92,7 @@ _NEEDS = (
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
+    ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),

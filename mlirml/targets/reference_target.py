@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mlirml.errors import LaunchError
 from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.runtime.host import Host
 from mlirml.targets.target import Target
 
 Spec = tuple[npt.DTypeLike, Sequence[int]]
@@ -77,6 +78,7 @@ class InterpretedProgram:
         outputs: Sequence[Spec],
         constants: Sequence[npt.NDArray[Any]],
         writebacks: Sequence[tuple[int, int]],
+        host: Host | None = None,
     ) -> None:
         from mlirml.ir import parse
         from mlirml.targets.reference_program import Program
@@ -85,16 +87,17 @@ class InterpretedProgram:
             self._module = parse(artifact.object.decode())
             self._program = Program(self._module.operation)  # prepared at the first call
         self._inputs, self._outputs, self._constants = inputs, outputs, constants
-        self._writebacks = writebacks
+        self._writebacks, self._host = writebacks, host
 
     def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
         """Run on arrays and numbers; the results, in `outs` where given."""
         from mlirml.targets.reference import interpret
+        from mlirml.targets.reference_host import calling
 
         values = list(leaves)
         arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, self._inputs)]
         constants = [np.array(c, order="C") for c in self._constants]
-        with _LOCK:
+        with _LOCK, calling(self._host):
             raw = interpret(self._program, [_parts(a) for a in (*arguments, *constants)])
         # Integers come back signed.
         results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
@@ -132,6 +135,7 @@ def load_artifact(
     writebacks: Iterable[tuple[int, int]] = (),
     int_ranges: Iterable[tuple[int, int, int, str]] = (),
     weak: Iterable[bool] = (),
+    host: Host | None = None,
 ) -> InterpretedProgram:
     """A program from an artifact of this target; the arguments are those of `mlirml.runtime.load_artifact`.
 
@@ -139,4 +143,4 @@ def load_artifact(
     """
     if artifact.format != "mlir":
         raise LaunchError(f"the reference target runs MLIR modules, not {artifact.format!r}")
-    return InterpretedProgram(artifact, inputs, outputs, constants, tuple(writebacks))
+    return InterpretedProgram(artifact, inputs, outputs, constants, tuple(writebacks), host)

@@ -1,4 +1,4 @@
-"""Printing shows what is known while tracing: shape and dtype."""
+"""Printing shows values when the program runs; other texts would need them before."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_a_format() -> None:
             |
          20 |     return f"{x:.2f}"
             |            ^^^^^^^^^^
-           = help: `print(x)` shows shape and dtype while tracing; return the array to see its value
+           = help: `print(x)` shows the value when the program runs; the text itself is made before
         """,
     )
 
 
-def test_printing_shows_shape_and_dtype(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printing_shows_the_values(capsys: pytest.CaptureFixture[str]) -> None:
     ml.compile(printing)(np.ones((2, 3), np.float32))
-    assert capsys.readouterr().out == "x is Traced(f32[2,3]) or Traced(f32[2,3]) Traced(f64[2] = [0.0, 0.0])\n"
+    assert capsys.readouterr().out == "x is [[1. 1. 1.]\n [1. 1. 1.]] or [[1. 1. 1.]\n [1. 1. 1.]] [0. 0.]\n"

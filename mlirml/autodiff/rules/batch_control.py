@@ -8,7 +8,7 @@ are computed, and the right one chosen.
 from __future__ import annotations
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch, batching, chosen
+from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.guards import guard
@@ -276,3 +276,11 @@ def check(batch: Batch, op: mlir.Operation) -> None:
     """It must hold for every example."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     emit.create("cf.assert", [_reduced("arith.andi", batch.values[op.operands[0]], 1)], (), attributes)
+
+
+@batching("mlirml.host_value")
+def host_value(batch: Batch, op: mlir.Operation) -> None:
+    """Python gets the values of all examples at once."""
+    if "returns" in op.attributes:
+        raise refuse(op, "the Python function returns arrays for one example")
+    emit.create(op.name, [batch.full(op.operands[0])], (), {"kind": op.attributes["kind"]})

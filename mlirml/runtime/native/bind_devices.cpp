@@ -10,6 +10,7 @@
 #include "checks.h"
 #include "cuda_device.h"
 #include "cuda_sharing.h"
+#include "host.h"
 #include "numpy_api.h"
 #include "wgpu_device.h"
 
@@ -52,7 +53,9 @@ nb::dict limits_of(const WgpuDevice &device) {
 }
 
 template <typename Held, typename Module>
-void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module, bool waits) {
+void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module, bool waits,
+         nb::object host) {
+  const HostScope scope(host.is_none() ? nullptr : host.ptr());
   std::vector<void *> values;
   for (uint64_t pointer : pointers) values.push_back(reinterpret_cast<void *>(pointer));
   std::vector<Kernel *> kernels;
@@ -61,6 +64,10 @@ void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, M
   {
     nb::gil_scoped_release release;
     device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels, waits);
+  }
+  if (raise_host_error()) {
+    forget_failed_check();
+    throw nb::python_error();
   }
   if (raise_failed_check()) throw nb::python_error();
 }
@@ -100,7 +107,9 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
           },
           "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
       .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(), "waits"_a = false,
-           "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails.");
+           "host"_a = nb::none(),
+           "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails. `host` is "
+           "what it calls in Python.");
 }
 
 // Copies; with `After`, a mark, those that may be made beside kernels behind the work up to it.

@@ -88,6 +88,15 @@ void leave_program() {
   longjmp(current->start, 1);
 }
 
+void call_or_leave(bool (*function)(int64_t), int64_t number) {
+  Run *run = current;
+  take_gil(run->state);
+  const bool succeeded = function(number);
+  current = run;
+  run->state = PyEval_SaveThread();
+  if (!succeeded) leave_program();
+}
+
 bool run_entry_point(void (*entry)(void **), void **pointers, bool polls) {
   Run run;
   run.outer = current;

@@ -22,6 +22,9 @@ bool run_entry_point(void (*entry)(void **), void **pointers, bool polls);
 bool interrupts_waiting();
 [[noreturn]] void leave_program();
 
+// Calls a function with the GIL, in a program that polls signals, and leaves that where it gives false with an exception.
+void call_or_leave(bool (*function)(int64_t), int64_t number);
+
 // Whether the program that this thread runs polls signals.
 bool program_polls();
 

@@ -15,6 +15,7 @@
 
 #include "checks.h"
 #include "device.h"
+#include "host.h"
 #include "interrupts.h"
 #include "pool.h"
 #include "sort.h"
@@ -437,7 +438,7 @@ Code::Code(std::string_view object) {
   Loader loader(object);
   loader.load();
   loader.hand_over(symbols_, base_, size_);
-  polls_ = loader.refers_to("mlirml_poll");
+  polls_ = loader.refers_to("mlirml_poll") || loader.refers_to("mlirml_host_call");
 }
 
 Code::~Code() { munmap(base_, size_); }
@@ -453,6 +454,9 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for_long") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for_long);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
   if (std::strcmp(name, "mlirml_poll") == 0) return reinterpret_cast<uintptr_t>(&mlirml_poll);
+  if (std::strcmp(name, "mlirml_host_word") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_word);
+  if (std::strcmp(name, "mlirml_host_bytes") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_bytes);
+  if (std::strcmp(name, "mlirml_host_call") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_call);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
   if (std::strcmp(name, "mgpuLaunchKernel") == 0) return reinterpret_cast<uintptr_t>(&mgpuLaunchKernel);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "checks.h"
+#include "host.h"
 #include "interrupts.h"
 #include "leaves.h"
 #include "memory.h"
@@ -132,6 +133,7 @@ class Call {
     if (!bind_workspace()) return false;
 
     entered = true;
+    const HostScope scope(program_->host);
     const bool finished = run_entry_point(program_->entry, pointers_.data(), program_->polls);
     if (!finished) forget_failed_check();
     if (!finished || raise_failed_check()) return false;
@@ -420,14 +422,14 @@ void parse_in_place(Program *self, nb::handle outputs) {
 
 PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static const char *names[] = {"code",       "entry_name", "inputs", "outputs", "constants", "workspace_bytes",
-                                "writebacks", "int_ranges", "weak",   "in_place", nullptr};
+                                "writebacks", "int_ranges", "weak",   "in_place", "host",    nullptr};
   PyObject *code, *name, *inputs, *outputs;
   nb::object empty = nb::steal(PyTuple_New(0));
   PyObject *constants = empty.ptr(), *writebacks = empty.ptr(), *ranges = empty.ptr(), *weak = empty.ptr(),
-           *in_place = empty.ptr();
+           *in_place = empty.ptr(), *host = Py_None;
   Py_ssize_t workspace_bytes = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO|OnOOOO:Program", const_cast<char **>(names), &code, &name, &inputs,
-                                   &outputs, &constants, &workspace_bytes, &writebacks, &ranges, &weak, &in_place))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO|OnOOOOO:Program", const_cast<char **>(names), &code, &name, &inputs,
+                                   &outputs, &constants, &workspace_bytes, &writebacks, &ranges, &weak, &in_place, &host))
     return nullptr;
   if (workspace_bytes < 0) {
     PyErr_SetString(PyExc_ValueError, "workspace_bytes is negative");
@@ -452,6 +454,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   self->entry = reinterpret_cast<Entry>(entry);
   self->polls = polls;
   self->code = Py_NewRef(code);
+  self->host = host == Py_None ? nullptr : Py_NewRef(host);
   self->workspace_bytes = static_cast<size_t>(workspace_bytes);
   try {
     parse_inputs(self, inputs, weak, ranges);
@@ -482,6 +485,7 @@ void program_dealloc(PyObject *object) {
   for (const Spec &spec : self->outputs) Py_XDECREF(spec.descr);
   for (PyObject *constant : self->constants) Py_DECREF(constant);
   Py_XDECREF(self->code);
+  Py_XDECREF(self->host);
   using Inputs = std::vector<Input>;
   using Specs = std::vector<Spec>;
   using Objects = std::vector<PyObject *>;
@@ -544,7 +548,7 @@ PyObject *program_call(PyObject *object, PyObject *args, PyObject *kwargs) {
 
 PyDoc_STRVAR(program_doc,
              "Program(code, entry_name, inputs, outputs, constants=(), workspace_bytes=0, writebacks=(), int_ranges=(), "
-             "weak=(), in_place=())\n--\n\nA compiled entry `void entry(void **)` with what a call of it needs.");
+             "weak=(), in_place=(), host=None)\n--\n\nA compiled entry `void entry(void **)` with what a call of it needs.");
 
 }  // namespace
 

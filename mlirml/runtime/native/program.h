@@ -41,6 +41,7 @@ struct Program {
   Entry entry;
   bool polls;  // it has loops that ask for signals
   PyObject *code;
+  PyObject *host;  // what it calls in Python, or null
   std::vector<Input> inputs;
   std::vector<Spec> outputs;
   std::vector<PyObject *> constants;

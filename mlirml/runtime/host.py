@@ -1,0 +1,79 @@
+"""Python functions that programs call: the words of a call become arrays, and results go where the program reads them.
+
+A value is passed as the number of its dtype, its rank, its sizes, and its address or, without dimensions, its bits. The
+lowest bits of a call's number are 0 for a call, and else one more than the number of the result that is wanted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_NUMPY = {
+    "bool": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
+    "f16": "f2", "f32": "f4", "f64": "f8", "bf16": "",
+}  # fmt: skip
+DTYPES = tuple(_NUMPY)
+"""The dtypes of values by their numbers."""
+_RESULT_BITS = 8
+_RESULT = (1 << _RESULT_BITS) - 1
+
+
+def call_number(function: int, result: int | None = None) -> int:
+    """The number of a call, or of the question for one of its results."""
+    return function << _RESULT_BITS | (0 if result is None else result + 1)
+
+
+class Host:
+    """The functions of a program by their numbers. Each gets arrays, which are its own, and returns a list of them."""
+
+    def __init__(self, functions: Sequence[Callable[..., Sequence[np.ndarray]]]) -> None:
+        self.functions = tuple(functions)
+        self._results = threading.local()
+
+    def __call__(self, number: int, words: list[int]) -> None:
+        """Answer the native runtime."""
+        values = list(_values(words))
+        if number & _RESULT:
+            values[0][...] = self.result(number)
+        else:
+            self.call(number, [x.copy() for x in values])
+
+    def call(self, number: int, values: Sequence[np.ndarray]) -> None:
+        """Call a function, and keep what it returns."""
+        self._results.last = self.functions[number >> _RESULT_BITS](*values)
+
+    def result(self, number: int) -> np.ndarray:
+        """One of the results of the last call in this thread."""
+        found: np.ndarray = self._results.last[(number & _RESULT) - 1]
+        return found
+
+
+def _values(words: list[int]) -> Any:
+    place = 0
+    while place < len(words):
+        dtype, rank = _dtype(words[place]), words[place + 1]
+        shape, word = tuple(words[place + 2 : place + 2 + rank]), words[place + 2 + rank]
+        place += 3 + rank
+        if rank:
+            size = math.prod(shape) * dtype.itemsize
+            memory: Any = (ctypes.c_char * size).from_address(word) if size else b""
+            yield np.frombuffer(memory, dtype).reshape(shape)
+        else:
+            bits = (word & (1 << 64) - 1).to_bytes(8, "little")
+            yield np.frombuffer(bits[: dtype.itemsize], dtype).reshape(())
+
+
+def _dtype(number: int) -> np.dtype:
+    kind: Any = _NUMPY[DTYPES[number]]
+    if not kind:
+        import ml_dtypes
+
+        kind = ml_dtypes.bfloat16
+    found: np.dtype = np.dtype(kind)
+    return found

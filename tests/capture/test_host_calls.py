@@ -1,0 +1,265 @@
+"""`print`, `ml.debug.print` and `ml.debug.callback` in compiled functions: what Python does, when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.targets.drivers import needs_vulkan
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def arrays(x: Any) -> Any:
+    y = x * 2
+    print("y", y, y.shape, y[0], sep=" | ", end="!\n")
+    print(f"sum {np.sum(y):.3f} and {x}, {x[1]!s:>8}")
+    print("nothing of the program")
+    y[0] = 100
+    print([y, {"x": x[0]}], x[::2])
+    return y + 1
+
+
+def straight(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i]
+        if x[i] > 1.5:
+            print("i", i, "s", s, x[i])
+    print("end", s)
+    return s
+
+
+def nest(x: Any) -> Any:
+    b = np.zeros((len(x), 4))
+    for i in range(len(x)):
+        for j in range(4):
+            b[i, j] = x[i] * j + 1
+            if b[i, j] > 4:
+                print(f"b[{i}, {j}] = {b[i, j]:6.2f}")
+        print(i, b[i])
+    return b
+
+
+def until(x: Any) -> Any:
+    s, n = 0.0, 0
+    while s < 10:
+        s += x[n % 3]
+        n += 1
+        print(n, s)
+    return s
+
+
+def long(x: Any) -> Any:
+    total = 0.0
+    y = np.zeros(5000)
+    for i in range(5000):
+        total += x[i % 3] * i
+        y[i] = np.sin(total) + x[0]
+        if i % 1000 == 0:
+            print(i, total)
+    return y
+
+
+def rows(x: Any) -> Any:
+    a = np.zeros((3, 3))
+    for i in range(1, 3):
+        a[i] = a[i - 1] + x
+        a[i, 0] = i
+        print(a)
+    return a
+
+
+def helper(x: Any) -> Any:
+    def inner(v: Any) -> Any:
+        print("in", v)
+        return v + 1
+
+    return inner(inner(x))
+
+
+FUNCTIONS = [arrays, straight, nest, until, long, rows, helper]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_prints_as_python(function: Callable[..., Any], target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = function(X)
+    printed = capsys.readouterr().out
+    compiled = ml.compile(function, target=target)
+    for _ in range(2):  # from the native dispatcher, too
+        np.testing.assert_allclose(compiled(X), expected)
+        assert capsys.readouterr().out == printed
+
+
+@needs_vulkan
+@pytest.mark.parametrize("function", [arrays, straight, nest, helper])
+def test_prints_on_a_device(function: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+    x = X.astype(np.float32)
+    compiled = ml.compile(function, target="vulkan", float64="float32")
+    expected = ml.compile(function)(x)
+    printed = capsys.readouterr().out
+    np.testing.assert_allclose(compiled(x), expected, rtol=1e-6)
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize("frontend", ["trace", "loops"])
+def test_every_dtype(frontend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    values: list[Any] = [np.array([1, 2]).astype(t) for t in "?bhilBHILefdFD"]
+    values += [True, -3, 2.5, 1 + 2j, np.int8(-4), np.uint64(2**63)]
+
+    def shown(*values: Any) -> Any:
+        for value in values:
+            print(value, value[0] if np.ndim(value) else "")
+        return values[0]
+
+    shown(*values)
+    printed = capsys.readouterr().out
+    ml.compile(shown, frontend=frontend)(*values)
+    assert capsys.readouterr().out == printed
+
+
+def test_debug_print(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            ml.debug.print("{} {last:.1f} {{}}", i, last=c[-1])
+            return c * 2
+
+        return ml.fori_loop(0, 3, body, x)
+
+    expected = "0 3.0 {}\n1 6.0 {}\n2 12.0 {}\n"
+    shown(X)
+    assert capsys.readouterr().out == expected
+    ml.compile(shown)(X)
+    assert capsys.readouterr().out == expected
+
+
+def test_transforms_print_what_the_function_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print("x", x)
+        return np.sum(np.sin(x) ** 2)
+
+    np.testing.assert_allclose(ml.grad(f)(X), np.sin(2 * X))
+    assert capsys.readouterr().out == "x [1. 2. 3.]\n"
+    ml.compile(lambda x: ml.jvp(f, (x,), (x,)))(X)
+    assert capsys.readouterr().out == "x [1. 2. 3.]\n"
+    ml.vmap(f)(np.stack([X, X + 1]))
+    assert capsys.readouterr().out == "x [[1. 2. 3.]\n [2. 3. 4.]]\n"
+
+
+def test_loops_that_are_differentiated_print_each_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        s = 0.0
+        for i in range(len(x)):
+            s = s * 0.5 + np.sin(x[i]) * s + x[i]
+            print(i, s)
+        return s
+
+    f(X)
+    printed = capsys.readouterr().out
+    ml.grad(f)(X)
+    assert capsys.readouterr().out == printed
+
+
+def test_callback() -> None:
+    @ml.compile
+    def magnitudes(a: Any) -> Any:
+        values = ml.debug.callback(np.linalg.eigvals, ml.TensorSpec((2,), np.complex128), a @ a)
+        return np.sqrt(np.abs(values)) + 1
+
+    np.testing.assert_allclose(magnitudes(np.array([[0.0, 2.0], [-2.0, 0.0]])), [3, 3])
+
+
+def test_callback_of_several_results_in_a_loop() -> None:
+    seen = []
+
+    def host(v: Any, scale: float) -> Any:
+        seen.append(v.copy())
+        return {"sum": float(v.sum()), "twice": v * scale}
+
+    @ml.compile
+    def f(x: Any) -> Any:
+        for _ in range(3):
+            spec = {"twice": ml.TensorSpec((3,), np.float64), "sum": ml.TensorSpec((), np.float64)}
+            found = ml.debug.callback(host, spec, x, scale=2.0)
+            x = found["twice"] + found["sum"]
+        return x
+
+    expected = X
+    for _ in range(3):
+        expected = expected * 2 + expected.sum()
+    np.testing.assert_allclose(f(X), expected)
+    assert len(seen) == 3
+
+
+def test_a_callback_is_a_constant_to_derivatives() -> None:
+    def f(x: Any) -> Any:
+        scale = ml.debug.callback(lambda v: v.max(), ml.TensorSpec((), np.float64), x)
+        return np.sum(x**2) * scale
+
+    np.testing.assert_allclose(ml.grad(f)(X), 2 * X * 3)
+
+
+def test_exceptions_come_from_the_call() -> None:
+    def fails(v: Any) -> Any:
+        raise KeyError("of the callback")
+
+    @ml.compile
+    def f(x: Any) -> Any:
+        x += 1
+        ml.debug.callback(fails, None, x)
+        return x
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="of the callback"):
+            f(X.copy())
+
+
+def test_results_are_checked() -> None:
+    @ml.compile
+    def f(x: Any) -> Any:
+        return ml.debug.callback(lambda v: v[:1], ml.TensorSpec((3,), np.float64), x)
+
+    with pytest.raises(ml.LaunchError, match=r"the function returned f64\[1\], and f64\[3\] was declared"):
+        f(X)
+
+
+def test_a_callback_with_results_has_no_batched_form() -> None:
+    def f(x: Any) -> Any:
+        return ml.debug.callback(np.sort, ml.TensorSpec((3,), np.float64), x)
+
+    with pytest.raises(ml.NoBatchingError, match="the Python function returns arrays for one example"):
+        ml.vmap(f)(np.stack([X, X]))
+
+
+def test_a_callback_calls_compiled_code() -> None:
+    inner = ml.compile(lambda v: np.sort(v)[::-1] * 1.0)
+
+    @ml.compile
+    def f(x: Any) -> Any:
+        return ml.debug.callback(inner, ml.TensorSpec((3,), np.float64), x) + x
+
+    np.testing.assert_allclose(f(X), [4, 4, 4])
+
+
+def test_programs_in_the_cache_call_their_own_functions(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
+    for word in ("first", "second"):
+
+        def f(x: Any, word: str = word) -> Any:
+            print(word, x)
+            return x * 2
+
+        ml.compile(f)(X)
+        assert capsys.readouterr().out == f"{word} [1. 2. 3.]\n"
+
+
+def test_a_text_outside_of_print_is_an_error() -> None:
+    with pytest.raises(ml.TracedValueError):
+        ml.compile(lambda x: {f"{x[0]:.1f}": x})(X)
