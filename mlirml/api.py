@@ -39,7 +39,7 @@ from mlirml.capture.loops.choose import (
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
-from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, run_pipeline
+from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, progress, run_pipeline
 from mlirml.config import config, float64_choice
 from mlirml.dataclass import dataclass
 from mlirml.errors import (
@@ -59,6 +59,7 @@ from mlirml.runtime.device import device
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 from mlirml.state import State
 from mlirml.targets.registry import get_target
+from mlirml.tracebacks import without_own_frames
 from mlirml.tree import flatten
 
 if TYPE_CHECKING:
@@ -283,6 +284,7 @@ class Compiled(Dispatcher):
 
     # Calls that the native dispatcher does not know.
 
+    @without_own_frames
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._device_forms and "out" not in kwargs:
             leaves, tree = flatten((args, kwargs))
@@ -568,9 +570,12 @@ class Compiled(Dispatcher):
     def _compile(self, call: Call, reason: str, known: Sequence[Build]) -> Build:
         if call.abstract:
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
+        with progress(self._name) as clock:
+            return self._compile_timed(call, reason, known, clock)
+
+    def _compile_timed(self, call: Call, reason: str, known: Sequence[Build], clock: Clock) -> Build:
         from mlirml import cache
 
-        clock = Clock()
         captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
         alike = next((build for build in known if build.captured.runs_as(captured)), None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
@@ -58,6 +62,38 @@ class Clock:
         """The time since the last note was spent on these."""
         self.seconds |= parts
         self._last = time.perf_counter()
+
+
+PATIENCE = 2.0
+"""Seconds after which it is told what takes so long."""
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Clock]:
+    """A clock for the compilation of a function; tells on the standard error when that takes long, and when it ends."""
+    clock, told = Clock(), False
+    if not config.progress:
+        yield clock
+        return
+
+    def tell() -> None:
+        nonlocal told
+        told = True
+        done = [*clock.seconds][-1:]
+        doing = f"after {done[0]}" if done else "capture"
+        print(f"mlirml: compiling `{name}` takes longer than {PATIENCE:g} s ({doing})", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, tell)
+    timer.daemon = True
+    timer.start()
+    begun = time.perf_counter()
+    try:
+        yield clock
+    finally:
+        timer.cancel()
+        if told:
+            seconds = time.perf_counter() - begun
+            print(f"mlirml: compiled `{name}` in {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:

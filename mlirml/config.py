@@ -75,6 +75,12 @@ def float64_choice(value: Any) -> str:
     raise ValueError(f"expected 'refuse' or 'float32', got {value!r}")
 
 
+def _tracebacks(value: Any) -> str:
+    if value in ("short", "full"):
+        return str(value)
+    raise ValueError(f"expected 'short' or 'full', got {value!r}")
+
+
 def _parse_switch(text: str) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     if text.lower() not in words:
@@ -122,6 +128,9 @@ _SETTINGS = {
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
+    "check_nan": _Setting(False, _switch, "MLIRML_CHECK_NAN", _parse_switch),
+    "tracebacks": _Setting("short", _tracebacks, "MLIRML_TRACEBACKS"),
+    "progress": _Setting(True, _switch, "MLIRML_PROGRESS", _parse_switch),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
 }
@@ -155,6 +164,11 @@ class Config:
       read when a signature is compiled (`MLIRML_CHECKS`).
     * `checkpoint_bytes`: a loop that would keep more than this for its gradient keeps the square root of it, and runs
       twice; read when `compile` is called (`MLIRML_CHECKPOINT_BYTES`).
+    * `check_nan`: fail a call where an operation makes a NaN of operands without one, at its line, in gradients too;
+      read when `compile` is called (`MLIRML_CHECK_NAN`).
+    * `tracebacks`: "short" for errors that show the user's frames only, "full" for those of this package too
+      (`MLIRML_TRACEBACKS`).
+    * `progress`: tell on the standard error when compiling takes longer than two seconds (`MLIRML_PROGRESS`).
     * `verify`: verify the IR between stages (`MLIRML_VERIFY`).
     * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
 
@@ -180,6 +194,9 @@ class Config:
     deterministic: bool
     checks: bool
     checkpoint_bytes: int
+    check_nan: bool
+    tracebacks: str
+    progress: bool
     verify: bool
     explain: bool
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mlirml.capture.control import _trace as current_trace
 from mlirml.errors import ArgumentError
+from mlirml.tracebacks import shorten
 
 Function = Callable[..., Any]
 
@@ -516,7 +517,11 @@ def _callable(fn: Function, inside: Function, name: str) -> Function:
             return inside(*args, **kwargs)
         from mlirml.api import compile
 
-        return _cached(transformed, "compiled", lambda: compile(transformed))(*args, **kwargs)
+        try:
+            return _cached(transformed, "compiled", lambda: compile(transformed))(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     transformed.__name__ = f"{name}({getattr(fn, '__name__', type(fn).__name__)})"
     return transformed

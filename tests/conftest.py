@@ -16,6 +16,8 @@ atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 os.environ["MLIRML_CACHE_DIR"] = _CACHE
 # What programs print is UTF-8, whatever the locale of the test run.
 os.environ["PYTHONUTF8"] = "1"
+# A slow machine prints no more than a fast one.
+os.environ["MLIRML_PROGRESS"] = "0"
 
 settings.register_profile(
     "mlirml", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "mlirml"
 
 TIERS = [
     {"dataclass"},
-    {"errors", "config", "tree", "private_folder", "processes"},
+    {"errors", "config", "tree", "tracebacks", "private_folder", "processes"},
     {"runtime"},
     {"ir", "location"},
     {"passes", "dialects", "analysis"},

@@ -12,6 +12,7 @@ from mlirml import errors
 from mlirml.dialects.dtypes import short_name
 from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlError, SourceLocation
 from mlirml.runtime.array import Array
+from mlirml.tracebacks import raised_at
 
 if TYPE_CHECKING:
     from mlirml.capture.aliasing import NotCompiled
@@ -37,7 +38,7 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
     """The error for an assertion of the program that failed, at the place that it comes from."""
     check = captured.checks[failed.check]
     if check.raised is not None:
-        return copy.copy(check.raised).with_traceback(None)
+        return raised_at(copy.copy(check.raised), check.location)
     number = failed.about if check.about is not None else None
     message = check.message if number is None else str(check.about).format(number)
     kind: type[MlirmlError] = getattr(errors, check.kind)
