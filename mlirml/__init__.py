@@ -14,6 +14,7 @@ from mlirml.errors import (
     CaptureError,
     DTypeError,
     FailedAssertionError,
+    FloatOperationError,
     IndexOutOfBoundsError,
     IntegerRangeError,
     InternalError,
@@ -57,12 +58,13 @@ from mlirml.transforms import (
 
 __version__ = "0.1.0"
 __all__ = [
-    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "IndexOutOfBoundsError",
-    "IntegerRangeError", "InternalError", "InvalidIndexError", "LaunchError", "LeakedTracerError", "LoweringError",
-    "MlirmlError", "NoBatchingError", "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError",
-    "ShapeError", "TargetError", "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError",
-    "UnassignedNameError", "UnboundedRecursionError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond",
-    "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "errors", "fori_loop", "grad", "hessian", "hvp",
-    "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch",
-    "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",
+    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FloatOperationError",
+    "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError", "LaunchError",
+    "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError", "ParseError",
+    "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
+    "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
+    "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
+    "device", "devices", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
+    "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp",
+    "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import zlib
 from typing import Any
 
 from mlirml.dataclass import dataclass
@@ -117,6 +118,10 @@ class FailedAssertionError(MlirmlError, AssertionError):
     """An `assert` statement of the function, whose condition is known only when the program runs."""
 
 
+class FloatOperationError(MlirmlError, FloatingPointError):
+    """An operation makes a NaN or an infinity where that is an error: `config.check_nan`, `np.errstate`."""
+
+
 class InvalidIndexError(ShapeError, IndexError):
     """What stands in brackets is no index."""
 
@@ -224,6 +229,8 @@ class InternalError(MlirmlError):
 
 CHECK_BITS = 20
 CHECK_LIMIT = 1 << 42
+NAN_CHECK = 1 << CHECK_BITS - 2
+"""Above this the number of a check is that of a place where an operation makes a NaN."""
 
 
 class CacheWarning(UserWarning):
@@ -250,6 +257,11 @@ class CheckFailed(Exception):
         if code == -1 or not code >> CHECK_BITS - 1 & 1 or abs(code >> CHECK_BITS) >= CHECK_LIMIT:
             return None
         return code >> CHECK_BITS
+
+
+def nan_check(line: int, column: int) -> int:
+    """The number of the check that an operation makes no NaN, which tells its place from others of the function."""
+    return NAN_CHECK + zlib.crc32(f"{line}:{column}".encode()) % NAN_CHECK
 
 
 def check_code(check: int, about: int) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import re
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -26,6 +27,11 @@ and the tuple of its items; an array, None and a copy.
 """
 
 
+_PLACE = re.compile(
+    r'^#loc\d+ = loc\("(?P<function>.*)"\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+) to '
+    r"(?P<end_line>\d+)?:(?P<end>\d+)\)\)$",
+    re.MULTILINE,
+)
 ANY: Any = NotImplemented
 """Stands in guards for an item of a container that may change, as it is an input of the program."""
 
@@ -69,6 +75,12 @@ class Captured:
     def result_places(self) -> Sequence[int]:
         """The numbers of the outputs that are leaves of the result."""
         return range(self.out_tree.leaf_count()) if self.places is None else self.places
+
+    def places_of_operations(self) -> Iterator[SourceLocation]:
+        """Where the operations of the module come from, each place once."""
+        for m in _PLACE.finditer(self.text):
+            line, end_line = int(m["line"]), int(m["end_line"] or m["line"])
+            yield SourceLocation(m["file"], line, int(m["column"]), end_line, int(m["end"]), m["function"])
 
     def runs_as(self, other: Captured) -> bool:
         """Whether the program of one runs as that of the other, with the same arrays from outside."""

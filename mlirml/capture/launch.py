@@ -10,7 +10,16 @@ import numpy as np
 
 from mlirml import errors
 from mlirml.dialects.dtypes import short_name
-from mlirml.errors import CheckFailed, IntegerRangeError, LaunchError, MlirmlError, SourceLocation
+from mlirml.errors import (
+    NAN_CHECK,
+    CheckFailed,
+    FloatOperationError,
+    IntegerRangeError,
+    LaunchError,
+    MlirmlError,
+    SourceLocation,
+    nan_check,
+)
 from mlirml.runtime.array import Array
 from mlirml.tracebacks import raised_at
 
@@ -36,6 +45,14 @@ def refusal(
 
 def failure(captured: Captured, failed: CheckFailed) -> Exception:
     """The error for an assertion of the program that failed, at the place that it comes from."""
+    if failed.check >= NAN_CHECK:
+        places = (p for p in captured.places_of_operations() if nan_check(p.line, p.column or 0) == failed.check)
+        place = next(places, captured.entry)
+        return FloatOperationError(
+            "an operation makes a NaN of numbers that are none",
+            location=place,
+            help="`ml.config.check_nan = False` lets NaN pass",
+        )
     check = captured.checks[failed.check]
     if check.raised is not None:
         return raised_at(copy.copy(check.raised), check.location)

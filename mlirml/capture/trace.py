@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture import picking, scipy_functions, special
+from mlirml.capture import float_errors, picking, scipy_functions, special
 from mlirml.capture.advice import REAL_ARRAY, STORE, in_user_words, return_place
 from mlirml.capture.aliasing import NONE, Aliasing
 from mlirml.capture.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
@@ -92,13 +92,13 @@ class Trace:
         self.name = name
         self.passed = Places(id(sys._getframe(1)))
         self.builder = ComplexBuilder(self.passed)
-        self.done = False
+        self.done, self.errors = False, np.geterr()
         self.marked: list[Traced] = []  # values that stand in texts for `print`
         self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
-        # What makes an array that an object or container holds an input and output of the program, if anything does.
+        # What makes an array of an object's an input and output of the program.
         self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
         self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
         self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
@@ -143,7 +143,7 @@ class Trace:
         """Call a function whose loops and branches become those of the program."""
         from mlirml.capture.namespace import LOOPS, retarget
 
-        builder = self.builder
+        builder, errors = self.builder, np.geterr()
         outer, builder.direct = builder.direct, True
         builder.limits_of, builder.extremes_of = self.integers.limits_of, self._extremes_of
         builder.checked, self.drops_unused = config.checks, True
@@ -153,6 +153,7 @@ class Trace:
                 return retarget(function, self, self._loops_memo)(*args, **kwargs)
         finally:
             builder.direct = outer
+            np.seterr(**errors)
 
     def _extremes_of(self, value: Value) -> tuple[int, int] | None:
         """The least and the greatest value that an index has for certain."""
@@ -363,6 +364,8 @@ class Trace:
             result = self.wrap(value, scalar=record.scalars, c_order=c_order)
             if self.builder.direct and record.name in _LIMITED and isinstance(value, Value):
                 self.integers.note_limits(record.name, args, value)
+        if np.geterr() != self.errors:
+            float_errors.check(self, record, args, result)
         return result if out is None else self._store_out(out, result)
 
     def _bound(
@@ -491,12 +494,9 @@ class Trace:
         return known
 
     def _refuse_store(self, array: np.ndarray) -> BaseException:
-        state = self.state_of(array)
-        if state is not None:
-            return state
-        error = self.real_array_error()
+        state, error = self.state_of(array), self.real_array_error()
         error.location = user_location(2)
-        return error
+        return state or error
 
     def real_array_error(self) -> CaptureError:
         """The error for a store into an array that is not traced."""

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlirml.config import config
 from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.executable import Spec, load_artifact
@@ -31,7 +32,8 @@ def target_names() -> tuple[str, ...]:
 def get_target(name: str, float64: str = "refuse") -> Target:
     """The target of a name; raises `TargetError` for one that does not exist.
 
-    With `float64="float32"`, programs for devices without 64-bit floats compute with 32-bit ones.
+    With `float64="float32"`, programs for devices without 64-bit floats compute with 32-bit ones. With
+    `config.check_nan` programs fail where an operation makes a NaN.
     """
     if name not in _TARGETS:
         import difflib
@@ -48,7 +50,11 @@ def get_target(name: str, float64: str = "refuse") -> Target:
     if float64 == "float32" and not target.float64:
         from mlirml.targets.target import demoting
 
-        return demoting(target)
+        target = demoting(target)
+    if config.check_nan:
+        from mlirml.targets.target import checking_nan
+
+        target = checking_nan(target)
     return target
 
 

@@ -90,3 +90,16 @@ def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, 
         kept = [element for element in elements[name] if element.name not in without]
         stages.append(stage(name, ",".join(map(str, kept))) if kept else stage(name))
     return Pipeline(tuple(stages))
+
+
+def checking_nan(target: Target) -> Target:
+    """The target with a check of each operation in it, which fails where that makes a NaN."""
+
+    def load_passes(without: Collection[str] = ()) -> None:
+        target.load_passes(without)
+        importlib.import_module("mlirml.pipelines.check_nan")
+
+    stages = tuple(
+        (name, f"{steps},mlirml-check-nan" if name == "transform" else steps) for name, steps in target.stages
+    )
+    return replace(target, stages=stages, load_passes=load_passes)

@@ -37,13 +37,43 @@ def simplified(function: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def is_quiet(node: ast.AST) -> bool:
-    """Whether a node is a `with` that only silences warnings, which compiled code does not give."""
-    return isinstance(node, ast.With) and all(
-        isinstance(item.context_expr, ast.Call)
-        and ast.unparse(item.context_expr.func) in _QUIET
-        and item.optional_vars is None
-        for item in node.items
+    """Whether a node is a `with` of NumPy's error state that says nothing to jumps."""
+    return (
+        isinstance(node, ast.With)
+        and not (_raises(node) and _jumps(node))
+        and all(
+            isinstance(item.context_expr, ast.Call)
+            and ast.unparse(item.context_expr.func) in _QUIET
+            and item.optional_vars is None
+            for item in node.items
+        )
     )
+
+
+def _raises(node: ast.With) -> bool:
+    """Whether floating-point errors may be raised in it; compiled code gives no warnings."""
+    modes = [keyword.value for item in node.items for keyword in getattr(item.context_expr, "keywords", ())]
+    return any(not isinstance(mode, ast.Constant) or mode.value == "raise" for mode in modes)
+
+
+def _jumps(node: ast.With) -> bool:
+    return any(isinstance(inner, (ast.Return, ast.Break, ast.Continue)) for inner in ast.walk(node))
+
+
+def _with_error_state(node: ast.With) -> list[ast.stmt]:
+    """The statements of a `with np.errstate`, between those that set and reset the state while they are traced."""
+    if not _raises(node):
+        return node.body
+    name = f"__errors_{node.lineno}_{node.col_offset}"
+    states = ast.List([item.context_expr for item in node.items], ast.Load())
+    begin = [ast.Assign([ast.Name(name, ast.Store())], states), *ast.parse(f"[x.__enter__() for x in {name}]").body]
+    end = ast.parse(f"[x.__exit__(None, None, None) for x in {name}]").body
+    for statement in (*begin, *end):
+        for part in ast.walk(statement):
+            if isinstance(part, (ast.stmt, ast.expr)) and not any(part is x for x in ast.walk(states)):
+                ast.copy_location(part, node)
+    ast.copy_location(states, node)
+    return [*begin, *node.body, *end]
 
 
 def is_first(statement: ast.stmt, named: ast.NamedExpr) -> bool:
@@ -77,7 +107,7 @@ def _statements(statements: list[ast.stmt], names: _Names) -> Iterator[ast.stmt]
     for statement in statements:
         if is_quiet(statement):
             assert isinstance(statement, ast.With)
-            yield from _statements(statement.body, names)
+            yield from _statements(_with_error_state(statement), names)
             continue
         yield from _named(statement)
         if isinstance(statement, (ast.For, ast.While)):
