@@ -95,7 +95,9 @@ def compile(
 
     Parameters:
         fn: the function; without it a decorator is returned.
-        target: "cpu" or "reference"; `config.target` when not given.
+        target: "cpu" for machine code of this processor, "cuda" for NVIDIA's GPUs, "vulkan" for any GPU with a Vulkan
+            driver, "metal" for those of macOS, "webgpu" for WGSL that any WebGPU runs, "reference" for an
+            interpreter in NumPy, which is slow and needs no code generator; `config.target` when not given.
         frontend: "loops" keeps Python's loops and branches, "trace" runs them while tracing, and "auto" keeps them in
             functions that loop over elements (`docs/loops.md`).
         static_argnums: positions of arguments that are passed to the function as they are, such as a flag or a size.
@@ -114,8 +116,9 @@ def compile(
 
     Returns a `Compiled`.
 
-    Raises `CaptureError` and its kinds at the first call when the function cannot be captured, `TargetError` for a
-    target that is not there.
+    Raises `ArgumentError` where an option does not fit the function, `TargetError` for a target that does not exist.
+    The first call raises `CaptureError` and its subclasses where the function cannot be captured, and each call
+    `IndexOutOfBoundsError`, `FailedAssertionError`, or the exception of a `raise` statement of the function.
 
     >>> import numpy as np, mlirml as ml
     >>> double_sum = ml.compile(lambda x, y: np.sum(2 * x + y))
@@ -130,12 +133,46 @@ def compile(
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
-    """The stage `capture` of a function for these arguments (arrays or `TensorSpec`s)."""
+    """The captured program of a function for these arguments, which is not run.
+
+    Parameters:
+        fn: the function, as for `compile`.
+        args, kwargs: its arguments; a `TensorSpec` in the place of an array tells its shape and dtype only.
+
+    Returns the MLIR module of stage `capture`: `.as_text()` is its text, `.inputs` and `.outputs` are the `TensorSpec`s
+    of the leaves of arguments and results.
+
+    Raises `CaptureError` and its subclasses where the function cannot be captured.
+
+    >>> import numpy as np, mlirml as ml
+    >>> program = ml.trace(lambda x: np.sum(x, axis=0), ml.TensorSpec((4, 3), np.float32))
+    >>> [str(spec) for spec in program.inputs + program.outputs]
+    ['f32[4,3]', 'f32[3]']
+    >>> "linalg.generic" in program.as_text()
+    True
+    """
     return Compiled(fn).trace(*args, **kwargs)
 
 
 def lower(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
-    """The stage `lower` of a function for these arguments: the module that code is generated from."""
+    """The stage `lower` of a function for these arguments: the module that code is generated from.
+
+    Parameters:
+        fn: the function, as for `compile`.
+        args, kwargs: its arguments, arrays or `TensorSpec`s.
+        target: the name of a target, as for `compile`. No device is needed.
+
+    Returns an object with `.as_text()`, the MLIR text, and `.emit(form)`, the program as "mlir", of `cpu` as "llvm" or
+    "asm", of `cuda` as "ptx", of `vulkan` as "spirv" (bytes), of `webgpu` and `metal` as "wgsl".
+
+    Raises `CaptureError` and its subclasses where the function cannot be captured, `LoweringError` where a pass fails,
+    `TargetError` for a form that the target does not have.
+
+    >>> import numpy as np, mlirml as ml
+    >>> lowered = ml.lower(lambda x: x + 1, ml.TensorSpec((4,), np.float64))
+    >>> "llvm.func" in lowered.as_text(), "define" in lowered.emit("llvm")
+    (True, True)
+    """
     return Compiled(fn, target).lower(*args, **kwargs)
 
 
@@ -188,10 +225,17 @@ _T = TypeVar("_T")
 
 
 class Compiled(Dispatcher):
-    """A function that runs as native code. Safe to call from many threads.
+    """A function that runs as native code: what `compile` returns. Safe to call from many threads.
 
     `__call__(*args, **kwargs)` takes the function's arguments; `out=` (an array, or a pytree of them shaped like the
-    result) receives the results instead of new arrays, unless the function has a parameter of that name.
+    result) receives the results instead of new arrays, unless the function has a parameter of that name. `fn` is the
+    function as it was given.
+
+    >>> import numpy as np, mlirml as ml
+    >>> double = ml.compile(lambda x: 2 * x)
+    >>> result = np.empty(2)
+    >>> double(np.array([1.0, 2.0]), out=result) is result
+    True
     """
 
     def __init__(
@@ -714,7 +758,10 @@ class Compiled(Dispatcher):
         return self._settled(partial(self._prepared, args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
-        """The MLIR text after a stage: capture, raise, transform, optimize, offload, schedule or lower."""
+        """The MLIR text after a stage: "capture", "raise", "transform", "optimize", "offload", "schedule" or "lower".
+
+        The other arguments are those of a call, arrays or `TensorSpec`s. Raises `PipelineError` for another name.
+        """
         return self._run_until(stage, args, kwargs).as_text()
 
     def _run_until(self, stage: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:

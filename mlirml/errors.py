@@ -109,13 +109,13 @@ class ShapeError(CaptureError, ValueError):
 
 
 class IndexOutOfBoundsError(ShapeError, IndexError):
-    """An index or an axis lies outside of the array."""
+    """An index or an axis lies outside of the array, when the function is traced or when the program runs."""
 
     needs: tuple[int, int] | None = None  # the axis of the array, and the least size of it that has the index
 
 
 class FailedAssertionError(MlirmlError, AssertionError):
-    """An `assert` statement of the function, whose condition is known only when the program runs."""
+    """An `assert` statement of the function, whose condition is known only when the program runs, does not hold."""
 
 
 class FloatOperationError(MlirmlError, FloatingPointError):
@@ -189,7 +189,7 @@ class PreconditionError(LoweringError):
 
 
 class ParseError(MlirmlError, ValueError):
-    """MLIR text is not valid."""
+    """MLIR text, as for `mlirml-opt`, is not valid."""
 
 
 class PipelineError(MlirmlError, ValueError):

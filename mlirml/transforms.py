@@ -53,7 +53,9 @@ def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) 
 
 
 def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """A function that gives the pair of what `fn` returns and its gradient, as `grad` does.
+    """A function that gives the pair of what `fn` returns and its gradient.
+
+    Parameters and errors are those of `grad`. With `has_aux` the first item is the pair that `fn` returns.
 
     >>> import numpy as np, mlirml as ml
     >>> ml.value_and_grad(lambda x: x * x)(3.0)
@@ -89,8 +91,16 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 def vjp(fn: Function, *primals: Any) -> tuple[Any, Function]:
     """`fn(*primals)`, and the function that takes cotangents of the result to those of `primals`.
 
-    The cotangents have the structure and shapes of the result; the function returns a tuple. Within compiled code only,
-    since the second result is a function.
+    Parameters:
+        fn: a function of arrays, and pytrees of them.
+        primals: its arguments, all of them by position.
+
+    The cotangents have the structure, shapes and dtypes of the result; the function returns a tuple with one item for
+    each of `primals`, of its structure and shapes. It may be called more than once. Outside of compiled code each of
+    its calls computes `fn` again.
+
+    Raises `ShapeError` for cotangents of another shape, `ArgumentError` for those of another structure,
+    `NoDerivativeError` for an operation without a derivative.
 
     >>> import numpy as np, mlirml as ml
     >>> @ml.compile
@@ -130,6 +140,9 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
 
     Returns a pair of the result and its tangent, of one structure.
 
+    Raises `ArgumentError` where `primals` or `tangents` is no tuple or they differ in structure, `ShapeError` where
+    they differ in shape, `NoDerivativeError` for an operation without a derivative.
+
     >>> import numpy as np, mlirml as ml
     >>> ml.jvp(np.sin, (np.zeros(2),), (np.ones(2),))
     (array([0., 0.]), array([1., 1.]))
@@ -149,7 +162,20 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
 
 
 def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
-    """`fn(*primals)`, and the function that takes tangents of `primals` to that of the result."""
+    """`fn(*primals)`, and the function that takes tangents of `primals` to that of the result.
+
+    Parameters:
+        fn: a function of arrays, and pytrees of them.
+        primals: its arguments, all of them by position.
+
+    The function takes as many tangents as there are `primals`, of their structure, shapes and dtypes. Errors are those
+    of `jvp`.
+
+    >>> import numpy as np, mlirml as ml
+    >>> value, push = ml.linearize(lambda x: x**2, np.array([1.0, 3.0]))
+    >>> value, push(np.array([1.0, 1.0]))
+    (array([1., 9.]), array([2., 6.]))
+    """
     _check_function("linearize", fn)
     trace = current_trace()
     if trace is not None:
@@ -200,8 +226,14 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
 def jacrev(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian of `fn` in reverse mode: as many sweeps as the result has elements, all at once.
 
-    For each float array of the result an array for each argument, shape of the result + shape of the argument, in the
-    structure of the result and, below, of the arguments.
+    Parameters:
+        fn: a function of arrays, and pytrees of them; derivatives of results that are no floats are 0.
+        argnums: the positions of the arguments to differentiate by, one number, or several.
+
+    Returns a function of the same arguments. It gives for each array of the result an array for each argument, whose
+    shape is that of the result + that of the argument, in the structure of the result and, below, of the arguments.
+
+    Raises `DTypeError` for arguments that hold no floats, `NoDerivativeError` for an operation without a derivative.
 
     >>> import numpy as np, mlirml as ml
     >>> ml.jacrev(lambda x: x[:2] * x[1])(np.array([1.0, 2.0, 3.0]))
@@ -214,7 +246,11 @@ def jacrev(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
 def jacfwd(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian of `fn` in forward mode: as many sweeps as the arguments have elements, all at once.
 
-    The result is as for `jacrev`.
+    Parameters, result and errors are those of `jacrev`.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.jacfwd(lambda t: np.stack([np.cos(t), np.sin(t)]))(0.0)
+    array([-0.,  1.])
     """
     return _jacobian(fn, argnums, "jacfwd")
 
@@ -242,6 +278,13 @@ def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function
 def hessian(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The matrix of second derivatives of a function that returns one float: forward mode over reverse mode.
 
+    Parameters:
+        fn: a function of arrays, and pytrees of them.
+        argnums: the positions of the arguments to differentiate by, one number, or several.
+
+    Returns a function of the same arguments: for an argument of shape s an array of shape s + s; for pytrees or several
+    arguments one for each pair of arrays, in their structure twice. Errors are those of `grad`.
+
     >>> import numpy as np, mlirml as ml
     >>> ml.hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 5.0]))
     array([[10.,  6.],
@@ -253,6 +296,14 @@ def hessian(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
 
 def hvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The product of the Hessian of `fn` with a vector, without the Hessian: the change of the gradient along it.
+
+    Parameters:
+        fn: a function that returns one float.
+        primals: a tuple of its arguments, which hold floats.
+        tangents: the vector, a tuple of as many, of the same structure and shapes.
+
+    Returns an array of the shape of the argument; for several arguments a tuple of them. Errors are those of `grad` and
+    `jvp`.
 
     >>> import numpy as np, mlirml as ml
     >>> ml.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
@@ -442,7 +493,12 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, a pytree of arrays, as a constant for derivatives."""
+    """`x`, a pytree of arrays and numbers, as a constant for derivatives.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.grad(lambda x: x * ml.stop_gradient(x))(3.0)
+    array(3.)
+    """
     from mlirml.capture.derivatives import trace_stop_gradient
 
     trace = current_trace()

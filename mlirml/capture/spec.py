@@ -16,10 +16,14 @@ from mlirml.runtime.array import Array
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Shape and dtype of an array.
+    """Shape and dtype of an array, which `trace`, `lower` and `Compiled.ir` take in the place of the array.
 
     `weak` marks a Python bool, int, float or complex, which gives way in promotion; `scalar` a NumPy scalar, which,
-    unlike an array of no dimension, cannot be stored into.
+    unlike an array of no dimension, cannot be stored into. Raises `DTypeError` for a dtype that is not compiled.
+
+    >>> import numpy as np, mlirml as ml
+    >>> str(ml.TensorSpec((4, 8), np.float32))
+    'f32[4,8]'
     """
 
     shape: tuple[int, ...]

@@ -25,7 +25,15 @@ class Array:
 
     It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`. Compiled functions take it as they do NumPy arrays;
     NumPy functions get a copy in host memory. A call that gives an array may return before the work is done; whatever
-    reads elements waits for it, and `block()` waits without reading.
+    reads elements waits for it, and `block()` waits without reading. `put` makes one.
+
+    >>> import numpy as np, mlirml as ml
+    >>> x = ml.put(np.ones((2, 3), np.float32), "cpu")
+    >>> x.shape, x.nbytes, x.device.id
+    ((2, 3), 24, 'cpu')
+    >>> (ml.compile(lambda x: x + 1)(x)).numpy()
+    array([[2., 2., 2.],
+           [2., 2., 2.]], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_mark", "_storage", "device", "dtype", "shape")
@@ -236,6 +244,10 @@ def put(x: Any, where: str | Device = "auto") -> Any:
 
     Returns `Array`s in the same containers. On the CPU they hold copies too. Raises `TargetError` for a device that is
     not there, `LaunchError` when its memory is full, `ArgumentError` for what is no array.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.put({"w": np.zeros(2), "n": 3}, "cpu")
+    {'w': Array([0., 0.], device='cpu'), 'n': Array(3, device='cpu')}
     """
     target = device(where)
     if isinstance(x, dict):
@@ -263,7 +275,17 @@ def empty(where: Device, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 
 
 def wait_all(arrays: Iterable[Any], timeout: float | None = None) -> None:
-    """Wait until all of the arrays are computed; raises `TimeoutError` after `timeout` seconds."""
+    """Wait until all of the arrays are computed.
+
+    Parameters:
+        arrays: `Array`s on any devices; anything else counts as computed.
+        timeout: seconds; None to wait without an end.
+
+    Raises `TimeoutError` after `timeout` seconds, and the error of a check that failed on a device.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.wait_all([ml.put(np.ones(3), "cpu")], timeout=10)
+    """
     end = None if timeout is None else time.monotonic() + timeout
     for array in arrays:
         if isinstance(array, Array):
@@ -271,7 +293,19 @@ def wait_all(arrays: Iterable[Any], timeout: float | None = None) -> None:
 
 
 def wait_any(arrays: Iterable[Any], timeout: float | None = None) -> int:
-    """Wait until one of the arrays is computed and give its position; `TimeoutError` after `timeout` seconds."""
+    """Wait until one of the arrays is computed, and return its position.
+
+    Parameters:
+        arrays: `Array`s on any devices; anything else counts as computed.
+        timeout: seconds; None to wait without an end.
+
+    Raises `TimeoutError` after `timeout` seconds, `ArgumentError` where there is no array, and the error of a check
+    that failed on the device.
+
+    >>> import numpy as np, mlirml as ml
+    >>> ml.wait_any([ml.put(np.ones(3), "cpu")])
+    0
+    """
     waiting = list(arrays)
     if not waiting:
         raise ArgumentError("wait_any: there is no array to wait for")

@@ -132,15 +132,31 @@ _LOCK = threading.Lock()
 
 
 def devices() -> list[Device]:
-    """All devices of this machine, the CPU first. Kinds whose driver is not installed are left out."""
+    """All devices of this machine, the CPU first. Kinds whose driver is not installed are left out.
+
+    >>> import mlirml as ml
+    >>> ml.devices()[0].id
+    'cpu'
+    """
     return [_known("cpu", 0), *(_known(kind, i) for kind in _DRIVERS for i in range(_count(kind)))]
 
 
 def device(name: str | Device = "auto") -> Device:
     """The device of a name.
 
-    "auto" is `config.device`, the first GPU, or the CPU; a kind without a number is its first device. A `TargetError`
-    says what is missing where there is no such device.
+    Parameters:
+        name: "cpu", or a kind of GPU with its number from 0, such as "cuda:1" and "vulkan:0"; without a number the
+            first of the kind. "auto" is `config.device`, the first GPU, or the CPU where there is none.
+
+    Returns the one object for this device. It has `id`, its name; `kind`, which is a target's name too; `name`, what
+    the maker calls it; `memory` in bytes; `synchronize()`, which waits until all work is done; `statistics()`,
+    `set_memory_limit(nbytes)` and `reset()` for its memory.
+
+    Raises `TargetError`, which says what is missing, where there is no such device, `TypeError` for what is no name.
+
+    >>> import mlirml as ml
+    >>> ml.device("cpu").kind
+    'cpu'
     """
     if isinstance(name, Device):
         return name

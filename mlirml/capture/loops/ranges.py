@@ -88,7 +88,8 @@ class Parallel:
 def parallel(rounds: Iterable[int]) -> Any:
     """`for i in ml.parallel(range(n))`: the rounds may run at the same time, as none reads what another one stores.
 
-    That is taken for granted, not checked. Outside of compiled code it is the range itself.
+    That is taken for granted, not checked. Outside of compiled code it is the range itself, in
+    compiled code `UnsupportedSyntaxError` is raised for what is no range.
 
     >>> import numpy as np, mlirml as ml
     >>> def double(x):
