@@ -643,6 +643,8 @@ class Compiled(Dispatcher):
             program.explain = partial(_failure, captured)
         self._compiled += 1
         self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock.seconds))
+        if config.explain:
+            print(f"{self._name}: {self._log[-1]}", file=sys.stderr)
         statics = call.static_values()
         build = Build(
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks

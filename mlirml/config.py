@@ -142,7 +142,8 @@ class Config:
     * `threads`: most threads of a parallel loop; None for every CPU that this process may run on (`MLIRML_THREADS`).
     * `cache`: keep compiled programs on disk (`MLIRML_CACHE`, 0 switches off).
     * `cache_dir`: where; None for the user's cache folder (`MLIRML_CACHE_DIR`).
-    * `dump_dir`: write the IR after each stage to this folder; None for no dumps (`MLIRML_DUMP_DIR`).
+    * `dump_dir`: write the IR after each pass of a compilation to this folder, over that of the one before; None for no
+      dumps. A program from the disk cache runs no pass (`MLIRML_DUMP_DIR`).
     * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
     * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
       (`MLIRML_DEVICE`).
@@ -170,7 +171,8 @@ class Config:
       (`MLIRML_TRACEBACKS`).
     * `progress`: tell on the standard error when compiling takes longer than two seconds (`MLIRML_PROGRESS`).
     * `verify`: verify the IR between stages (`MLIRML_VERIFY`).
-    * `explain`: print what each compilation did (`MLIRML_EXPLAIN`).
+    * `explain`: print on standard error what each compilation did, as `explain()` of the function tells it
+      (`MLIRML_EXPLAIN`).
 
     The settings belong to the process, not to a thread. A wrong type raises TypeError, a wrong value ValueError, and
     an unknown name AttributeError.

@@ -388,6 +388,18 @@ def reasons(compiled: Compiled) -> list[str]:
     return re.findall(r"^   because (.*)$", compiled.explain(), re.MULTILINE)
 
 
+def test_a_setting_tells_of_each_compilation(capsys: pytest.CaptureFixture[str]) -> None:
+    compiled = ml.compile(doubled)
+    with ml.config.override(explain=True):
+        compiled(X)
+        compiled(X)
+        compiled(X[0])
+    compiled(X[0, 0])
+    told = capsys.readouterr().err
+    assert told.startswith("doubled: 1. (f64[2,3]) -> (f64[2,3])\n   because it is the first call\n")
+    assert told.count("doubled: ") == 2
+
+
 def test_explain_tells_why() -> None:
     def step(parameters: Any, x: Any, rate: Any = 0.1, *, flip: bool = False) -> Any:
         return {k: v - rate * np.mean(x) for k, v in parameters.items()}
