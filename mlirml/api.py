@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,16 +39,14 @@ from mlirml.capture.loops.choose import (
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
-from mlirml.compilation import Clock, begin_loading, built, on_loops, opened, parsed, progress, run_pipeline
+from mlirml.compilation import Clock, Lowered, begin_loading, built, on_loops, opened, parsed, progress, run_pipeline
 from mlirml.config import config, float64_choice
-from mlirml.dataclass import dataclass
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
     CheckFailed,
     LaunchError,
     MlirmlError,
-    TargetError,
     TracedValueError,
     UnsupportedSyntaxError,
 )
@@ -65,12 +63,9 @@ from mlirml.tree import flatten
 if TYPE_CHECKING:
     from mlirml.capture.captured import Captured
     from mlirml.capture.spec import TensorSpec
-    from mlirml.ir import mlir
     from mlirml.passes import Remark
-    from mlirml.targets.target import Target
 
 _LOG_LENGTH = 1000
-_FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
 _FORMS = 64  # of calls of one program that the native dispatcher gets to know
 
 
@@ -174,51 +169,6 @@ def lower(fn: Callable[..., Any], *args: Any, target: str | None = None, **kwarg
     (True, True)
     """
     return Compiled(fn, target).lower(*args, **kwargs)
-
-
-@dataclass
-class Lowered:
-    """A module after a stage."""
-
-    module: mlir.Module = field(repr=False)
-    target: Target
-    stage: str
-
-    def as_text(self) -> str:
-        """The MLIR text."""
-        from mlirml.ir import to_text
-
-        return to_text(self.module)
-
-    def emit(self, form: str) -> Any:
-        """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
-
-        Of `vulkan` "spirv" gives the bytes of the kernels, of `webgpu` and `metal` "wgsl" their text; of `cuda` "ptx"
-        for compute capability 8.0, or "ptx-sm_90" for another processor. No GPU is needed for them.
-        """
-        if form == "mlir":
-            return self.as_text()
-        if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
-            from mlirml.targets import cpu, llvm
-
-            if form == "llvm":
-                return llvm.to_llvm_ir(self.module.operation)
-            return cpu.to_assembly(self.module.operation, self.target.processor)
-        if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
-            from mlirml.targets import vulkan
-
-            return vulkan.emit_spirv(self.module)
-        if form == "wgsl" and self.stage == "lower" and self.target.name in ("metal", "webgpu"):
-            from mlirml.targets import webgpu
-
-            return webgpu.emit_wgsl(self.module)
-        if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
-            from mlirml.targets import cuda
-
-            return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
-        known = next((t for word, t in _FORM_OF if form.partition("-")[0] == word and t != self.target.name), None)
-        help = f'compile with target="{known}" for {form}' if known else None
-        raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)
 
 
 _T = TypeVar("_T")

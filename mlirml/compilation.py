@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from mlirml.config import config
-from mlirml.errors import InternalError
+from mlirml.dataclass import dataclass
+from mlirml.errors import InternalError, TargetError
 from mlirml.processes import native_code
 from mlirml.runtime.host import Host
 from mlirml.targets.registry import open_artifact
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from mlirml.passes import Instrumentation, Remark
     from mlirml.runtime import Artifact
     from mlirml.targets.target import Target
+
+_FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
 
 
 @native_code()
@@ -193,3 +197,48 @@ def on_loops(watch: Instrumentation) -> list[Remark]:
     """The remarks on what became of loops, in the order of the source."""
     found = [remark for remark in watch.remarks if remark.kind]
     return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
+
+
+@dataclass
+class Lowered:
+    """A module after a stage."""
+
+    module: mlir.Module = field(repr=False)
+    target: Target
+    stage: str
+
+    def as_text(self) -> str:
+        """The MLIR text."""
+        from mlirml.ir import to_text
+
+        return to_text(self.module)
+
+    def emit(self, form: str) -> Any:
+        """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
+
+        Of `vulkan` "spirv" gives the bytes of the kernels, of `webgpu` and `metal` "wgsl" their text; of `cuda` "ptx"
+        for compute capability 8.0, or "ptx-sm_90" for another processor. No GPU is needed for them.
+        """
+        if form == "mlir":
+            return self.as_text()
+        if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
+            from mlirml.targets import cpu, llvm
+
+            if form == "llvm":
+                return llvm.to_llvm_ir(self.module.operation)
+            return cpu.to_assembly(self.module.operation, self.target.processor)
+        if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
+            from mlirml.targets import vulkan
+
+            return vulkan.emit_spirv(self.module)
+        if form == "wgsl" and self.stage == "lower" and self.target.name in ("metal", "webgpu"):
+            from mlirml.targets import webgpu
+
+            return webgpu.emit_wgsl(self.module)
+        if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
+            from mlirml.targets import cuda
+
+            return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
+        known = next((t for word, t in _FORM_OF if form.partition("-")[0] == word and t != self.target.name), None)
+        help = f'compile with target="{known}" for {form}' if known else None
+        raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)
