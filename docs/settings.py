@@ -18,8 +18,8 @@ Written by `python docs/settings.py` from the docstring of `mlirml.config`.
 Each setting is an attribute of `ml.config`, and most have an environment variable, which is read once, by
 `import mlirml`. `ml.config.override(...)` changes some for a `with` block. Switches are `True` and `False`, in the
 environment `1` and `0` (also `true`, `on`, `yes`, and `false`, `off`, `no`, in any case); an empty variable counts as
-none. A wrong type is a `TypeError`, a wrong value a `ValueError` that names the setting or the variable, an unknown name
-an `AttributeError` that lists the known ones. The settings belong to the process, not to a thread.
+none. A wrong type is a `TypeError`, a wrong value a `ValueError` that names the setting or the variable, an unknown
+name an `AttributeError` that lists the known ones. The settings belong to the process, not to a thread.
 
 ```python
 import mlirml as ml
