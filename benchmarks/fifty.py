@@ -227,7 +227,8 @@ def summary(every: Mapping[str, Figures]) -> Iterator[str]:
         if found:
             middle = tables.time_text(statistics.median(seconds for seconds, _ in found))
             yield f"{text}: median {middle}, slowest {tables.time_text(found[-1][0])} ({found[-1][1]})"
-    yield "* without fastmath, as the result is another one with it"
+    if any(figures.get("exact") for figures in measured.values()):
+        yield "* Numba without fastmath, as its result is another one with it"
 
 
 def main(given: Sequence[str] | None = None) -> int:
