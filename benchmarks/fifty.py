@@ -160,7 +160,9 @@ def run(name: str, peers: Sequence[str]) -> Figures:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.fifty", "--one", name, "--peers", *peers]
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run(
+            command, cwd=FOLDER.parent.parent, env=environment, capture_output=True, text=True, timeout=TIMEOUT
+        )
     except subprocess.TimeoutExpired:
         return {"problem": f"over {TIMEOUT:.0f} s"}
     if done.returncode:
