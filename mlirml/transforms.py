@@ -26,7 +26,8 @@ def grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) 
     Parameters:
         fn: a function of arrays, and pytrees of them. With `has_aux` it returns a pair: the float, and anything else.
         argnums: the positions of the arguments to differentiate by, which hold floats; one number, or several. By a
-            complex number x + iy the gradient is df/dx - i df/dy, as in JAX.
+            complex number x + iy the gradient is df/dx - i df/dy, as in JAX. By an object, a model say, the gradient is
+            an object of its class with the derivatives in the place of its float arrays.
 
     Returns a function of the same arguments: the gradient, shaped like the argument (a tuple of them for several), or
     with `has_aux` a pair of it and the rest of the result.
