@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import textwrap
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ SECTIONS = {
         "stop_gradient", "custom_vjp", "custom_jvp",
     ),
     "Batches": ("vmap",),
+    "Looking inside": ("debug.print", "debug.callback"),
     "Devices": ("devices", "device", "put", "Array", "wait_all", "wait_any"),
 }  # fmt: skip
 NOT_IN_MLIRML = {"Compiled": Compiled, "Lowered": Lowered}
@@ -59,7 +61,7 @@ def public_names() -> list[str]:
 
 def _others() -> list[str]:
     """The public names that no section lists and that are no errors."""
-    listed = {"errors", *(name for names in SECTIONS.values() for name in names)}
+    listed = {"errors", *(name.partition(".")[0] for names in SECTIONS.values() for name in names)}
     return [name for name in sorted(mlirml.__all__) if name not in listed and not _is_error(getattr(mlirml, name))]
 
 
@@ -69,7 +71,7 @@ def _is_error(value: Any) -> bool:
 
 def entry(name: str) -> str:
     """The section of a name: its signature, docstring and methods."""
-    value = NOT_IN_MLIRML[name] if name in NOT_IN_MLIRML else getattr(mlirml, name)
+    value = NOT_IN_MLIRML[name] if name in NOT_IN_MLIRML else operator.attrgetter(name)(mlirml)
     parts = [f"### {name}\n", _signature(name, value), body(inspect.getdoc(value) or "")]
     for method in METHODS.get(name, ()):
         function = inspect.getattr_static(type(value) if name == "config" else value, method)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import inspect
+import operator
 from pathlib import Path
 from types import ModuleType
 
@@ -31,7 +32,7 @@ def test_the_page_is_up_to_date(generator: ModuleType) -> None:
 
 def test_every_public_name_is_there(generator: ModuleType) -> None:
     page = generator.page()
-    names = {*ml.__all__} - {"errors"}
+    names = {*ml.__all__, *(f"debug.{name}" for name in ml.debug.__all__)} - {"errors", "debug"}
     assert [name for name in sorted(names) if f"### {name}\n" not in page and f"- `{name}`" not in page] == []
 
 
@@ -44,9 +45,12 @@ def test_compile_names_all_targets() -> None:
     assert [name for name in target_names() if f'"{name}"' not in text] == []
 
 
-@pytest.mark.parametrize("name", [n for n in ml.__all__ if ">>>" in (inspect.getdoc(getattr(ml, n)) or "")])
+NAMES = [*ml.__all__, *(f"debug.{name}" for name in ml.debug.__all__)]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if ">>>" in (inspect.getdoc(operator.attrgetter(n)(ml)) or "")])
 def test_examples_run(name: str) -> None:
-    value = getattr(ml, name)
+    value = operator.attrgetter(name)(ml)
     module = inspect.getmodule(value if callable(value) else type(value))
     assert module is not None
     for test in doctest.DocTestFinder(recurse=False).find(value, name, module, vars(module) | {"ml": ml}):
