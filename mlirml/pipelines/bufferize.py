@@ -34,10 +34,12 @@ from mlirml.pipelines.destinations import (
     place_results,
 )
 from mlirml.pipelines.inits import (
+    compute_apart,
     copied,
     has_one_use,
     insert_in_place,
     is_slice,
+    order_stores,
     private_inits,
     reuse_dying_inputs,
     tensor_blocks,
@@ -50,8 +52,8 @@ from mlirml.pipelines.out_parameters import (
 )
 from mlirml.pipelines.stand_ins import call_launches, stand_in_for_calls
 
+EMPTY = "eliminate-empty-tensors,empty-tensor-to-alloc-tensor"
 UPSTREAM = (
-    "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
     "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
     "buffer-alignment=64}"
 )
@@ -73,8 +75,10 @@ class BufferizePass(Pass):
         drop_barriers(main)
         expand_pads(main)
         stores = stores_of(main, written)
+        order_stores(main)
         insert_in_place(main, stores)
         private_inits(main, stores)
+        compute_apart(main)
         reuse_dying_inputs(main, written)
         copy_views_out_of_branches(main)
         separate_yields(main)
@@ -84,6 +88,8 @@ class BufferizePass(Pass):
         sort_buffers(main)
         pass_buffers(main)
         view_arguments(main)
+        run_upstream(module, EMPTY)
+        order_stores(main)  # the patterns of the second pass fold them
         run_upstream(module, UPSTREAM)
         call_launches(main)
         run_upstream(module, TIDY, verify=False)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import place_in, used_values
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import block_ops, defining_op, mlir, seen_through
 from mlirml.pipelines.destinations import (
+    ALLOC,
     LOOPS,
     carried_values,
     is_loop_body,
     is_read_before,
     writes_outs,
 )
+from mlirml.raising.distances import Distances, box_of
 
 TENSOR_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
 """Operations whose result is part of their first operand, or its elements in another shape."""
@@ -33,6 +36,38 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
             if not op.name.startswith("linalg."):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def order_stores(function: mlir.Operation) -> None:
+    """Let a store over all that an earlier one has stored begin from the tensor after that one, if it is read.
+
+    Canonicalization lets both begin from the tensor before, which would be copied whole.
+    """
+    for block in tensor_blocks(function):
+        for op in block_ops(block):
+            while op.name == "tensor.insert_slice":
+                earlier = [other for use in op.operands[1].uses if is_overwritten(other := use.owner.operation, op)]
+                if not earlier:
+                    break
+                op.operands[1] = earlier[0].results[0]
+
+
+def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
+    """Whether an operation is a store into the tensor that `op` stores into, before it and at the same offsets."""
+    if earlier == op or earlier.name != "tensor.insert_slice" or earlier.operands[1] != op.operands[1]:
+        return False
+    if not is_same_slice(earlier, op):
+        return False
+    around = place_in(op, earlier.block)
+    return around is not None and earlier.is_before_in_block(around)
+
+
+def is_same_slice(op: mlir.Operation, store: mlir.Operation) -> bool:
+    """Whether a slice that is read or stored is at the offsets of another store."""
+    names = ("static_offsets", "static_sizes", "static_strides")
+    first = 1 if op.name == "tensor.extract_slice" else 2
+    same = all(op.attributes[name] == store.attributes[name] for name in names)
+    return same and list(op.operands)[first:] == list(store.operands)[2:]
 
 
 def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
@@ -189,6 +224,55 @@ def copied(value: mlir.Value) -> mlir.Value:
     return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
 
 
+def compute_apart(function: mlir.Operation) -> None:
+    """Compute what is stored over an earlier store in a buffer of its own, if it reads other slices of that tensor.
+
+    Upstream's empty-tensor elimination would compute it in the slice. Its analysis then finds the slice written while
+    the tensor is read, and copies the whole tensor for the earlier store.
+    """
+    distances = Distances()
+    for block in tensor_blocks(function):
+        for op in block_ops(block):
+            if writes_outs(op):
+                for position in out_positions(op):
+                    if reads_target(op, op.results[position - len(op.operands)], distances):
+                        make_buffer(op, position)
+
+
+def make_buffer(op: mlir.Operation, position: int) -> None:
+    """Let an init that is an empty tensor of static sizes be a buffer that no elimination replaces."""
+    owner, kind = defining_op(op.operands[position]), op.operands[position].type
+    if owner is not None and owner.name == "tensor.empty" and kind.has_static_shape:
+        with op.location, mlir.InsertionPoint(op):
+            op.operands[position] = emit.value(ALLOC, (), kind, operandSegmentSizes=emit.segments(0, 0, 0))
+
+
+def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -> bool:
+    """Whether an operation may read elements of the tensor its result is stored into, which is a stored one, too."""
+    stores = [use.owner.operation for use in result.uses]
+    if len(stores) != 1 or stores[0].name != "tensor.insert_slice" or stores[0].operands[0] != result:
+        return False
+    store = stores[0]
+    states, box = [store.operands[1]], box_of(store, distances)
+    while (owner := defining_op(states[-1])) is not None and owner.name in ("tensor.insert_slice", "tensor.insert"):
+        states.append(owner.operands[1])
+    if len(states) == 1:
+        return False
+    for operand in used_values(op):
+        view = defining_op(operand)
+        while view is not None and view.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+            view = defining_op(view.operands[0])
+        if view is None or view.name != "tensor.extract_slice":
+            if operand in states:
+                return True
+            continue
+        if view.operands[0] in states and not is_same_slice(view, store):
+            other = box_of(view, distances)
+            if box is None or other is None or not distances.are_disjoint(box, other):
+                return True
+    return False
+
+
 def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> None:
     """Let an elementwise operation write over an input that nobody reads afterwards."""
     body = function.regions[0].blocks[0]
@@ -292,6 +376,4 @@ def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
         return False
     if not is_read_before(extract.operands[0], op, but=(extract, insert)):
         return False
-    places = ("static_offsets", "static_sizes", "static_strides")
-    same = all(extract.attributes[name] == insert.attributes[name] for name in places)
-    return same and list(extract.operands) == list(insert.operands)[1:]
+    return extract.operands[0] == insert.operands[1] and is_same_slice(extract, insert)

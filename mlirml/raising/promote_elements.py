@@ -26,10 +26,9 @@ from collections.abc import Sequence
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.raising.affine import Linear, Reader
+from mlirml.raising.distances import Distances
 from mlirml.raising.loops import loop_functions
 
 _CLEAN = "canonicalize,cse"
@@ -124,8 +123,8 @@ class _Places:
 
     def __init__(self, loop: mlir.Operation) -> None:
         self._loop = loop
-        self._reader = Reader(lambda _: True)
-        self.ranges = Ranges()
+        self._distances = Distances()
+        self.ranges = self._distances.ranges
 
     def are_fixed(self, place: Sequence[mlir.Value]) -> bool:
         """Whether indices are the same in all rounds, being from outside."""
@@ -140,37 +139,7 @@ class _Places:
 
     def differ(self, place: Sequence[mlir.Value], other: Sequence[mlir.Value]) -> bool:
         """Whether two places are known to be different in every round."""
-        return any(self._is_never_zero(a, b) for a, b in zip(place, other, strict=True))
-
-    def _is_never_zero(self, a: mlir.Value, b: mlir.Value) -> bool:
-        first, second = self._reader.read(a), self._reader.read(b)
-        if first is None or second is None:
-            return False
-        difference = first - second
-        return self._least(difference) > 0 or self._least(difference * -1) > 0
-
-    def _least(self, expression: Linear) -> int:
-        """A number that an expression is not less than: loop variables are taken for their bounds first."""
-        for variable in list(expression.factors):
-            factor = expression.factor(variable)
-            end = self._end(variable, up=factor < 0) if factor else None
-            if end is not None and any(v in expression.factors for v in end.factors):
-                expression = expression.replaced(variable, end)
-        total = expression.constant
-        for variable, factor in expression.factors.items():
-            assert isinstance(variable, mlir.Value)
-            total += min(factor * end for end in self.ranges.of(variable))
-        return total
-
-    def _end(self, variable: object, up: bool) -> Linear | None:
-        """The first value of a loop variable, or what it is not greater than."""
-        if not isinstance(variable, mlir.Value) or defining_op(variable) is not None:
-            return None
-        loop = variable.owner.owner.operation
-        if loop.name != "scf.for" or variable != loop.regions[0].blocks[0].arguments[0]:
-            return None
-        bound = self._reader.read(loop.operands[1 if up else 0])
-        return None if bound is None else bound - 1 if up else bound
+        return any(self._distances.is_never_zero(a, b) for a, b in zip(place, other, strict=True))
 
 
 def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Places) -> None:

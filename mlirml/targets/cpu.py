@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlirml.passes import Pipeline
     from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
 
-_CLEAN = "canonicalize,cse,mlirml-promote-elements"
+_CLEAN = "canonicalize,cse,mlirml-forward-stores,mlirml-promote-elements"
 _FUSE = "mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse"
 FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
@@ -51,14 +51,14 @@ round of canonicalize would find is less than it takes to look, and LLVM finds i
 HOST_CHECKS = "mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
 LOWER = f"mlirml-lower-sort,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
-    "lower_affine", "unroll_windows", "hoist", "expand_scalars", "fold_contract", "fuse_shifts", "move_reshapes",
-    "fuse", "recompute_elements", "block_examples", "double_buffer", "rotate_buffers", "fuse_attention",
-    "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies", "relax_floats",
-    "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract", "lower_conv",
-    "tile_sweeps", "lower_loops", "parallelize_loops", "stream_stores", "share_buffers", "plan_buffers",
-    "outline_parallel", "split_function", "lower_sort", "lower_host_calls", "poll_signals", "version_checks",
-    "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
+    "lower_affine", "unroll_windows", "forward_stores", "hoist", "expand_scalars", "fold_contract", "fuse_shifts",
+    "move_reshapes", "fuse", "recompute_elements", "block_examples", "double_buffer", "rotate_buffers",
+    "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies",
+    "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract",
+    "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops", "stream_stores", "share_buffers",
+    "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_host_calls", "poll_signals",
+    "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -89,6 +89,7 @@ _NEEDS = (
         (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
         for name in ("expand-scalars", "hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
     ),
+    ("mlirml-forward-stores", (*_LOOPS, _REQUESTS, "tensor.insert_slice")),
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),

@@ -1,0 +1,100 @@
+"""How far apart indices and slices are, from their linear expressions and the bounds of the loops around."""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects.ranges import Ranges
+from mlirml.ir import defining_op, mlir
+from mlirml.raising.affine import Linear, Reader
+
+_DYNAMIC = mlir.ShapedType.get_dynamic_size()
+
+
+@dataclass(frozen=True)
+class Box:
+    """What is read or stored of a tensor; for each of its dimensions the first index, the size and the step."""
+
+    offsets: tuple[Linear, ...]
+    sizes: tuple[Linear, ...]
+    steps: tuple[int, ...]
+
+    def last(self, dim: int) -> Linear:
+        return self.offsets[dim] + (self.sizes[dim] - 1) * self.steps[dim]
+
+
+class Distances:
+    """Differences of indices in a function; every value that is no linear expression is a variable."""
+
+    def __init__(self) -> None:
+        self._reader = Reader(lambda _: True)
+        self.ranges = Ranges()
+
+    def linear(self, value: mlir.Value) -> Linear | None:
+        """The linear expression of an index."""
+        return self._reader.read(value)
+
+    def is_never_zero(self, a: mlir.Value, b: mlir.Value) -> bool:
+        """Whether two indices are known to be different."""
+        first, second = self._reader.read(a), self._reader.read(b)
+        if first is None or second is None:
+            return False
+        difference = first - second
+        return self.least(difference) > 0 or self.least(difference * -1) > 0
+
+    def are_disjoint(self, a: Box, b: Box) -> bool:
+        """Whether two slices of one tensor are known to have no element in common."""
+        for dim in range(len(a.steps)):
+            if self.least(b.offsets[dim] - a.last(dim)) > 0 or self.least(a.offsets[dim] - b.last(dim)) > 0:
+                return True
+        return False
+
+    def least(self, expression: Linear) -> int:
+        """A number that an expression is not less than: loop variables are replaced by their bounds first."""
+        for variable in list(expression.factors):
+            factor = expression.factor(variable)
+            end = self._end(variable, up=factor < 0) if factor else None
+            if end is not None and any(v in expression.factors for v in end.factors):
+                expression = expression.replaced(variable, end)
+        total = expression.constant
+        for variable, factor in expression.factors.items():
+            assert isinstance(variable, mlir.Value)
+            total += min(factor * end for end in self.ranges.of(variable))
+        return total
+
+    def _end(self, variable: object, up: bool) -> Linear | None:
+        """The first value of a loop variable, or what it is not greater than."""
+        if not isinstance(variable, mlir.Value) or defining_op(variable) is not None:
+            return None
+        loop = variable.owner.owner.operation
+        if loop.name != "scf.for" or variable != loop.regions[0].blocks[0].arguments[0]:
+            return None
+        bound = self._reader.read(loop.operands[1 if up else 0])
+        return None if bound is None else bound - 1 if up else bound
+
+
+def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
+    """What an operation reads or stores; None where that is no linear expression, or steps are not positive."""
+    first = 2 if op.name == "tensor.insert_slice" else 1
+    offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
+    if op.name == "tensor.extract":
+        sizes, steps = [Linear(1)] * len(offsets), [1] * len(offsets)
+    else:
+        skipped = first + list(op.attributes["static_offsets"]).count(_DYNAMIC)
+        sizes = [linear(number, distances) for number in numbers_of(op, "static_sizes", skipped)]
+        steps = list(op.attributes["static_strides"])
+    if None in offsets or None in sizes or any(step < 1 for step in steps):
+        return None
+    return Box(tuple(o for o in offsets if o is not None), tuple(s for s in sizes if s is not None), tuple(steps))
+
+
+def numbers_of(op: mlir.Operation, name: str, first: int) -> list[int | mlir.Value]:
+    """Offsets or sizes; those that are not fixed are operands from `first` on."""
+    given = list(op.operands)[first:]
+    if op.name == "tensor.extract":
+        return list(given)
+    dynamic = iter(given)
+    return [next(dynamic) if number == _DYNAMIC else number for number in op.attributes[name]]
+
+
+def linear(number: int | mlir.Value, distances: Distances) -> Linear | None:
+    return Linear(number) if isinstance(number, int) else distances.linear(number)
