@@ -211,3 +211,44 @@ func.func @main(%a: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<6xf64>, tensor<
   %other = tensor.insert %y into %b[%c3] : tensor<6xf64>
   return %other, %new : tensor<6xf64>, tensor<6xf64>
 }
+
+// -----
+
+#map = affine_map<(d0) -> (d0)>
+
+// Two stores to row i, and in between a read of a row that is not known: the rows are copied, not the tensor.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for
+// CHECK-NOT: memref<6x8xf64> to memref<6x8xf64>
+// CHECK-NOT: memref.alloc(){{.*}} memref<6x8xf64>
+// CHECK: return
+func.func @main(%x: tensor<6x8xf64>, %rows: tensor<6xindex>) -> tensor<6x8xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %start = tensor.empty() : tensor<6x8xf64>
+  %zero = arith.constant 0.0 : f64
+  %filled = linalg.fill ins(%zero : f64) outs(%start : tensor<6x8xf64>) -> tensor<6x8xf64>
+  %r = scf.for %i = %c0 to %c6 step %c1 iter_args(%d = %filled) -> (tensor<6x8xf64>) {
+    %j = tensor.extract %rows[%i] : tensor<6xindex>
+    %a = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<6x8xf64> to tensor<8xf64>
+    %e = tensor.empty() : tensor<8xf64>
+    %s = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+        ins(%a : tensor<8xf64>) outs(%e : tensor<8xf64>) {
+    ^bb0(%in: f64, %out: f64):
+      %0 = arith.negf %in : f64
+      linalg.yield %0 : f64
+    } -> tensor<8xf64>
+    %t = tensor.insert_slice %s into %d[%i, 0] [1, 8] [1, 1] : tensor<8xf64> into tensor<6x8xf64>
+    %other = tensor.extract_slice %t[%j, 0] [1, 8] [1, 1] : tensor<6x8xf64> to tensor<8xf64>
+    %p = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+        ins(%s, %other : tensor<8xf64>, tensor<8xf64>) outs(%e : tensor<8xf64>) {
+    ^bb0(%in: f64, %in_0: f64, %out: f64):
+      %0 = arith.mulf %in, %in_0 : f64
+      linalg.yield %0 : f64
+    } -> tensor<8xf64>
+    %u = tensor.insert_slice %p into %d[%i, 0] [1, 8] [1, 1] : tensor<8xf64> into tensor<6x8xf64>
+    scf.yield %u : tensor<6x8xf64>
+  }
+  return %r : tensor<6x8xf64>
+}

@@ -6,6 +6,7 @@ operation takes over an input that dies with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.analysis.values import place_in, used_values
@@ -22,6 +23,8 @@ from mlirml.pipelines.destinations import (
 )
 from mlirml.raising.distances import Distances, box_of
 
+_STORES = ("tensor.insert", "tensor.insert_slice")
+_READS = ("tensor.extract", "tensor.extract_slice")
 TENSOR_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
 """Operations whose result is part of their first operand, or its elements in another shape."""
 
@@ -39,10 +42,12 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
 
 
 def order_stores(function: mlir.Operation) -> None:
-    """Let a store over all that an earlier one has stored begin from the tensor after that one, if it is read.
+    """Let stores and reads be of the last tensor that has the elements, so that none before it is used any more.
 
-    Canonicalization lets both begin from the tensor before, which would be copied whole.
+    Canonicalization lets a store over all that an earlier one has stored begin from the tensor before that one, which
+    would be copied whole if the earlier one is read. What is read of other elements than a store's is read after it.
     """
+    distances = Distances()
     for block in tensor_blocks(function):
         for op in block_ops(block):
             while op.name == "tensor.insert_slice":
@@ -50,6 +55,19 @@ def order_stores(function: mlir.Operation) -> None:
                 if not earlier:
                     break
                 op.operands[1] = earlier[0].results[0]
+            if op.name in _STORES:
+                advance_reads(op, distances)
+
+
+def advance_reads(store: mlir.Operation, distances: Distances) -> None:
+    """Read the tensor after a store instead of the one before, where a later read is of other elements."""
+    uses = [use.owner.operation for use in store.operands[1].uses if use.owner.name in _READS]
+    late = [op for op in uses if (place := place_in(op, store.block)) is not None and store.is_before_in_block(place)]
+    box = box_of(store, distances) if late else None
+    for op in late:
+        other = box_of(op, distances)
+        if box is not None and other is not None and distances.are_disjoint(box, other):
+            op.operands[0] = store.results[0]
 
 
 def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
@@ -75,6 +93,7 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
 
     What cannot be written (an argument, unless it is one of its own `stores`, or a constant) is copied into an empty
     tensor first, which may become an out-parameter; a source that only gained unit dimensions is stored without them.
+    A slice of the tensor that it is stored into is copied, instead of that whole tensor.
     """
     for block in tensor_blocks(function):
         ops = block_ops(block)
@@ -85,6 +104,9 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
                 source = defining_op(op.operands[0])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
                     op.operands[0] = source.operands[0]
+                if op.operands[1].owner != block and is_slice_of(op.operands[0], op.operands[1]):
+                    with op.location, mlir.InsertionPoint(op):
+                        op.operands[0] = copied(op.operands[0])
                 if is_read_only(op.operands[1]) and op not in stores:
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[1] = copied(op.operands[1])
@@ -123,7 +145,7 @@ def out_positions(op: mlir.Operation) -> range:
 
 def init_positions(op: mlir.Operation) -> range:
     """Which operands of an operation it writes over."""
-    if op.name in ("tensor.insert_slice", "tensor.insert"):
+    if op.name in _STORES:
         return range(1, 2)
     if op.name in LOOPS:
         return range(len(op.operands) - len(op.results), len(op.operands))
@@ -139,6 +161,8 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
     for block in tensor_blocks(function):
         ops = block_ops(block)
         for op in ops:
+            if op.name in _STORES:
+                copy_late_slices(op)
             for position in init_positions(op):
                 if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
                     continue
@@ -149,6 +173,41 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
                 owner = defining_op(init)
                 if op.name == "tensor.insert_slice" and owner is not None and _is_free(owner):
                     owner.move_before(ops[0])
+
+
+def copy_late_slices(store: mlir.Operation) -> None:
+    """Copy slices of the tensor before a store that are read after it: the whole tensor would be copied else."""
+    value = store.operands[1]
+    if is_read_before(value, store, 1) or is_read_only(value) or not value.type.has_static_shape:
+        return
+    most = math.prod(value.type.shape) // 2
+    for view in [use.owner.operation for use in value.uses if use.owner.name == "tensor.extract_slice"]:
+        kind = view.results[0].type
+        if view.block != store.block or not kind.has_static_shape or math.prod(kind.shape) > most:
+            continue
+        late = [use for use in view.results[0].uses if not is_before(use.owner.operation, store)]
+        if not late:
+            continue
+        if not view.is_before_in_block(store):
+            if not all(is_known_before(operand, store) for operand in view.operands):
+                continue
+            view.move_before(store)
+        with view.location, mlir.InsertionPoint.after(view):
+            copy = copied(view.results[0])
+        for use in late:
+            use.owner.operation.operands[use.operand_number] = copy
+
+
+def is_before(op: mlir.Operation, store: mlir.Operation) -> bool:
+    """Whether an operation runs before another one, in whose block it is or is nested."""
+    around = place_in(op, store.block)
+    return around is not None and around != store and around.is_before_in_block(store)
+
+
+def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value that is used in the block of an operation is there before the operation."""
+    owner = defining_op(value)
+    return owner is None or owner.block != op.block or owner.is_before_in_block(op)
 
 
 def _is_free(op: mlir.Operation) -> bool:
@@ -207,6 +266,11 @@ def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Val
     """A `linalg.fill` that makes the same tensor as a splat constant."""
     scalar = emit.constant(attribute.get_splat_value())
     return emit.fill(scalar, emit.empty(value.type)).results[0]
+
+
+def is_slice_of(value: mlir.Value, tensor: mlir.Value) -> bool:
+    """Whether a value is, or is a reshape of, a slice of a tensor."""
+    return is_slice(value) and seen_through(value, TENSOR_VIEWS) == tensor
 
 
 def is_slice(value: mlir.Value) -> bool:

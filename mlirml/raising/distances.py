@@ -7,6 +7,7 @@ from mlirml.dialects.ranges import Ranges
 from mlirml.ir import defining_op, mlir
 from mlirml.raising.affine import Linear, Reader
 
+_ELEMENTS = ("tensor.extract", "tensor.insert")
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
@@ -74,9 +75,9 @@ class Distances:
 
 def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
     """What an operation reads or stores; None where that is no linear expression, or steps are not positive."""
-    first = 2 if op.name == "tensor.insert_slice" else 1
+    first = 1 if op.name.startswith("tensor.extract") else 2
     offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
-    if op.name == "tensor.extract":
+    if op.name in _ELEMENTS:
         sizes, steps = [Linear(1)] * len(offsets), [1] * len(offsets)
     else:
         skipped = first + list(op.attributes["static_offsets"]).count(_DYNAMIC)
@@ -90,7 +91,7 @@ def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
 def numbers_of(op: mlir.Operation, name: str, first: int) -> list[int | mlir.Value]:
     """Offsets or sizes; those that are not fixed are operands from `first` on."""
     given = list(op.operands)[first:]
-    if op.name == "tensor.extract":
+    if op.name in _ELEMENTS:
         return list(given)
     dynamic = iter(given)
     return [next(dynamic) if number == _DYNAMIC else number for number in op.attributes[name]]
