@@ -27,6 +27,7 @@ from mlirml.analysis.values import place_in
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.raising.distances import Distances, box_of
 
 LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")
@@ -101,7 +102,8 @@ def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
         position = (3 if op.name == "scf.for" else 0) + list(op.results).index(value)
         if op.name == "scf.while" and not stays_in_place(op, position):
             return None
-    return op.operands[position] if is_read_before(op.operands[position], op, position) else None
+    value = op.operands[position]
+    return value if is_read_before(value, op, position) or is_moved_within(value, op) else None
 
 
 def stays_in_place(op: mlir.Operation, position: int) -> bool:
@@ -109,6 +111,21 @@ def stays_in_place(op: mlir.Operation, position: int) -> bool:
     before = op.regions[0].blocks[0]
     passed = block_ops(before)[-1].operands[1 + position]
     return position < len(before.arguments) and is_grown_from(passed, before.arguments[position])
+
+
+def is_moved_within(value: mlir.Value, store: mlir.Operation) -> bool:
+    """Whether a slice of a tensor is stored into another one of it that has no element of it, and all else read before.
+
+    Such a slice is copied to its new offsets as it stands.
+    """
+    view = defining_op(store.operands[0]) if store.name == "tensor.insert_slice" else None
+    if view is None or view.name != "tensor.extract_slice" or view.operands[0] != value:
+        return False
+    distances = Distances()
+    source, target = box_of(view, distances), box_of(store, distances)
+    if source is None or target is None or not distances.are_disjoint(source, target):
+        return False
+    return is_read_before(value, store, 1, but=(view,)) and is_read_before(view.results[0], store, 0)
 
 
 def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:

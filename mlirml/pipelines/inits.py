@@ -18,6 +18,7 @@ from mlirml.pipelines.destinations import (
     LOOPS,
     carried_values,
     is_loop_body,
+    is_moved_within,
     is_read_before,
     writes_outs,
 )
@@ -104,7 +105,8 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
                 source = defining_op(op.operands[0])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
                     op.operands[0] = source.operands[0]
-                if op.operands[1].owner != block and is_slice_of(op.operands[0], op.operands[1]):
+                target = op.operands[1]
+                if target.owner != block and is_slice_of(op.operands[0], target) and not is_moved_within(target, op):
                     with op.location, mlir.InsertionPoint(op):
                         op.operands[0] = copied(op.operands[0])
                 if is_read_only(op.operands[1]) and op not in stores:
@@ -179,6 +181,8 @@ def copy_late_slices(store: mlir.Operation) -> None:
     """Copy slices of the tensor before a store that are read after it: the whole tensor would be copied else."""
     value = store.operands[1]
     if is_read_before(value, store, 1) or is_read_only(value) or not value.type.has_static_shape:
+        return
+    if is_moved_within(value, store):
         return
     most = math.prod(value.type.shape) // 2
     for view in [use.owner.operation for use in value.uses if use.owner.name == "tensor.extract_slice"]:
@@ -257,7 +261,7 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
             return copied(value)
         # Upstream's elimination computes a value in the out-parameter of what is stored over it, and does not see that
         # the value is read once more after that has been written.
-        if shared and not is_read_before(value, op, position):
+        if shared and not is_read_before(value, op, position) and not is_moved_within(value, op):
             return copied(value)
     return None
 
