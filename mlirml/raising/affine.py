@@ -123,6 +123,19 @@ class Reader:
             self._known[value] = found
         return self._known[value]
 
+    def replace(self, loops: Mapping[Loop, Linear]) -> None:
+        """Let loops stand for other numbers: they are replaced in all that is known."""
+
+        def new(found: Linear | None) -> Linear | None:
+            for loop, by in loops.items():
+                found = found.replaced(loop, by) if found is not None else None
+            return found
+
+        for loop, by in loops.items():
+            loop.index = loop.index.replaced(loop, by)
+        self.indices = {value: found for value, old in self.indices.items() if (found := new(old)) is not None}
+        self._known = {value: new(old) for value, old in self._known.items()}
+
     def _compute(self, value: mlir.Value) -> Linear | None:
         op = defining_op(value)
         if op is None:

@@ -231,6 +231,8 @@ def match_raised(
             inputs.append(Operand(*operand, (value,)))
         else:
             inputs[same] = Operand(*operand, (*inputs[same].values, value))
+    if combination is not None:
+        check_lengths(mask, loops, written, statement, layouts)
     out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write), flat=flat)
     told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
     windows = tuple(number for number in range(len(dims)) if number not in told)
@@ -253,6 +255,28 @@ def match_raised(
         skew.dilated if skew is not None else (),
         tuple((-1 if dim.backward else 1) if ordered else 0 for dim in dims) if returns else None,
     )
+
+
+def check_lengths(
+    mask: Sequence[Linear],
+    loops: Sequence[Loop],
+    written: Sequence[Loop],
+    statement: Statement,
+    layouts: Mapping[Array, Layout],
+) -> None:
+    """Raises `NoMatch` for sums of products whose length no array tells.
+
+    A triangle of a matrix that is read has zeros in the place of the rest, but `A[j, k] * x[k]` for k < i have none.
+    """
+    read = [places_in(layouts.get(access.array), access, statement.loops) or () for access in statement.reads.values()]
+    walked = [{loop for place in places for loop in place.loops} for places in read]
+    if sum(len(each & set(loops)) > 0 for each in walked) < 2:
+        return
+    for condition in mask:
+        inside = {loop for loop in condition.loops if loop in loops}
+        summed = inside - set(written)
+        if summed and inside != summed and not any(inside <= each for each in walked):
+            raise NoMatch("it adds up slices whose length differs from iteration to iteration")
 
 
 def is_separate(places: Sequence[Linear], loops: Sequence[Loop]) -> bool:

@@ -34,6 +34,7 @@ from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.loops import ORDER, loop_functions
+from mlirml.raising.static_strips import STRIPS, strips_of
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 _MOST_LOOPS = 4
@@ -143,6 +144,8 @@ class _Lowering:
         self.sizes = self._sizes()
         written = {d for expression in self.maps[-1].results for d in dims_of(expression)}
         self.early: dict[int, mlir.Value] = {}
+        self.bounds: dict[int, tuple[Number, Number]] = {}
+        """The first index and the one past the last, of dims that do not go from 0 to their size."""
         self.sums = [d not in written for d in range(len(self.sizes))]
 
     def _target(self) -> View:
@@ -168,8 +171,12 @@ class _Lowering:
         """Build the loops in the place of the operation and of what stores its result."""
         last = self.op if self.store is None else self.store
         with mlir.InsertionPoint(last):
-            self.read_early({})
-            if self.store is None and not self.target.sizes:
+            strips = [] if any(self.order) else strips_of(self.op, self.sizes)
+            if not strips:
+                self.read_early({})
+            if strips:
+                result = self.cut(strips, {}, self.target.tensor)
+            elif self.store is None and not self.target.sizes:
                 result = self.number()
             else:
                 result = self.nest(self.chosen(), {}, self.target.tensor)
@@ -179,6 +186,88 @@ class _Lowering:
         self.op.erase()
         for value in dict.fromkeys([result, *self.inputs, self.out]):
             erase_unused(value)
+
+    def cut(self, dims: Sequence[int], box: dict[int, tuple[mlir.Value, int]], array: mlir.Value) -> mlir.Value:
+        """The product with these dims cut into strips; `box` has the first index and the length of others."""
+        if not dims:
+            return self.contraction(box, array)
+        (dim, *rest), begin = dims, emit.index(0)
+        size = as_index(self.sizes[dim])
+        for length in STRIPS:
+            strip = emit.index(length)
+            count = emit.same_type("arith.divui", emit.same_type("arith.subi", size, begin), strip)
+            end = emit.same_type("arith.addi", begin, emit.same_type("arith.muli", count, strip))
+
+            def inside(first: mlir.Value, carried: list[mlir.Value], length: int = length) -> list[mlir.Value]:
+                return [self.cut(rest, {**box, dim: (first, length)}, carried[0])]
+
+            (array,) = emit.for_loop(begin, end, strip, inside, [array])
+            begin = end
+        before = self.early, self.bounds
+        self.early = {}
+        self.bounds = {d: (first, plus(first, length)) for d, (first, length) in box.items()} | {dim: (begin, size)}
+        array = self.nest(self.chosen(), {}, array)
+        self.early, self.bounds = before
+        return array
+
+    def contraction(self, box: dict[int, tuple[mlir.Value, int]], array: mlir.Value) -> mlir.Value:
+        """The product in a box of static lengths, added to what an array has there."""
+        values = []
+        for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
+            assert view is not None
+            tensor = array if view.tensor == self.target.tensor else view.tensor
+            values.append(self.part(view, map_, box, tensor))
+
+        def body(arguments: list[mlir.Value]) -> mlir.Value:
+            known = dict(zip(self.body.arguments, arguments, strict=True))
+            *ops, final = block_ops(self.body)
+            for op in ops:
+                emit.body_op(op, known)
+            return known[final.operands[0]]
+
+        new = emit.contract(values, self.maps, body)
+        if new.type == array.type:
+            return new
+        operands, attributes = self.box_of(self.target, self.maps[-1], box)
+        segments = emit.segments(1, 1, len(operands), 0, 0)
+        return emit.value(
+            "tensor.insert_slice", [new, array, *operands], array.type, **attributes, operandSegmentSizes=segments
+        )
+
+    def part(
+        self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]], tensor: mlir.Value
+    ) -> mlir.Value:
+        """What a box touches of an operand."""
+        operands, attributes = self.box_of(view, map_, box)
+        shape = [self.length(e.position, box) for e in map_.results]
+        kind = mlir.RankedTensorType.get(shape, tensor.type.element_type)
+        if kind == tensor.type:
+            return tensor
+        segments = emit.segments(1, len(operands), 0, 0)
+        return emit.value("tensor.extract_slice", [tensor, *operands], kind, **attributes, operandSegmentSizes=segments)
+
+    def length(self, dim: int, box: dict[int, tuple[mlir.Value, int]]) -> int:
+        size = box[dim][1] if dim in box else self.sizes[dim]
+        assert isinstance(size, int)
+        return size
+
+    def box_of(
+        self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]]
+    ) -> tuple[list[mlir.Value], dict[str, mlir.Attribute]]:
+        """Dynamic offsets, and the attributes of a slice of what a view is of."""
+        offsets: list[Number] = []
+        sizes: list[int] = []
+        for offset, step, place in zip(view.offsets, view.steps, view.dims, strict=True):
+            dim = None if place is None else map_.results[place].position
+            first = times(box[dim][0], step) if dim in box else 0
+            offsets.append(plus(first, offset))
+            sizes.append(1 if dim is None else self.length(dim, box))
+        attributes = {
+            "static_offsets": mlir.DenseI64ArrayAttr.get([n if isinstance(n, int) else _DYNAMIC for n in offsets]),
+            "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
+            "static_strides": mlir.DenseI64ArrayAttr.get(list(view.steps)),
+        }
+        return [n for n in offsets if not isinstance(n, int)], attributes
 
     def number(self) -> mlir.Value:
         """A result without dimensions: what reads its element gets the number."""
@@ -232,7 +321,8 @@ class _Lowering:
 
     def loop(self, loop: int, at: dict[int, mlir.Value], start: mlir.Value, body: Round) -> mlir.Value:
         """One loop that carries one value."""
-        size = as_index(self.sizes[loop])
+        first, last = self.bounds.get(loop, (0, self.sizes[loop]))
+        size = as_index(last)
 
         def inside(variable: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             if self.order[loop] < 0:
@@ -241,7 +331,7 @@ class _Lowering:
             self.read_early(places)
             return [body(places, carried[0])]
 
-        return emit.for_loop(emit.index(0), without_limit(size), emit.index(1), inside, [start])[0]
+        return emit.for_loop(as_index(first), without_limit(size), emit.index(1), inside, [start])[0]
 
     def read_early(self, at: dict[int, mlir.Value]) -> None:
         """Read what the loops further in do not move; a slice is in bounds, whether those have rounds or not."""

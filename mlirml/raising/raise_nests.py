@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from mlirml.ir import mlir
+from mlirml.raising.align_slices import aligned
 from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
 from mlirml.raising.generic import Form, Raised, Spans, form_of
 from mlirml.raising.loops import mark_raised
@@ -21,6 +22,7 @@ def raise_nests(module: mlir.Operation, *forms: Form) -> None:
     """Raise the statements that take one of these forms."""
 
     def raise_nest(nest: Nest, spans: Spans) -> None:
+        nest = aligned(nest, spans)
         scope = plan(nest, spans, forms)
         explain(scope)
         if any(form_of(raised) in forms for raised in raised_in(scope)):

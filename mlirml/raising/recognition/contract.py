@@ -44,11 +44,15 @@ _CHEAP = 2
 
 @dataclass(frozen=True)
 class Product:
-    """One contraction: its operands, and the conditions on the loops of the result."""
+    """One contraction: its operands, the conditions on the loops of the result, and those loops that it is added for.
+
+    No operand depends on the loops `repeated`: the product is computed once for all their iterations.
+    """
 
     x: Operand
     y: Operand
     masks: tuple[Mask, ...]
+    repeated: tuple[int, ...] = ()
 
     @property
     def all_masks(self) -> tuple[Mask, ...]:
@@ -78,7 +82,7 @@ def is_plain(nest: Nest, contraction: Contraction) -> bool:
         return False
     (product,) = contraction.products
     direct = all(match_direct(nest, operand) is not None for operand in (product.x, product.y))
-    return direct and not product.masks
+    return direct and not product.masks and not product.repeated
 
 
 def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
@@ -86,7 +90,8 @@ def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
     operands, scalars = gather(nest, term.factors)
     if len(operands) != 2:
         raise NoMatch(f"a product of {len(operands)} operands")
-    check_kind(nest, operands, out)
+    repeated = tuple(d for d in out if nest.sizes[d] != 1 and d not in used(operands))
+    check_kind(nest, operands, out, repeated)
     # What is first in the body stays first: a and b of `a * b`.
     masks = []
     for mask in term.masks:
@@ -97,16 +102,17 @@ def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
             operands = put_mask(nest, operands, mask, loops)
     operands = put_scalars(nest, operands, scalars, term.negative)
     for operand in operands:
-        check_cheap(nest, operand, used(operands) | set(out))
-    return Product(operands[0], operands[1], tuple(masks))
+        check_cheap(nest, operand, (used(operands) | set(out)) - set(repeated))
+    return Product(operands[0], operands[1], tuple(masks), repeated)
 
 
-def check_kind(nest: Nest, operands: list[Operand], out: tuple[int, ...]) -> None:
-    """Refuse what is elementwise, or has loops that index one operand only."""
+def check_kind(nest: Nest, operands: list[Operand], out: tuple[int, ...], repeated: tuple[int, ...]) -> None:
+    """Refuse what is elementwise, or has loops that index one operand only, but for those of the result alone."""
     x, y, c = (operands[0].loops, operands[1].loops, frozenset(out))
     if x | y | c != frozenset(range(nest.rank)):
         raise NoMatch("a loop indexes nothing")
-    if any(nest.sizes[d] != 1 and sum(d in part for part in (x, y, c)) < 2 for d in range(nest.rank)):
+    shared = [d for d in range(nest.rank) if nest.sizes[d] != 1 and d not in repeated]
+    if any(sum(d in part for part in (x, y, c)) < 2 for d in shared):
         raise NoMatch("a loop indexes one operand only")
     m, n, k = (x & c) - y, (y & c) - x, (x & y) - c
     if not k:
@@ -155,7 +161,8 @@ def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value,
     """The new value of the out, and the name of what computes it."""
     masks = [product.all_masks for product in contraction.products]
     shared = [mask for mask in contraction.products[0].all_masks if all(mask in each for each in masks)]
-    strips = match_strips(nest, shared, contraction.out)
+    repeated = any(product.repeated for product in contraction.products)
+    strips = [] if repeated else match_strips(nest, shared, contraction.out)
     if not strips:
         return build_products(nest, contraction)
     total, names = nest.outs[0], []
@@ -170,25 +177,34 @@ def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value,
 def build_products(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
     """The contractions of a nest as a whole."""
     total = nest.outs[0]
-    groups: dict[tuple[Mask, ...], list[Product]] = {}
+    groups: dict[tuple[tuple[Mask, ...], tuple[int, ...]], list[Product]] = {}
     for product in contraction.products:
-        groups.setdefault(product.masks, []).append(product)
+        groups.setdefault((product.masks, product.repeated), []).append(product)
     names = []
-    for masks, products in groups.items():
-        start = total if not masks else zeros(total.type)
+    for (masks, repeated), products in groups.items():
+        added = tuple(d for d in contraction.out if d not in repeated)
+        is_direct = not masks and not repeated
+        start = total if is_direct else zeros(total.type, [nest.sizes[d] for d in added])
         for product in products:
-            start, name = build_product(nest, product, contraction.out, start)
+            start, name = build_product(nest, product, added, start)
             names.append(name)
-        total = start if not masks else merge(nest, masks, contraction.out, start, total)
+        total = start if is_direct else merge(nest, masks, contraction.out, (start, added), total)
     return total, " and ".join(dict.fromkeys(names))
 
 
-def zeros(kind: mlir.Type) -> mlir.Value:
+def zeros(kind: mlir.Type, shape: Sequence[int]) -> mlir.Value:
+    kind = mlir.RankedTensorType.get(list(shape), kind.element_type)
     return emit.fill(emit.zero(kind.element_type), emit.empty(kind)).results[0]
 
 
-def merge(nest: Nest, masks: tuple[Mask, ...], out: tuple[int, ...], added: mlir.Value, old: mlir.Value) -> mlir.Value:
-    """`old + added` where all masks agree, else `old`."""
+def merge(
+    nest: Nest,
+    masks: tuple[Mask, ...],
+    out: tuple[int, ...],
+    added: tuple[mlir.Value, tuple[int, ...]],
+    old: mlir.Value,
+) -> mlir.Value:
+    """`old + added` where all masks agree, else `old`; what is added comes with its loops."""
     kind = old.type.element_type
     numbers = list(dict.fromkeys(number for mask in masks for number in nest.leaves(mask.condition)))
     identity = map_of(len(out), range(len(out)))
@@ -204,8 +220,9 @@ def merge(nest: Nest, masks: tuple[Mask, ...], out: tuple[int, ...], added: mlir
             value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
         return [value]
 
-    operands = [*(nest.operands[number] for number in numbers), added]
-    return emit.generic(operands, [old], [*maps, identity, identity], ["parallel"] * len(out), body).results[0]
+    operands = [*(nest.operands[number] for number in numbers), added[0]]
+    maps.append(map_of(len(out), [out.index(d) for d in added[1]]))
+    return emit.generic(operands, [old], [*maps, identity], ["parallel"] * len(out), body).results[0]
 
 
 def build_product(nest: Nest, product: Product, out: tuple[int, ...], start: mlir.Value) -> tuple[mlir.Value, str]:

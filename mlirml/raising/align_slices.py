@@ -1,0 +1,171 @@
+"""Count loops over slices from where the slices begin, so that they index arrays as loops over elements do.
+
+    for i in 0..n:                                    for i in 0..n:
+        for j in 0..n - i: t[j] = A[i, i + j]             for j in i..n: t[j] = A[i, j]
+        for j in 0..n - i: B[i + j, i] = t[j] * 2         for j in i..n: B[j, i] = t[j] * 2
+
+`A[i, i:]` is captured as on the left. There, an array is indexed by two loops along one dimension, which is no slice of
+it where both loops are raised. What a local array has for each iteration of the loops around may lie in it anywhere.
+Only loops are moved whose trip count differs from iteration to iteration: others are windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mlirml.raising.affine import Linear, Loop, Span, Variable
+from mlirml.raising.generic import spans_of
+from mlirml.raising.model import Access, Array, Nest, Statement
+
+Dim = tuple[Array, int]
+
+
+def aligned(nest: Nest, known: Mapping[Variable, Span]) -> Nest:
+    """The nest with loops moved where that makes plain indices of all that they index; the nest itself if none is."""
+    groups = groups_of(nest)
+    moves: dict[Loop, Linear] = {}
+    for loops, dims in groups:
+        move = match_move(nest, loops, dims)
+        if move is not None:
+            moves.update(dict.fromkeys(loops, move))
+    if not moves:
+        return nest
+    spans = dict(known)
+    # Inner loops first: they are replaced by terms of those around, which may be moved themselves.
+    depths = {loop: statement.loops.index(loop) for statement in nest.statements for loop in statement.loops}
+    moved = {loop: Linear.of(loop) - moves[loop] for loop in sorted(moves, key=lambda loop: -depths[loop])}
+    before = {loop: (loop.lowers, loop.uppers) for loop in loops_of(nest)}
+    for loop in before:
+        own = replaced(moves.get(loop, Linear()), moved)
+        loop.lowers = tuple(replaced(bound, moved) + own for bound in loop.lowers)
+        loop.uppers = tuple(replaced(bound, moved) + own for bound in loop.uppers)
+    for statement in nest.statements:
+        spans.update(spans_of(statement.loops, spans))
+    arrays: dict[Array, Array] = {}
+    for loops, dims in groups:
+        for array, dim in dims if loops[0] in moves else ():
+            if any(loop not in spans for loop in loops):
+                return undone(nest, before)
+            size = max(array.shape[dim], *(spans[loop][1] + 1 for loop in loops))
+            new = arrays.get(array, array)
+            shape = (*new.shape[:dim], size, *new.shape[dim + 1 :])
+            arrays[array] = Array(array.kind, shape, depth=array.depth)
+    nest.reader.replace(moved)
+    statements = tuple(moved_statement(statement, moved, arrays) for statement in nest.statements)
+    return Nest(nest.op, statements, tuple(arrays.get(array, array) for array in nest.results), nest.reader)
+
+
+def undone(nest: Nest, before: Mapping[Loop, tuple[tuple[Linear, ...], tuple[Linear, ...]]]) -> Nest:
+    """The nest with the bounds of its loops as they were."""
+    for loop, (lowers, uppers) in before.items():
+        loop.lowers, loop.uppers = lowers, uppers
+    return nest
+
+
+def loops_of(nest: Nest) -> dict[Loop, None]:
+    return {loop: None for statement in nest.statements for loop in statement.loops}
+
+
+def accesses_of(nest: Nest) -> Iterator[tuple[Statement, Access]]:
+    for statement in nest.statements:
+        yield statement, statement.write
+        for access in statement.reads.values():
+            yield statement, access
+
+
+def groups_of(nest: Nest) -> list[tuple[list[Loop], list[Dim]]]:
+    """Loops that index the same dimensions of local arrays by themselves alone, and those dimensions."""
+    parent: dict[Loop | Dim, Loop | Dim] = {}
+
+    def root(item: Loop | Dim) -> Loop | Dim:
+        while parent.setdefault(item, item) is not item:
+            item = parent[item]
+        return item
+
+    for loop in loops_of(nest):
+        root(loop)
+    kept: dict[Dim, Dim] = {}
+    for _, access in accesses_of(nest):
+        for dim, index in enumerate(access.indices or ()):
+            loop = own_loop(index)
+            if access.array.local and loop is not None:
+                item = kept.setdefault((access.array, dim), (access.array, dim))
+                parent[root(item)] = root(loop)
+    found: dict[Loop | Dim, tuple[list[Loop], list[Dim]]] = {}
+    for item in list(parent):
+        loops, dims = found.setdefault(root(item), ([], []))
+        if isinstance(item, Loop):
+            loops.append(item)
+        else:
+            dims.append(item)
+    return list(found.values())
+
+
+def own_loop(index: Linear) -> Loop | None:
+    """The loop that is an index."""
+    loops = index.loops
+    return loops[0] if len(loops) == 1 and index == Linear.of(loops[0]) else None
+
+
+def match_move(nest: Nest, loops: list[Loop], dims: list[Dim]) -> Linear | None:
+    """What is added to the loops of a group in all indices of arrays from outside; None if that differs, or is none."""
+    if any(len(loop.lowers) != 1 or loop.step != 1 for loop in loops):
+        return None
+    if all((upper - loop.lowers[0]).is_constant for loop in loops for upper in loop.uppers):
+        return None
+    inside, moves = set(loops), set[Linear]()
+    for statement, access in accesses_of(nest):
+        if access.indices is None and inside & set(statement.loops):
+            return None
+        for dim, index in enumerate(access.indices or ()):
+            walked = [loop for loop in index.loops if loop in inside]
+            if not walked:
+                if (access.array, dim) in dims:
+                    return None
+                continue
+            if len(walked) > 1 or index.factor(walked[0]) != 1:
+                return None
+            own = index - Linear.of(walked[0])
+            if not access.array.local:
+                around = statement.loops[: min(statement.loops.index(loop) for loop in walked)]
+                if any(loop not in around for loop in own.loops) or len(own.loops) != len(own.factors):
+                    return None
+                moves.add(own)
+            elif own != Linear():
+                return None
+    if len(moves) != 1 or not (move := moves.pop()).loops:
+        return None
+    private = all(
+        loop in statement.loops[: array.depth] for statement, array in users(nest, dims) for loop in move.loops
+    )
+    return move if private else None
+
+
+def users(nest: Nest, dims: list[Dim]) -> Iterator[tuple[Statement, Array]]:
+    arrays = {array for array, _ in dims}
+    for statement, access in accesses_of(nest):
+        if access.array in arrays:
+            yield statement, access.array
+
+
+def replaced(index: Linear, moved: Mapping[Loop, Linear]) -> Linear:
+    """An expression in the moved loops."""
+    for loop, place in moved.items():
+        index = index.replaced(loop, place)
+    return index
+
+
+def moved_statement(statement: Statement, moved: Mapping[Loop, Linear], arrays: Mapping[Array, Array]) -> Statement:
+    """A statement in the moved loops."""
+
+    def access(old: Access) -> Access:
+        indices = old.indices
+        if indices is not None and old.array not in arrays:
+            indices = tuple(replaced(index, moved) for index in indices)
+        elif indices is not None:  # of an array of its own the indices are the loops
+            indices = tuple(index if own_loop(index) in moved else replaced(index, moved) for index in indices)
+        return Access(arrays.get(old.array, old.array), indices)
+
+    reads = {value: access(old) for value, old in statement.reads.items()}
+    write = access(statement.write)
+    return Statement(statement.op, statement.loops, statement.position, statement.value, write, reads)
