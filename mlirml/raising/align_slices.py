@@ -86,11 +86,11 @@ def groups_of(nest: Nest) -> list[tuple[list[Loop], list[Dim]]]:
         root(loop)
     kept: dict[Dim, Dim] = {}
     for _, access in accesses_of(nest):
-        for dim, index in enumerate(access.indices or ()):
-            loop = own_loop(index)
-            if access.array.local and loop is not None:
-                item = kept.setdefault((access.array, dim), (access.array, dim))
-                parent[root(item)] = root(loop)
+        for number, index in enumerate(access.indices or ()):
+            own = own_loop(index)
+            if access.array.local and own is not None:
+                dim = kept.setdefault((access.array, number), (access.array, number))
+                parent[root(dim)] = root(own)
     found: dict[Loop | Dim, tuple[list[Loop], list[Dim]]] = {}
     for item in list(parent):
         loops, dims = found.setdefault(root(item), ([], []))

@@ -77,9 +77,9 @@ def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
     """What an operation reads or stores; None where that is no linear expression, or steps are not positive."""
     first = 1 if op.name.startswith("tensor.extract") else 2
     offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
-    if op.name in _ELEMENTS:
-        sizes, steps = [Linear(1)] * len(offsets), [1] * len(offsets)
-    else:
+    sizes: list[Linear | None] = [Linear(1)] * len(offsets)
+    steps = [1] * len(offsets)
+    if op.name not in _ELEMENTS:
         skipped = first + list(op.attributes["static_offsets"]).count(_DYNAMIC)
         sizes = [linear(number, distances) for number in numbers_of(op, "static_sizes", skipped)]
         steps = list(op.attributes["static_strides"])

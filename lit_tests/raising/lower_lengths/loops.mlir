@@ -127,3 +127,35 @@ func.func @main(%x: tensor<8xf32>, %start: f32) -> f32 {
   }
   return %r : f32
 }
+
+// -----
+
+// A product of matrices: strips of 32 and of 8 elements of the sum are contractions of static sizes, and what is left
+// becomes loops.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[C:.*]] = %{{.*}}) -> (tensor<20x30xf32>)
+// CHECK: %[[MAIN:.*]] = scf.for %[[K:.*]] = {{.*}} step %c32{{.*}} iter_args(%[[C0:.*]] = %[[C]])
+// CHECK: tensor.extract_slice %{{.*}}[0, %[[K]]] [20, 32] [1, 1] : tensor<40x40xf32> to tensor<20x32xf32>
+// CHECK: tensor.extract_slice %{{.*}}[%[[K]], 0] [32, 30] [1, 1] : tensor<40x40xf32> to tensor<32x30xf32>
+// CHECK: linalg.contract {{.*}} outs(%[[C0]] : tensor<20x30xf32>)
+// CHECK: scf.for {{.*}} step %c8{{.*}} iter_args(%{{.*}} = %[[MAIN]])
+// CHECK: linalg.contract {{.*}} ins(%{{.*}}, %{{.*}} : tensor<20x8xf32>, tensor<8x30xf32>)
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: arith.mulf
+// CHECK-NOT: linalg.contract
+func.func @main(%a: tensor<40x40xf32>, %y: tensor<20x30xf32>) -> tensor<20x30xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c40 = arith.constant 40 : index
+  %r = scf.for %i = %c0 to %c40 step %c1 iter_args(%y0 = %y) -> (tensor<20x30xf32>) {
+    %n = arith.maxsi %i, %c0 : index
+    %p = tensor.extract_slice %a[0, 0] [20, %n] [1, 1] : tensor<40x40xf32> to tensor<20x?xf32>
+    %q = tensor.extract_slice %a[0, 0] [%n, 30] [1, 1] : tensor<40x40xf32> to tensor<?x30xf32>
+    %m = linalg.matmul {mlirml.order = array<i64: 0, 0, 0>}
+        ins(%p, %q : tensor<20x?xf32>, tensor<?x30xf32>) outs(%y0 : tensor<20x30xf32>) -> tensor<20x30xf32>
+    scf.yield %m : tensor<20x30xf32>
+  }
+  return %r : tensor<20x30xf32>
+}

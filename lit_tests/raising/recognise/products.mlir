@@ -207,3 +207,25 @@ func.func @stays(%a: tensor<4x5xf32>, %x: tensor<5xf32>, %y: tensor<4xf32>, %s: 
   } -> tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<f32>, tensor<4xf32>
 }
+
+// -----
+
+// No operand depends on i: the product is computed once, and added where the condition holds.
+// CHECK-LABEL: func.func @once
+// CHECK: %[[P:.*]] = linalg.matvec ins(%{{.*}}, %{{.*}} : tensor<5x6xf32>, tensor<6xf32>) outs(%{{.*}} : tensor<5xf32>)
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}], iterator_types = ["parallel", "parallel"]} ins(%[[P]] : tensor<5xf32>)
+// CHECK: arith.addf
+// CHECK: arith.select
+func.func @once(%a: tensor<5x6xf32>, %x: tensor<6xf32>, %c: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %x : tensor<5x6xf32>, tensor<6xf32>) outs(%c : tensor<4x5xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %m = arith.mulf %p, %q : f32
+    %n = arith.addf %out, %m : f32
+    %inside = arith.cmpi sge, %j, %i : index
+    %r = arith.select %inside, %n, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<4x5xf32>
+  return %0 : tensor<4x5xf32>
+}

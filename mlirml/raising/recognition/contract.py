@@ -91,6 +91,8 @@ def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
     if len(operands) != 2:
         raise NoMatch(f"a product of {len(operands)} operands")
     repeated = tuple(d for d in out if nest.sizes[d] != 1 and d not in used(operands))
+    if repeated and not nest.is_static(out):
+        raise NoMatch("a loop indexes the result only, whose sizes are dynamic")
     check_kind(nest, operands, out, repeated)
     # What is first in the body stays first: a and b of `a * b`.
     masks = []
@@ -192,8 +194,10 @@ def build_products(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, st
     return total, " and ".join(dict.fromkeys(names))
 
 
-def zeros(kind: mlir.Type, shape: Sequence[int]) -> mlir.Value:
-    kind = mlir.RankedTensorType.get(list(shape), kind.element_type)
+def zeros(kind: mlir.Type, shape: Sequence[int] | None = None) -> mlir.Value:
+    """Zeros of a type, or of its elements in another shape."""
+    if shape is not None:
+        kind = mlir.RankedTensorType.get(list(shape), kind.element_type)
     return emit.fill(emit.zero(kind.element_type), emit.empty(kind)).results[0]
 
 
