@@ -92,7 +92,8 @@ def match_read(store: mlir.Operation, box: Box, op: mlir.Operation, distances: D
     if op.name == "tensor.extract_slice" and kept_dims(op, op.results[0].type.shape) != kept:
         return None
     offsets = [offset_in(store, op, box, other, dim) for dim in kept]
-    return None if None in offsets else Read(op, tuple(o for o in offsets if o is not None))
+    found = tuple(offset for offset in offsets if offset is not None)
+    return Read(op, found) if len(found) == len(offsets) else None
 
 
 def offset_in(store: mlir.Operation, op: mlir.Operation, box: Box, other: Box, dim: int) -> int | mlir.Value | None:
