@@ -12,6 +12,8 @@ from mlirml.pipelines.schedules.frame import Cursor, Frame
 from mlirml.pipelines.schedules.nest import Body, Nest
 
 SHORT = 8
+_FEW = 4
+"""Elements that are computed one after the other, without a loop: LLVM takes longer for a loop than for these."""
 _SCATTER, _GATHER = 8, 4
 _PAIRS = 2  # the stride of the parts of complex numbers, which are loaded and stored in pairs
 
@@ -95,5 +97,10 @@ def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Val
         for number, value in enumerate(body.yields):
             cursor.store(environment.get(value, value), nest.out(number))
 
+    if nest.rank == 1 and 0 < nest.sizes[0] <= _FEW:
+        start = Cursor.start(frame, nest)
+        for number in range(nest.sizes[0]):
+            inner(start.enter(0, emit.index(number)))
+        return
     grain = outer_grain(nest, cost.iteration_ns(nest, body.ops))
     nested(Cursor.start(frame, nest), 0, nest.rank, inner, grain=grain)
