@@ -363,3 +363,23 @@ func.func @main(%a: memref<8x40xf64>, %s: memref<8xf64>) {
   }
   return
 }
+
+// -----
+
+// Few elements are computed one after the other: a loop would take LLVM longer.
+
+// CHECK-LABEL: func.func @few
+// CHECK-NOT: scf.for
+// CHECK: arith.negf
+// CHECK: arith.negf
+// CHECK: arith.negf
+// CHECK-NOT: arith.negf
+func.func @few(%x: memref<3xf64>, %y: memref<3xf64>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<3xf64>) outs(%y : memref<3xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %n = arith.negf %a : f64
+    linalg.yield %n : f64
+  }
+  return
+}
