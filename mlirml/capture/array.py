@@ -539,6 +539,8 @@ class Traced:
             self._varying(index).store(value)
             return
         target = self._viewed(*parsed.views)
+        if target._shape:
+            self._trace.passed.store()
         if is_varying(value) and not parsed.arrays:
             target._varying().store(value)
         elif parsed.arrays:

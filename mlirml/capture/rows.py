@@ -11,6 +11,10 @@ MOST_OPERATIONS = 2000
 MOST_COPIES = 64
 """How often it may pass one place in the body of a loop then, and how many rows of an array it may iterate over."""
 
+MOST_STORES = 4
+"""How often it may store into parts of arrays at one place in the body of a loop then: compile time grows faster than
+such stores do, which are fused with each other, and a loop of them is as fast."""
+
 
 class LongIteration(BaseException):
     """Python loops for longer. No error: user code must not catch it."""

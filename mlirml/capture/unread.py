@@ -33,11 +33,13 @@ class _Place:
     loop: SourceLocation | None
     copies: int = 0
     run: int = 0
+    stores: int = 0
 
     @property
     def is_long(self) -> bool:
         """Whether the loop is better captured as one. Operations one after the other are several of an iteration."""
-        return self.loop is not None and (self.copies > rows.MOST_COPIES or self.run > rows.MOST_COPIES * 8)
+        is_long = self.copies > rows.MOST_COPIES or self.run > rows.MOST_COPIES * 8
+        return self.loop is not None and (is_long or self.stores > rows.MOST_STORES)
 
 
 class Places:
@@ -73,6 +75,13 @@ class Places:
         if limited and place.is_long:
             raise rows.LongIteration
         return location
+
+    def store(self) -> None:
+        """A part of an array is stored into at the place of the last operation."""
+        if self._last is not None:
+            self._last.stores += 1
+            if rows.LIMITED.get() and self._last.is_long:
+                raise rows.LongIteration
 
     def _place(self, frame: FrameType, location: SourceLocation) -> _Place:
         """Where an operation comes from, which is another place in another call of a function."""

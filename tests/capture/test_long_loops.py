@@ -95,6 +95,39 @@ def test_more_than_64_copies_stay_a_loop(function: Any, n: int, stays: bool) -> 
     assert ("scf.for" in found.ir("capture", X)) == stays
 
 
+class Sweeps:
+    """A program that has its number of iterations in an attribute."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def run(self, a: Any, b: Any) -> None:
+        for _ in range(self.steps):
+            b[1:-1] = 0.3 * (a[:-2] + a[1:-1] + a[2:])
+            a[1:-1] = 0.3 * (b[:-2] + b[1:-1] + b[2:])
+
+
+def shortest_paths(p: Any, unused: Any) -> None:
+    for k in range(p.shape[0]):
+        p[:] = np.minimum(p[:], np.add.outer(p[:, k], p[k, :]))
+
+
+@pytest.mark.parametrize(
+    "function, stays",
+    [(Sweeps(4).run, False), (Sweeps(5).run, True), (Sweeps(40).run, True), (shortest_paths, True)],
+    ids=["4 steps", "5 steps", "40 steps", "shortest paths"],
+)
+def test_more_than_four_stores_into_slices_stay_a_loop(function: Any, stays: bool) -> None:
+    theirs = RNG.random((20, 20)), RNG.random((20, 20))
+    ours = tuple(x.copy() for x in theirs)
+    program = ml.compile(function)
+    program(*ours)
+    function(*theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other)
+    assert ("scf.for" in program.ir("capture", *ours)) == stays
+
+
 def test_copies_of_nested_loops_are_counted() -> None:
     def nest(x: Any, m: int, n: int) -> Any:
         for _ in range(m):
