@@ -113,9 +113,9 @@ def match_move(nest: Nest, loops: list[Loop], dims: list[Dim]) -> Linear | None:
         return None
     if all((upper - loop.lowers[0]).is_constant for loop in loops for upper in loop.uppers):
         return None
-    inside, moves = set(loops), set[Linear]()
+    inside, arrays, moves = set(loops), {array for array, _ in dims}, set[Linear]()
     for statement, access in accesses_of(nest):
-        if access.indices is None and inside & set(statement.loops):
+        if access.indices is None and (inside & set(statement.loops) or access.array in arrays):
             return None
         for dim, index in enumerate(access.indices or ()):
             walked = [loop for loop in index.loops if loop in inside]
