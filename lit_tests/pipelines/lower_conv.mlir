@@ -122,3 +122,21 @@ func.func @main(%x: memref<1x8x8x4xf32>, %w: memref<3x3x4x16xf32>, %y: memref<1x
   linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%x, %w : memref<1x8x8x4xf32>, memref<3x3x4x16xf32>) outs(%y : memref<1x6x6x16xf32>)
   return
 }
+
+// -----
+
+// The only row of the only plane: four chains of additions in a tile of 32 pixels, and the 1,250 tiles are shared.
+// CHECK-LABEL: func.func private @conv_pixels_f64_1x1x1x40000x1x1x1x101(
+// CHECK: scf.parallel
+// CHECK: %[[SUMS:.*]]:4 = scf.for %{{.*}} iter_args({{.*}}) -> (vector<8xf64>, vector<8xf64>, vector<8xf64>, vector<8xf64>)
+// CHECK-COUNT-4: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK-COUNT-4: vector.store
+// CHECK: mlirml.grain
+func.func @main(%x: memref<1x1x40100xf64>, %w: memref<1x1x101xf64>, %y: memref<1x1x40000xf64>) {
+  %zero = arith.constant 0.0 : f64
+  linalg.fill ins(%zero : f64) outs(%y : memref<1x1x40000xf64>)
+  linalg.conv_1d_ncw_fcw {dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}
+    ins(%x, %w : memref<1x1x40100xf64>, memref<1x1x101xf64>) outs(%y : memref<1x1x40000xf64>)
+  return
+}

@@ -25,6 +25,7 @@ from mlirml.errors import ShapeError, UnsupportedSyntaxError
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
+    from mlirml.dialects.ops.registry import OpDef
 
 # Creation functions whose contents NumPy computes at once.
 COMPUTED = (
@@ -85,6 +86,16 @@ class Namespace:
         with at_user_line():
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
+
+    def known(self, array: np.ndarray) -> Traced:
+        """An array whose elements are known while tracing."""
+        return self._trace.known(array)
+
+    def recorded(self, record: OpDef, *args: Any) -> Any:
+        """The result of an operation that is no function of NumPy, such as a convolution with channels."""
+        bound = record.signature.bind(*args)
+        bound.apply_defaults()
+        return self._trace._apply(record, bound.args, bound.kwargs)
 
     def isscalar(self, element: Any) -> bool:
         """`np.isscalar`."""
@@ -298,7 +309,7 @@ def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
 @functools.cache
 def _creation() -> dict[Any, str]:
     """NumPy's creation functions, for `from numpy import zeros`."""
-    names = [name for name in vars(Namespace) if not name.startswith("_")]
+    names = [name for name in vars(Namespace) if hasattr(np, name) and not name.startswith("_")]
     return {getattr(np, name): name for name in (*names, *COMPUTED, "ndarray")}
 
 

@@ -13,7 +13,7 @@ from tests.oracle import check
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, bfloat16, np.complex128, np.int8, np.bool_])
-@pytest.mark.parametrize("sizes", [(3, 2), (2, 3), (1, 1), (12, 10), (10, 14)])
+@pytest.mark.parametrize("sizes", [(3, 2), (2, 3), (1, 1), (12, 10), (10, 14), (300, 70)])
 @np.errstate(all="ignore")
 def test_padding_of_convolutions_is_multiplied_by_nothing(sizes: tuple[int, int], dtype: Any) -> None:
     def every(a: Any, b: Any) -> list[Any]:

@@ -113,6 +113,11 @@ PIXELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "one dimension": ((2, 6, 40), (6, 1, 5), {"groups": 6, "padding": 2, "stride": 2}),
     "three dimensions": ((1, 3, 5, 6, 17), (2, 3, 2, 3, 3), {"padding": (1, 1, 0)}),
     "one row": ((1, 2, 1, 30), (2, 1, 1, 4), {"groups": 2}),
+    "one long row": ((1, 1, 1003), (1, 1, 9), {}),
+    "one long row, many taps": ((1, 1, 1003), (1, 1, 101), {}),
+    "one long row, shared": ((1, 1, 40_003), (1, 1, 80), {}),
+    "one long row with a stride": ((1, 2, 1003), (1, 2, 70), {"stride": 2, "dilation": 3}),
+    "two rows": ((1, 1, 2, 203), (1, 1, 1, 70), {}),
     "one column": ((1, 2, 30, 1), (2, 1, 4, 1), {"groups": 2}),
 }
 
@@ -274,3 +279,13 @@ def test_chains(name: str) -> None:
     x, w = random((2, 16, 12, 30), (16, 16, 3, 3))
     check(CHAINS[name], x, w, kernel="conv_")
     assert fused(CHAINS[name], x, w) <= 1, "nothing but the fill of a padded buffer is left"
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_a_convolution_of_vectors_is_one_kernel(mode: str) -> None:
+    x, v = random((5000,), (101,))
+    function = ml.compile(lambda x, v: np.convolve(x, v, mode))
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = function.ir("schedule", x, v)
+    assert len(re.findall(r"call @conv_pixels_f32_1x1x1x\d+x1x1x1x101\(", text)) == 1
+    np.testing.assert_allclose(function(x, v), np.convolve(x, v, mode), rtol=1e-4, atol=1e-4)

@@ -115,5 +115,5 @@ def sliding_window_view(
         if not 0 <= size <= n:
             raise ShapeError(f"sliding_window_view: a window of {size} does not fit {n} elements along axis {place}")
         table = np.arange(n - size + 1)[:, None] + np.arange(size)
-        x = xp.moveaxis(xp.take(x, table.tolist(), axis=place), place + 1, -1)
+        x = xp.moveaxis(xp.take(x, xp.known(table), axis=place), place + 1, -1)
     return x

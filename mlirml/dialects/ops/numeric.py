@@ -14,6 +14,9 @@ NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
 NUMBERS_BUT_BF16 = tuple(d for d in NUMBERS if d != "bf16")
 
 
+_FEW_WEIGHTS = 8
+
+
 def promoted(xp: Any, x: Any) -> Any:
     """What NumPy's promotion sees: Python numbers give way, also those that are known at run time only."""
     if type(x) in (bool, int, float, complex):
@@ -202,31 +205,35 @@ def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:
     margins = {"valid": (0, 0), "same": (m // 2, m - 1 - m // 2), "full": (m - 1, m - 1)}[mode]
     padded = xp.pad(a, margins)
     count = n + sum(margins) - m + 1
+    # A few products of slices are computed together with what is around them.
     # Rows of windows, but never more of them than a few times the array: beyond that, one pass for each weight.
-    if m <= 8 or count * m > 1 << 22:
-        dtype = np.result_type(a.dtype, v.dtype)
+    dtype = np.result_type(a.dtype, v.dtype)
+    if m > _FEW_WEIGHTS and dtype.kind not in "bc":
+        from mlirml.dialects.ops.convolutions import conv1d
+
+        result = xp.recorded(conv1d, padded[None], v[None, None])[0]
+    elif m <= _FEW_WEIGHTS or count * m > 1 << 22:
         result = xp.zeros(count, dtype=dtype)
         for k in range(m):
             result = result + padded[k : k + count] * v[k]
     else:
-        windows = xp.take(padded, (np.arange(count)[:, None] + np.arange(m)).tolist())
-        result = (windows @ v).astype(np.result_type(a.dtype, v.dtype))
+        windows = xp.take(padded, xp.known(np.arange(count)[:, None] + np.arange(m)))
+        result = (windows @ v).astype(dtype)
     if result.dtype.kind not in "biu":  # the padding times infinity or NaN is not 0
         for first, last in ((0, margins[0]), (count - margins[1], count)):
             if first < last:
-                result[first:last] = _correlate_beyond(xp, a, v, np.arange(first, last) - margins[0])
+                result[first:last] = _correlate_beyond(xp, a, v, first - margins[0], last - margins[0])
     return result[::-1] if turned else result
 
 
-def _correlate_beyond(xp: Any, a: Any, v: Any, starts: np.ndarray) -> Any:
-    """`sum_n a[start + n] * v[n]` of those n for which there is an element of `a`."""
-    if starts.size > 1 and starts.size * v.size > 1 << 22:
-        half = starts.size // 2
-        return xp.concatenate([_correlate_beyond(xp, a, v, part) for part in (starts[:half], starts[half:])])
-    places = starts[:, None] + np.arange(v.size)
-    inside = (places >= 0) & (places < a.size)
-    products = xp.take(a, np.clip(places, 0, a.size - 1).tolist()) * v
-    return xp.sum(xp.where(inside.tolist(), products, 0), axis=-1)
+def _correlate_beyond(xp: Any, a: Any, v: Any, first: int, last: int) -> Any:
+    """`sum_n a[start + n] * v[n]` of those n for which there is an element of `a`, for starts from `first` to `last`."""
+    if last - first > 1 and (last - first) * v.size > 1 << 22:
+        half = (first + last) // 2
+        return xp.concatenate([_correlate_beyond(xp, a, v, *part) for part in ((first, half), (half, last))])
+    places = np.arange(first, last)[:, None] + np.arange(v.size)
+    products = xp.take(a, xp.known(np.clip(places, 0, a.size - 1))) * v
+    return xp.sum(xp.where(xp.known((places >= 0) & (places < a.size)), products, 0), axis=-1)
 
 
 @composed("numeric", np.correlate, dtypes=ALL, tolerance=8)

@@ -7,7 +7,9 @@ for plane:
             for tap: acc[row] = combine(acc[row], x[row + tap] * w[tap])
         out = acc
 
-The rows of a tile share what they load. With a stride, as many vectors as the stride are loaded and shuffled.
+The rows of a tile share what they load. A tile of few rows has several vectors in each, so that additions do not wait
+for each other. With a stride, as many vectors as the stride are loaded and shuffled. The tiles of the only row of the
+only plane are divided among threads.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from mlirml.pipelines.schedules.contract_kernel import fused_multiply_add
 from mlirml.pipelines.schedules.conv import Problem
 from mlirml.pipelines.schedules.conv_epilogue import Epilogue
 from mlirml.pipelines.schedules.conv_frame import Argument, Frame, Kernel, Padded, Place, clamped, pad_plane
-from mlirml.pipelines.schedules.conv_plan import MOST_TAPS, Plan, pixel_rounds
+from mlirml.pipelines.schedules.conv_plan import MOST_TAPS, Plan, pixel_rounds, shares_columns
 from mlirml.pipelines.schedules.emitter import Index, View, vector
 
 
@@ -57,6 +59,9 @@ class PixelKernel:
         """The whole function."""
         p, plan, e = self.problem, self.plan, self.e
         rounds = pixel_rounds(p)
+        if plan.grain and shares_columns(p):
+            self._plane(Index(), Index())
+            return self.frame.finish(name)
         chunks = -(-rounds // plan.grain) if plan.grain else 1
         each = -(-rounds // chunks)
         chunks = -(-rounds // each)
@@ -102,12 +107,14 @@ class PixelKernel:
             row = clamped(self.e, h, self.plan.rows, height.count)
             start = source.base + d * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
             out = place.out + d * depth.out + row * height.out
-            with self.e.loop(0, -(-width.count // self.plan.lanes), 1, "t") as t:
-                column = clamped(self.e, t, self.plan.lanes, width.count)
+            tiles = -(-width.count // self.plan.columns)
+            shared = self.plan.grain if shares_columns(p) else 0
+            with self.e.parallel(tiles, shared) if shared else self.e.loop(0, tiles, 1, "t") as t:
+                column = clamped(self.e, t, self.plan.columns, width.count)
                 at = start + column * (width.stride * source.strides[2])
                 totals = self._tile(source, at, place.w, weights, self._start(number))
-                for r, total in enumerate(totals):
-                    there = out + r * height.out + column
+                for (r, v), total in zip(self._places(), totals, strict=True):
+                    there = out + r * height.out + v * self.plan.lanes + column
                     total = self.frame.finished(total, number, there, self.plan.lanes, None)
                     self.e.store(total, self.frame.views["out"], there, self.plan.lanes)
 
@@ -129,7 +136,15 @@ class PixelKernel:
             spread = self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.kind}")
         else:
             spread = self.e.let(f"arith.constant dense<{self.initial}> : {self.kind}", "init")
-        return [spread] * self.plan.rows
+        return [spread] * (self.plan.rows * self.plan.vectors)
+
+    def _places(self) -> list[tuple[int, int]]:
+        """The row, and the vector in it, of each accumulator of a tile."""
+        return [(r, v) for r in range(self.plan.rows) for v in range(self.plan.vectors)]
+
+    def _across(self, source: Source) -> int:
+        """From the first pixel of a vector to that of the next one."""
+        return self.plan.lanes * self.problem.slides[2].stride * source.strides[2]
 
     def _weights(self, base: Index) -> list[str]:
         """All taps of one channel, spread over a vector each; none for poolings."""
@@ -148,8 +163,8 @@ class PixelKernel:
         return self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.kind}")
 
     def _tile(self, source: Source, at: Index, base: Index, weights: list[str], start: list[str]) -> list[str]:
-        """The accumulators of a tile, one for each of its rows."""
-        p, kinds = self.problem, [self.kind] * self.plan.rows
+        """The accumulators of a tile, row by row."""
+        p, kinds = self.problem, [self.kind] * (self.plan.rows * self.plan.vectors)
         if weights or (not p.product and p.taps <= MOST_TAPS):
             return self._taps(source, at, weights, start)
         if p.taps <= MOST_TAPS:
@@ -179,13 +194,16 @@ class PixelKernel:
 
     def _one_tap(self, source: Source, x: Index, w: Index, totals: Sequence[str]) -> list[str]:
         weight = self._weight(w) if self.problem.product else ""
-        step = self.problem.slides[1].stride * source.strides[1]
-        return [self._combine(self._load(source, x + r * step), weight, total) for r, total in enumerate(totals)]
+        step, across = self.problem.slides[1].stride * source.strides[1], self._across(source)
+        return [
+            self._combine(self._load(source, x + r * step + v * across), weight, total)
+            for (r, v), total in zip(self._places(), totals, strict=True)
+        ]
 
     def _taps(self, source: Source, at: Index, weights: list[str], start: Sequence[str]) -> list[str]:
         """All taps of one channel, written out; each vector of the input is loaded once."""
         depth, height, width = self.problem.slides
-        totals = list(start)
+        totals, vectors, across = list(start), self.plan.vectors, self._across(source)
         for d in range(depth.kernel):
             uses: dict[int, list[tuple[int, int]]] = {}
             for r in range(self.plan.rows):
@@ -194,10 +212,13 @@ class PixelKernel:
             for row in sorted(uses):
                 for w in range(width.kernel):
                     offset = d * depth.dilation * source.strides[0] + row * source.strides[1]
-                    loaded = self._load(source, at + (offset + w * width.dilation * source.strides[2]))
-                    for r, h in uses[row]:
-                        tap = (d * height.kernel + h) * width.kernel + w
-                        totals[r] = self._combine(loaded, weights[tap] if weights else "", totals[r])
+                    there = at + (offset + w * width.dilation * source.strides[2])
+                    for v in range(vectors):
+                        loaded = self._load(source, there + v * across)
+                        for r, h in uses[row]:
+                            tap = (d * height.kernel + h) * width.kernel + w
+                            number = r * vectors + v
+                            totals[number] = self._combine(loaded, weights[tap] if weights else "", totals[number])
         return totals
 
     def _combine(self, loaded: str, weight: str, total: str) -> str:

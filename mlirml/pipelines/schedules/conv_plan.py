@@ -12,6 +12,8 @@ MOST_TAPS = 64
 """Windows with more taps are walked by loops."""
 ROWS = 4
 """Output rows that share the loads of a window."""
+VECTORS = 4
+"""Vectors in a tile of pixels, at least where rows are so long: each is a chain of additions of its own."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 _TASK_NS = 20_000
 _PARALLEL_NS = 60_000
@@ -22,8 +24,8 @@ _CHUNKS = 64
 class Plan:
     """`kernel` is "filters" (vector lanes are filters) or "pixels".
 
-    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels; one of "pixels" is one
-    vector in each of `rows` rows. `grain` is the least number of parallel rounds worth a chunk, 0 for none.
+    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels; one of "pixels" is
+    `vectors` vectors in each of `rows` rows. `grain` is the least number of parallel rounds worth a chunk, 0 for none.
     """
 
     kernel: str
@@ -106,10 +108,17 @@ def pixel_plan(problem: Problem, lanes: int) -> Plan:
     while lanes > width.count:
         lanes //= 2
     rows = min(ROWS, height.count)
-    rounds = pixel_rounds(problem)
+    vectors = max(1, min(VECTORS // rows, width.count // lanes))
+    rounds = -(-width.count // (lanes * vectors)) if shares_columns(problem) else pixel_rounds(problem)
     each = (0.45 if width.stride == 1 else 1.6) + (0.6 if problem.combiner.endswith("imumf") else 0)
     total = problem.operations / lanes * each
-    return Plan("pixels", lanes, 1, rows, lanes, grain(rounds, total))
+    return Plan("pixels", lanes, vectors, rows, lanes * vectors, grain(rounds, total))
+
+
+def shares_columns(problem: Problem) -> bool:
+    """Whether all that threads can share is one row of pixels."""
+    depth, height, _ = problem.slides
+    return not problem.is_padded and pixel_rounds(problem) == depth.count == height.count == 1
 
 
 def pixel_rounds(problem: Problem) -> int:
