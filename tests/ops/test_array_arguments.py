@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mlirml as ml
 from tests.oracle import check
 
 X = np.array([[1.0, -2.0, np.nan], [4.0, 5.5, -0.0]])
@@ -88,6 +89,24 @@ def test_bins_between_the_extremes_of_the_data(dtype: str) -> None:
     values = np.abs(values).astype(dtype)
     with np.errstate(all="ignore"):
         check(lambda x: (*np.histogram(x), *np.histogram(x, 7, density=True)), values, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u1"])
+@pytest.mark.parametrize("bins", [1, 10, 37])
+@pytest.mark.parametrize("limits", [None, (-2.0, 5.0), (0.1, 0.4), (-1, 8)])
+def test_elements_at_the_edges_of_equal_bins(dtype: str, bins: int, limits: tuple[float, float] | None) -> None:
+    rng = np.random.default_rng(bins)
+    values = np.concatenate([rng.normal(2, 4, 100).round(1), np.linspace(-2, 5, 38), np.linspace(0.1, 0.4, 11)])
+    values = np.abs(values).astype(dtype) if dtype == "u1" else values.astype(dtype)
+    if limits is not None and dtype[0] == "f":
+        values[:3] = np.nan, np.inf, -np.inf
+    check(lambda x: np.histogram(x, bins, limits), values, rtol=1e-15 if dtype != "f4" else 1e-6)
+
+
+def test_equal_bins_are_not_searched() -> None:
+    values = np.random.default_rng(5).normal(size=1000)
+    text = ml.compile(lambda x: np.histogram(x, 1000)[0]).ir("optimize", values)
+    assert text.count("tensor.extract %inserted_slice") <= 2
 
 
 def test_bins_of_equal_elements_and_of_none() -> None:

@@ -227,7 +227,7 @@ def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:
 
 
 def _correlate_beyond(xp: Any, a: Any, v: Any, first: int, last: int) -> Any:
-    """`sum_n a[start + n] * v[n]` of those n for which there is an element of `a`, for starts from `first` to `last`."""
+    """`sum_n a[start + n] * v[n]` for starts from `first` to `last`, of those n for which `a` has an element."""
     if last - first > 1 and (last - first) * v.size > 1 << 22:
         half = (first + last) // 2
         return xp.concatenate([_correlate_beyond(xp, a, v, *part) for part in ((first, half), (half, last))])

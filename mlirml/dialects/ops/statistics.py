@@ -489,9 +489,12 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     a = a.astype(np.uint8) if a.dtype == np.bool_ else a
     places = _edges(xp, a, bins, range)
     last = places.size - 1
-    bin_ = xp.searchsorted(places, a, side="right") - 1
-    bin_ = xp.where(a == places[-1], last - 1, bin_)  # the last bin has both its edges
-    bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted behind the others
+    if np.ndim(bins):
+        bin_ = xp.searchsorted(places, a, side="right") - 1
+        bin_ = xp.where(a == places[-1], last - 1, bin_)  # the last bin has both its edges
+        bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted behind the others
+    else:
+        bin_ = _equal_bins(xp, a, places)
     if weights is None:
         counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
     else:
@@ -503,6 +506,21 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     if density:
         return counts / xp.diff(places).astype(np.float64) / xp.sum(counts), places
     return counts, places
+
+
+def _equal_bins(xp: Any, a: Any, places: Any) -> Any:
+    """The bin of each element, whose edges are equally far apart but for rounding; behind the last for one in none.
+
+    A quotient is beside the right bin at worst, as in NumPy.
+    """
+    last = places.size - 1
+    low, high = places[0], places[-1]
+    share = (a.astype(np.float64) - low.astype(np.float64)) / (high - low).astype(np.float64)
+    inside = (a >= low) & (a <= high)
+    bin_ = xp.clip(xp.where(inside, share * last, 0.0), 0.0, last - 1.0).astype(np.int64)
+    bin_ = bin_ - (a < xp.take(places, bin_, mode="clip"))
+    bin_ = bin_ + ((a >= xp.take(places, bin_ + 1, mode="clip")) & (bin_ != last - 1))
+    return xp.where(inside, bin_, last)
 
 
 def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:
