@@ -37,3 +37,35 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>, %s: f32) -> tensor<8xf32> 
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// Two iterations of an unrolled loop: equal dispatches call one function.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  (%[[X:.*]]: tensor<8xf32>)
+// CHECK:       %[[P:.*]] = call @k0_mulf(%[[X]], %{{.*}})
+// CHECK:       call @k0_mulf(%[[P]], %{{.*}})
+// CHECK:       call @k2_addf(
+// CHECK:       func.func private @k0_mulf(
+// CHECK-NOT:   func.func private @k1_
+// CHECK:       func.func private @k2_addf(
+#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %p = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.mulf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%p : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.mulf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%q : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

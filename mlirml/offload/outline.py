@@ -19,7 +19,8 @@ After:
     }
 
 The results go, in their order, into the last arguments. A tensor from outside that a result is accumulated or stored
-into is the last argument itself, which is then read too. Regions of the host are dissolved.
+into is the last argument itself, which is then read too. Regions of the host are dissolved. Dispatches with equal code,
+as of the iterations of an unrolled loop, call one function.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, SORTS
 from mlirml.errors import LoweringError
-from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
@@ -53,6 +54,25 @@ class OutlinePass(Pass):
                     outline(op, module, next(number))
                 else:
                     dissolve(op)
+            share(module)
+
+
+def share(module: mlir.Operation) -> None:
+    """Have the calls of equal functions call the first of them."""
+    kernels = [
+        op for op in block_ops(module.regions[0].blocks[0]) if op.name == "func.func" and KERNEL in op.attributes
+    ]
+    names = [mlir.StringAttr(function.attributes["sym_name"]).value for function in kernels]
+    # In local scope, as else all of the module is looked through for each.
+    printed = [function.get_asm(use_local_scope=True, assume_verified=True) for function in kernels]
+    texts = [text.replace(f"@{name}(", "@(", 1) for text, name in zip(printed, names)]
+    first = dict(reversed(list(zip(texts, names))))
+    same = {name: first[text] for text, name in zip(texts, names)}
+    for call in [op for op in operations(main_function(module)) if op.name == "func.call" and KERNEL in op.attributes]:
+        call.attributes["callee"] = mlir.FlatSymbolRefAttr.get(same[callee_of(call)])
+    for function, name in zip(kernels, names):
+        if same[name] != name:
+            function.erase()
 
 
 def dissolve(region: mlir.Operation) -> None:

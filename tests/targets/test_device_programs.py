@@ -196,6 +196,21 @@ def test_explain_says_what_runs_where(target: str) -> None:
     assert "a call launches 1 kernel\n" in told
 
 
+def test_iterations_of_an_unrolled_loop_share_their_kernels(target: str) -> None:
+    def centres(x: Any, c: Any) -> Any:
+        for _ in range(6):
+            nearest = np.argmin(np.sum((x[:, None] - c) ** 2, -1), 1)
+            one = (nearest[:, None] == np.arange(len(c))).astype(np.float32)
+            c = (one.T @ x) / np.maximum(np.sum(one, 0), 1)[:, None]
+        return c
+
+    x, c = samples(200, 4), samples(3, 4)
+    program = ml.compile(centres, target=target)
+    np.testing.assert_allclose(program(x, c), centres(x, c), rtol=1e-4)
+    told = program.explain()
+    assert 3 <= told.count(", 6 times") == told.count("kernel k")
+
+
 def test_explain_says_what_stays_on_the_host(target: str) -> None:
     def function(x: Any) -> Any:
         y = ml.fori_loop(0, 10, lambda i, y: y * 2 + x, x)
