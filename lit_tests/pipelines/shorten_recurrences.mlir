@@ -56,3 +56,25 @@ func.func @main(%x: memref<9xf32>, %y: memref<9xf32>, %a: f32, %b: f32) {
   }
   return
 }
+
+// -----
+
+// The sum waits for the second product, which is to be fused with it.
+// CHECK-LABEL: func.func @fused
+// CHECK:         %[[A:.*]] = arith.mulf %{{.*}}, %{{.*}} : f64
+// CHECK:         %[[B:.*]] = arith.mulf %{{.*}}, %{{.*}} fastmath<contract> : f64
+// CHECK:         arith.subf %[[A]], %[[B]] fastmath<contract> : f64
+func.func @fused(%x: memref<64xf64>, %y: memref<64xf64>, %p: f64, %q: f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 64 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %p) -> f64 {
+    %v = memref.load %x[%i] : memref<64xf64>
+    %a = arith.mulf %p, %v fastmath<contract> : f64
+    %b = arith.mulf %q, %s fastmath<contract> : f64
+    %t = arith.subf %a, %b fastmath<contract> : f64
+    memref.store %t, %y[%i] : memref<64xf64>
+    scf.yield %t : f64
+  }
+  return
+}

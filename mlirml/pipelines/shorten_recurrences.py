@@ -18,7 +18,9 @@ After:
     }
 
 A round of such a loop takes as long as the operations between the element that it reads and the one that it stores.
-Sums of floats are added up in another order, as those of arrays are.
+Sums of floats are added up in another order, as those of arrays are. Of two products that are added, LLVM makes the
+first one a part of a fused multiply-add: where only the other one is computed of what the loop carries, the flag
+`contract` of the first is taken off, as the sum waits for the other one.
 """
 
 from __future__ import annotations
@@ -33,17 +35,45 @@ from mlirml.pipelines.rounds import constant_of
 @register
 @dataclass(frozen=True)
 class ShortenRecurrencesPass(Pass):
-    """Reorder sums of floats in innermost loops."""
+    """Reorder sums of floats in innermost loops, and fuse the products that the loop waits for."""
 
     name = "mlirml-shorten-recurrences"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):
+            for product in early_products(loop):
+                product.attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<none>", module.context)
             try:
                 terms, sums, last = match_sum(loop)
             except NoMatch:
                 continue
             reorder(terms, sums, last)
+
+
+def early_products(loop: mlir.Operation) -> list[mlir.Operation]:
+    """The products that do not depend on carried values, each added to one that does and used by nothing else."""
+    block = loop.regions[0].blocks[0]
+    ops = block_ops(block)
+    if any(op.regions for op in ops):
+        return []
+    late = {argument for argument in list(block.arguments)[1:] if isinstance(argument.type, mlir.FloatType)}
+    found = []
+    for op in ops if late else ():
+        if any(operand in late for operand in op.operands):
+            late.update(op.results)
+        if op.name in ("arith.addf", "arith.subf"):
+            first, second = (defining_op(operand) for operand in op.operands)
+            if first is None or second is None or op.operands[0] in late or op.operands[1] not in late:
+                continue
+            if all(is_fusible(product) and product.block == block for product in (first, second)):
+                found.append(first)
+    return found
+
+
+def is_fusible(op: mlir.Operation) -> bool:
+    """Whether an operation is a product that may be fused with the one addition that uses it."""
+    alone = len(list(op.results[0].uses)) == 1
+    return op.name == "arith.mulf" and alone and str(op.attributes["fastmath"]) == "#arith.fastmath<contract>"
 
 
 def match_sum(loop: mlir.Operation) -> tuple[list[mlir.Value], list[mlir.Operation], mlir.Value]:

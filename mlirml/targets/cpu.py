@@ -37,13 +37,13 @@ SCHEDULE = (
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
-    "mlirml-outline-parallel,mlirml-split-function"
+    "mlirml-outline-parallel,mlirml-split-function,mlirml-annotate-loops"
 )
 TO_LLVM = (
     "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
     "convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,reconcile-unrealized-casts,"
-    "canonicalize{max-iterations=1},mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
+    "canonicalize{max-iterations=1},mlirml-annotate-loops,mlirml-scope-buffers,mlirml-lower-parallel,mlirml-emit-entry"
 )
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
@@ -56,9 +56,9 @@ PASSES = (
     "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while", "bufferize", "elide_copies",
     "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences", "widen_bools", "lower_contract",
     "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops", "stream_stores", "share_buffers",
-    "plan_buffers", "outline_parallel", "split_function", "lower_sort", "lower_host_calls", "poll_signals",
-    "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
-    "lower_parallel", "emit_entry", "flush_denormals",
+    "plan_buffers", "outline_parallel", "split_function", "annotate_loops", "lower_sort", "lower_host_calls",
+    "poll_signals", "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math",
+    "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -94,6 +94,7 @@ _NEEDS = (
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
+    ("mlirml-annotate-loops", (*_LOOPS, _REQUESTS, "linalg.")),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),

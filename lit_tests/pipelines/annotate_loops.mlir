@@ -1,0 +1,106 @@
+// RUN: mlirml-opt %s --mlirml-annotate-loops --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-annotate-loops --convert-scf-to-cf --convert-to-llvm --mlirml-annotate-loops --split-input-file | filecheck %s --check-prefix=LLVM
+
+// Counts at indices that are read: LLVM cannot vectorise the loop.
+// CHECK:       #[[UNROLL:.*]] = #llvm.loop_unroll<count = 8 : i32>
+// CHECK:       #[[LOOP:.*]] = #llvm.loop_annotation<unroll = #[[UNROLL]]>
+// CHECK-LABEL: func.func @counts
+// CHECK:       } {llvm.loop_annotation = #[[LOOP]]}
+// LLVM-LABEL:  llvm.func @counts
+// LLVM:        llvm.br ^{{.*}} {loop_annotation = #{{.*}}}
+func.func @counts(%x: memref<512xi8>, %y: memref<256xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i64
+  %n = arith.constant 512 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %a = memref.load %x[%i] : memref<512xi8>
+    %bin = arith.index_castui %a : i8 to index
+    %old = memref.load %y[%bin] : memref<256xi64>
+    %new = arith.addi %old, %one : i64
+    memref.store %new, %y[%bin] : memref<256xi64>
+  }
+  return
+}
+
+// -----
+
+// Bytes at indices that are read are not gathered.
+// CHECK:       #llvm.loop_vectorize<width = 1 : i32>
+// CHECK-LABEL: func.func @table
+// CHECK:       llvm.loop_annotation
+func.func @table(%x: memref<512xi8>, %t: memref<256xi8>, %y: memref<512xi8>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 512 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %a = memref.load %x[%i] : memref<512xi8>
+    %at = arith.index_castui %a : i8 to index
+    %b = memref.load %t[%at] : memref<256xi8>
+    memref.store %b, %y[%i] : memref<512xi8>
+  }
+  return
+}
+
+// -----
+
+// An element is computed of the one before it.
+// CHECK:       #llvm.loop_unroll<count = 8 : i32>
+// CHECK-LABEL: func.func @recurrence
+// CHECK:       llvm.loop_annotation
+func.func @recurrence(%x: memref<512xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 512 : index
+  scf.for %i = %c1 to %n step %c1 {
+    %before = arith.subi %i, %c1 : index
+    %a = memref.load %x[%before] : memref<512xf64>
+    %b = memref.load %x[%i] : memref<512xf64>
+    %s = arith.addf %a, %b : f64
+    memref.store %s, %x[%i] : memref<512xf64>
+  }
+  return
+}
+
+// -----
+
+// Two iterations of a sum in order.
+// CHECK:       #llvm.loop_unroll<full = true>
+// CHECK-LABEL: func.func @short
+// CHECK:       llvm.loop_annotation
+func.func @short(%x: memref<2xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f64
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%t = %zero) -> f64 {
+    %a = memref.load %x[%i] : memref<2xf64>
+    %u = arith.addf %t, %a : f64
+    scf.yield %u : f64
+  }
+  return %s : f64
+}
+
+// -----
+
+// LLVM vectorises these.
+// CHECK-LABEL: func.func @vectorised
+// CHECK-NOT:   llvm.loop_annotation
+// CHECK:       return
+func.func @vectorised(%x: memref<512xf64>, %y: memref<512xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 512 : index
+  %zero = arith.constant 0.0 : f64
+  scf.for %i = %c0 to %n step %c1 {
+    %a = memref.load %y[%i] : memref<512xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %y[%i] : memref<512xf64>
+  }
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%t = %zero) -> f64 {
+    %a = memref.load %x[%i] : memref<512xf64>
+    %u = arith.addf %t, %a fastmath<reassoc> : f64
+    scf.yield %u : f64
+  }
+  return %s : f64
+}
