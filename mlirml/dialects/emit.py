@@ -198,6 +198,17 @@ def extract_slice(
     return value("tensor.extract_slice", [source, *given], kind, **attributes)
 
 
+def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
+    """A tensor with another one of the same rank stored at static offsets."""
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(mlir.ShapedType(source.type).shape)),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(offsets)),
+        "operandSegmentSizes": segments(1, 1, 0, 0, 0),
+    }
+    return value("tensor.insert_slice", [source, into], into.type, **attributes)
+
+
 def empty(kind: mlir.Type) -> mlir.Value:
     """`tensor.empty` of a static tensor type."""
     return value("tensor.empty", (), kind)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mlirml as ml
 from mlirml.dialects.dtypes import bfloat16, mlir_name, tensor_type
 from mlirml.ir import operations, parse
 from mlirml.passes import Pipeline, parse_pipeline
@@ -400,3 +401,17 @@ def test_long_sums_are_as_accurate_as_numpy() -> None:
     out = run(module_text("mk,kn->mn", a, b, result), [a, b], result, options())
     exact = a.astype(np.float64) @ b.astype(np.float64)
     assert np.sqrt(np.mean((out - exact) ** 2)) <= 1.5 * np.sqrt(np.mean((a @ b - exact) ** 2))
+
+
+@pytest.mark.parametrize("shape", [(256, 64), (300, 100), (700, 65)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_a_matrix_times_its_transpose_is_computed_once(shape: tuple[int, int], dtype: Any) -> None:
+    x = (np.random.default_rng(0).normal(size=shape) * 4).astype(dtype)
+    rows = ml.compile(lambda x: x @ x.T)
+    found = rows(x)
+    np.testing.assert_allclose(found, x @ x.T, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-2)
+    assert np.array_equal(found, found.T)
+    turned = ml.compile(lambda x: 2 * (x @ x.T) + 1)
+    np.testing.assert_allclose(turned(np.ascontiguousarray(x.T).T), 2 * (x @ x.T) + 1, rtol=1e-3, atol=1e-2)
+    columns = ml.compile(lambda x: np.einsum("ki,kj->ji", x, x))
+    np.testing.assert_allclose(columns(np.ascontiguousarray(x.T)), x @ x.T, rtol=1e-3, atol=1e-2)
