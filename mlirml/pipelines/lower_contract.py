@@ -50,6 +50,8 @@ from mlirml.pipelines.schedules.structured import last_fill
 T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 _CONCURRENT = ("scf.parallel", "scf.forall")
+_SMALL_SHARE = 16
+"""Of the elements of the factors, one in so many is a small product."""
 
 
 @register
@@ -166,6 +168,12 @@ def _consumer(form: Form, schedule: Schedule, taken: Sequence[mlir.Operation]) -
     return consumer
 
 
+def is_long(problem: Problem, schedule: Schedule) -> bool:
+    """Whether sums are of several blocks, and a product has few elements beside its factors."""
+    m, n, k = problem.m.size, problem.n.size, problem.k_size
+    return k > 2 * schedule.kc and _SMALL_SHARE * m * n <= k * (m + n)
+
+
 def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: Mapping[int, Producer]) -> CallMatch:
     """The kernel that does what these consumers and producers of a contraction do, too; raises `NoMatch`."""
     contraction, fill = form.contraction, _zero_fill(form.op)
@@ -196,6 +204,8 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
             if not fits(stride, problem.n.size, is_out=number >= inputs):
                 raise NoMatch("the consumer walks across memory")
         if problem.k_size > schedule.kc and len(problem.k) == 1:
+            if schedule.kernel == "packed" and is_long(problem, schedule):
+                raise NoMatch("a pass over the small product takes less time than packing all of its factors at once")
             schedule = replace(schedule, kc=problem.k_size)
         check(problem, schedule)
     prologues = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -248,3 +249,13 @@ def test_products_that_walk_across_memory_are_right(m: int, k: int, n: int, kept
     w = rng.standard_normal((k, n))
     for given, expected in zip(ml.compile(f)(z, w), f(z, w), strict=True):
         assert np.allclose(given, expected)
+
+
+def test_long_sums_of_few_are_scaled_apart() -> None:
+    x, y = (np.random.default_rng(0).normal(size=(20, 10_000)) for _ in range(2))
+    function = ml.compile(lambda x, y: (x @ y.T) * 2.5)
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = function.ir("schedule", x, y)
+    assert re.search(r"call @contract_packed_f64_20x20x10000\(", text)
+    assert "arith.mulf" in text.split("func.func @main")[1].split("func.func")[0]
+    np.testing.assert_allclose(function(x, y), (x @ y.T) * 2.5, rtol=1e-9, atol=1e-9)
