@@ -19,6 +19,7 @@ are two to four blocks of rows.
 from __future__ import annotations
 
 import itertools
+import math
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
@@ -26,8 +27,8 @@ from mlirml.ir import defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.schedules.contract import CONTRACTIONS, Contraction, match_contraction
 
-LEAST_ROWS = 256
-LEAST_TERMS = 64
+LEAST_ROWS = 96
+LEAST_WORK = 10_000_000
 """Smaller products are left as they are: their blocks would be slower, and as many kernels."""
 _ROWS = 192
 _MOST_BLOCKS = 4
@@ -62,7 +63,7 @@ def match_square(op: mlir.Operation) -> Contraction:
     place = next((place for place in (0, 1) if a[place] != b[place]), None)
     if place is None or a[1 - place] != b[1 - place] or {a[place], b[place]} != set(out):
         raise NoMatch("not with its transpose")
-    if contraction.sizes[out[0]] < LEAST_ROWS or contraction.sizes[a[1 - place]] < LEAST_TERMS:
+    if contraction.sizes[out[0]] < LEAST_ROWS or math.prod(contraction.sizes) < LEAST_WORK:
         raise NoMatch("small")
     init = defining_op(op.operands[2])
     if init is None or init.name != "linalg.fill" or contraction.operands[0] != contraction.operands[1]:

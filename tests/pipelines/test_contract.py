@@ -403,7 +403,7 @@ def test_long_sums_are_as_accurate_as_numpy() -> None:
     assert np.sqrt(np.mean((out - exact) ** 2)) <= 1.5 * np.sqrt(np.mean((a @ b - exact) ** 2))
 
 
-@pytest.mark.parametrize("shape", [(256, 64), (300, 100), (700, 65)])
+@pytest.mark.parametrize("shape", [(100, 1000), (300, 200), (700, 65)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_a_matrix_times_its_transpose_is_computed_once(shape: tuple[int, int], dtype: Any) -> None:
     x = (np.random.default_rng(0).normal(size=shape) * 4).astype(dtype)
