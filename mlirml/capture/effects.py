@@ -301,7 +301,10 @@ class Effects:
             value = original(value)
             if (id(holder), name) in inputs or isinstance(value, Traced):
                 continue
-            if name is None and type(value) is tuple:
+            if isinstance(holder, types.CellType) and type(value) is tuple:  # compared as the object that it is
+                if any(isinstance(x, Traced) for x in value):
+                    continue
+            elif name is None and type(value) is tuple:
                 if isinstance(holder, dict):
                     keys = [(id(holder), key) in inputs for key in value[::2] for _ in range(2)]
                     value = tuple(ANY if hit and i % 2 else x for i, (x, hit) in enumerate(zip(value, keys)))

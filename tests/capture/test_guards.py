@@ -86,6 +86,27 @@ def test_a_changed_closure_variable_is_seen() -> None:
     assert "`scale`" in compiled.explain()
 
 
+def test_a_tuple_in_a_closure_is_read_once() -> None:
+    scales: Any = (2.0, (3.0, "a"))
+
+    def f(x: Any) -> Any:
+        return x * scales[0] + scales[1][0]
+
+    compiled = ml.compile(f)
+    agrees(compiled, f)
+    agrees(compiled, f)
+    assert "this call: runs signature 1" in compiled.explain(X)
+    scales = (4.0, (3.0, "a"))
+    agrees(compiled, f)
+    assert "`scales`" in compiled.explain()
+
+
+def test_several_arguments_of_a_derivative_are_read_once() -> None:
+    gradient = ml.compile(ml.grad(lambda x, y: np.sum(x * y), argnums=(0, 1)))
+    gradient(X, X)
+    assert "this call: runs signature 1" in gradient.explain(X, X)
+
+
 def test_a_replaced_array_is_seen_and_a_changed_one_too() -> None:
     table = np.ones(3)
 
