@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.values import place_in
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import block_ops, defining_op, mlir
-from mlirml.raising.distances import Distances, box_of
 
 LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.affine import Linear
+from mlirml.analysis.distances import Box, Distances, box_of, numbers_of
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.raising.affine import Linear
-from mlirml.raising.distances import Box, Distances, box_of, numbers_of
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 

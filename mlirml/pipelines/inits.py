@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.values import place_in, used_values
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
@@ -22,7 +23,6 @@ from mlirml.pipelines.destinations import (
     is_read_before,
     writes_outs,
 )
-from mlirml.raising.distances import Distances, box_of
 
 _STORES = ("tensor.insert", "tensor.insert_slice")
 _READS = ("tensor.extract", "tensor.extract_slice")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mlirml.raising.affine import Linear, Loop, Span, Variable
+from mlirml.analysis.affine import Linear, Loop, Span, Variable
 from mlirml.raising.generic import spans_of
 from mlirml.raising.model import Access, Array, Nest, Statement
 

@@ -35,13 +35,13 @@ from operator import and_, or_, xor
 from types import MappingProxyType
 from typing import Any
 
+from mlirml.analysis.affine import Linear, Reader
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import CHECK
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.remarks import remark
 from mlirml.raising.speculation import may_speculate

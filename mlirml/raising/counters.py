@@ -12,11 +12,11 @@ the same way in both.
 
 from __future__ import annotations
 
+from mlirml.analysis.affine import Reader
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, mlir, operations
-from mlirml.raising.affine import Reader
 
 
 def close_counters(function: mlir.Operation) -> None:

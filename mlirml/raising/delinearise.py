@@ -27,13 +27,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+from mlirml.analysis.affine import Linear, Reader
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.raising.affine import Linear, Reader
 from mlirml.raising.digits import Flat, digits_of, strides_of
 from mlirml.raising.facts import Facts
 from mlirml.raising.loops import loop_functions

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from mlirml.analysis.affine import Linear, Loop, Variable
 from mlirml.dataclass import dataclass
-from mlirml.raising.affine import Linear, Loop, Variable
 from mlirml.raising.model import Access, Nest, Statement, common_loops
 
 if TYPE_CHECKING:

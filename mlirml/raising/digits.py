@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from mlirml.analysis.affine import Linear
 from mlirml.dataclass import dataclass
-from mlirml.raising.affine import Linear
 from mlirml.raising.facts import Facts
 
 _MOST_STRIDES = 6

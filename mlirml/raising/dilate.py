@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mlirml.analysis.affine import Linear, Loop, Reader
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Reader
 from mlirml.raising.combine import match_combination
 from mlirml.raising.model import Access, Array, Statement, is_pure
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
+from mlirml.analysis.affine import Loop, Span, Variable
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Loop, Span, Variable
 from mlirml.raising.combine import match_combination
 from mlirml.raising.dependences import Dependence, Isl, dependences
 from mlirml.raising.generic import PASS_OF, Form, Layout, Raised, Spans, form_of, layout_of, match_raised, spans_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.affine import Linear, Reader
 from mlirml.dataclass import dataclass
 from mlirml.dialects.ranges import Range, Ranges
 from mlirml.ir import mlir
-from mlirml.raising.affine import Linear, Reader
 
 _WHOLE = (-(1 << 63), (1 << 63) - 1)
 

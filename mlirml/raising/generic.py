@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal
 
+from mlirml.analysis.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
 from mlirml.dataclass import dataclass
 from mlirml.ir import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
 from mlirml.raising.combine import Combination, match_combination
 from mlirml.raising.dilate import Dilated
 from mlirml.raising.model import Access, Array, Statement, is_pure

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
+from mlirml.analysis.affine import Linear, Loop, Reader, constant
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Reader, constant
 
 _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")

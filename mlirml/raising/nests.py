@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlirml.analysis.affine import Span, Variable
 from mlirml.ir import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Span, Variable
 from mlirml.raising.generic import Spans
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.model import Nest, match_nest

@@ -13,11 +13,11 @@ Narrower integers are left alone unless the index is known to fit.
 
 from __future__ import annotations
 
+from mlirml.analysis.affine import Reader
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges, decided, remainder_of
 from mlirml.dialects.scalars import behind
 from mlirml.ir import block_ops, defining_op, mlir, operations
-from mlirml.raising.affine import Reader
 from mlirml.raising.facts import Limits
 
 CASTS = ("arith.index_cast", "arith.index_castui")

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from mlirml.analysis.affine import Linear, Loop, Span, Variable, constant
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Span, Variable, constant
 from mlirml.raising.dependences import Isl
 from mlirml.raising.generic import conditions, hull, spans_of
 from mlirml.raising.model import Access, Array, Nest, Position, Statement, common_loops

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from mlirml.analysis.affine import Linear, Loop
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
-from mlirml.raising.affine import Linear, Loop
 from mlirml.raising.distribute import Scope, Sequence_, Single
 from mlirml.raising.generic import Layout, Raised, outer_places, places_in
 from mlirml.raising.model import Access, Array, Nest, Statement, is_pure

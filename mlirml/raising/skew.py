@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mlirml.analysis.affine import Linear, Loop, Reader, constant
 from mlirml.dataclass import dataclass
 from mlirml.passes import NoMatch
-from mlirml.raising.affine import Linear, Loop, Reader, constant
 from mlirml.raising.combine import match_combination
 from mlirml.raising.dilate import Dilated, Stretched, stretched
 from mlirml.raising.guards import match_guarded

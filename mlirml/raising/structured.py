@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.affine import Linear, Loop
 from mlirml.dialects import emit
 from mlirml.ir import defining_op, mlir
-from mlirml.raising.affine import Linear, Loop
 from mlirml.raising.dilate import Dilated
 from mlirml.raising.generic import Index, Operand, Raised, outer_places, places_in
 from mlirml.raising.loops import ORDER

@@ -31,6 +31,7 @@ CONSIDERED = {
     ("autodiff/tensors.py", "pruned"): "numbers of operands, no values",
     ("autodiff/stop_shifts.py", "_structured"): "walks into regions itself",
     ("autodiff/stop_shifts.py", "_accumulated"): "scalar operations",
+    ("shorten_recurrences.py", "early_products"): "blocks of operations without regions",
 }
 """Functions that may look for values among the operands of operations, and why they miss nothing."""
 

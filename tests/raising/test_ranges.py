@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from mlirml.analysis.affine import Reader
 from mlirml.dialects.ranges import Ranges, decided
 from mlirml.ir import block_ops, main_function, mlir, parse
-from mlirml.raising.affine import Reader
 from mlirml.raising.facts import Limits
 
 BINARY = {

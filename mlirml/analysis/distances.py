@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.affine import Linear, Reader
 from mlirml.dataclass import dataclass
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import defining_op, mlir
-from mlirml.raising.affine import Linear, Reader
 
 _ELEMENTS = ("tensor.extract", "tensor.insert")
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
