@@ -721,7 +721,7 @@ class Traced:
         return np.array(self._convert("conversion to a real NumPy array", advice.on_conversion), dtype)
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self._convert("`round()`", help="use `np.rint(x)`")[()], digits)
+        return round(self._convert("`round()`", help="use `np.rint(x)`").item(), digits)
 
     def __str__(self) -> str:
         return printing.mark(self, "") or repr(self)
