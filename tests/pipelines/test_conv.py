@@ -289,3 +289,14 @@ def test_a_convolution_of_vectors_is_one_kernel(mode: str) -> None:
         text = function.ir("schedule", x, v)
     assert len(re.findall(r"call @conv_pixels_f32_1x1x1x\d+x1x1x1x101\(", text)) == 1
     np.testing.assert_allclose(function(x, v), np.convolve(x, v, mode), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", [np.float32, np.int8, np.bool_, np.complex64])
+@pytest.mark.parametrize("second", [np.float32, np.int64, np.bool_, np.float16])
+def test_vectors_of_two_dtypes(first: Any, second: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, v = rng.integers(-2, 3, 70).astype(first), rng.integers(-2, 3, 20).astype(second)
+    expected = np.convolve(x, v)
+    found = ml.compile(np.convolve)(x, v)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

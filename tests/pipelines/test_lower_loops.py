@@ -347,3 +347,19 @@ def test_all_chunks_of_a_long_sum_are_for_threads() -> None:
         op.name for op in block_ops(main_function(module).regions[0].blocks[0]) if op.regions or op.name == "func.call"
     ]
     assert work == ["func.call", "scf.for"], "the chunks, which threads share, and the sum of their sums"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint16, np.int64])
+@pytest.mark.parametrize("width", [127, 128, 255, 256, 257, 300, 1000, 1024, 4095, 4096, 4100])
+def test_places_in_rows_of_several_blocks(dtype: Any, width: int) -> None:
+    rng = np.random.default_rng(width)
+    x = rng.integers(-3 if np.dtype(dtype).kind != "u" else 0, 4, (11, width)).astype(dtype)
+    x[3] = 0
+    x[4, -1] = 7
+    x[5, width // 2] = 7
+    if np.dtype(dtype).kind == "f":
+        x[6, width // 3] = x[6, -1] = np.nan
+        x[7] = np.nan
+        x[8] = -np.inf
+    for function in (np.argmax, np.argmin):
+        assert np.array_equal(ml.compile(lambda x, f=function: f(x, axis=1))(x), function(x, axis=1))

@@ -211,7 +211,7 @@ def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:
     if m > _FEW_WEIGHTS and dtype.kind not in "bc":
         from mlirml.dialects.ops.convolutions import conv1d
 
-        result = xp.recorded(conv1d, padded[None], v[None, None])[0]
+        result = xp.recorded(conv1d, padded.astype(dtype)[None], v.astype(dtype)[None, None])[0]
     elif m <= _FEW_WEIGHTS or count * m > 1 << 22:
         result = xp.zeros(count, dtype=dtype)
         for k in range(m):

@@ -22,6 +22,8 @@ from mlirml.pipelines.schedules.reducers import Reducer, is_nan, not_nan
 
 BLOCK = 1024
 """The most elements of a block; wide ones make it as many bytes as 1024 of four bytes."""
+_PART = 8
+"""A block is a part of that in rows of few blocks, as the place is looked for in a whole one."""
 
 _BETTER = {
     "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
@@ -170,7 +172,8 @@ class Search:
     @property
     def block_length(self) -> int:
         """How many elements a block has."""
-        return min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
+        most = min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
+        return most if self.nest.sizes[-1] >= 4 * most else max(most // _PART, 1)
 
     def row(self, cursor: Cursor) -> None:
         """One row."""

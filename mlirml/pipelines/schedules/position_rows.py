@@ -1,4 +1,4 @@
-"""The rows of argmax and argmin: one after the other, or several at a time where they come from memory.
+"""The rows of argmax and argmin: one after the other, or several at a time where they have several blocks.
 
 Several at a time, in blocks of the rows:
     for each block:                                      several rows are read at the same time
@@ -42,21 +42,20 @@ def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position, inits: 
     nest = nest.permuted([*outer_order(nest, parallel), nest.reduction.index(True)])
     search = Search(frame, nest, body, plan, inits)
     each_ns = cost.iteration_ns(nest, body.ops)
-    if len(inits) == 2 and comes_from_memory(search):
+    if len(inits) == 2 and is_read_apart(search):
         Rows(search, each_ns).build()
         return
     grain = outer_grain(nest, each_ns) if nest.rank > 1 else 0
     nested(Cursor.start(frame, nest), 0, nest.rank - 1, search.row, grain=grain)
 
 
-def comes_from_memory(search: Search) -> bool:
-    """Whether there are rows to be read at the same time, and reading them is what takes the time."""
+def is_read_apart(search: Search) -> bool:
+    """Whether there are rows of several blocks to be read at the same time, and reading is what takes the time."""
     nest, frame = search.nest, search.frame
-    if frame.inside or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < search.block_length:
+    if frame.inside or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < 2 * search.block_length:
         return False
     streams = [access for access in nest.memory if access.strides[-1]]
-    cheap = len(search.needed()) <= 1 and len(streams) == 1
-    return cheap and cost.footprint(nest) > cost.CACHE_BYTES
+    return len(search.needed()) <= 1 and len(streams) == 1
 
 
 @dataclass(frozen=True)
