@@ -208,3 +208,21 @@ def test_a_failed_check_leaves_the_argument_alone() -> None:
     with pytest.raises(ml.errors.LaunchError):
         compiled(x)
     assert not x.any()
+
+
+def test_a_row_that_is_stored_twice_copies_no_array() -> None:
+    def thomas(a: Any) -> Any:
+        c = np.zeros_like(a)
+        c[0] = a[0]
+        for k in range(1, a.shape[0]):
+            c[k] = a[k] * 0.5
+            c[k] = c[k] / (a[k] - c[k - 1])
+        return c
+
+    a = np.random.default_rng(0).uniform(2, 3, (200, 30))
+    compiled = ml.compile(thomas)
+    np.testing.assert_allclose(compiled(a), thomas(a))
+    with ml.config.override(processor="avx512,l2=2M", threads=1):
+        text = compiled.ir("schedule", a)
+    inside = text.split("scf.for")[2:]
+    assert not any("6000" in part for part in inside)
