@@ -214,6 +214,7 @@ func.func @main(%a: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<6xf64>, tensor<
 
 // -----
 
+<<<<<<< HEAD
 #map = affine_map<(d0) -> (d0)>
 
 // Two stores to row i, and in between a read of a row that is not known: the rows are copied, not the tensor.
@@ -251,4 +252,31 @@ func.func @main(%x: tensor<6x8xf64>, %rows: tensor<6xindex>) -> tensor<6x8xf64> 
     scf.yield %u : tensor<6x8xf64>
   }
   return %r : tensor<6x8xf64>
+=======
+// What a loop computes while it reads the carried array is not computed in its buffer, but copied there.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<9xf64>, %[[OUT:.*]]: memref<9xf64>)
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: %[[P:.*]] = memref.load %[[OUT]]
+// CHECK: memref.store %[[P]], %[[NEW:.*]][
+// CHECK: linalg.generic {{.*}} ins(%[[NEW]] : memref<9xf64>) outs(%[[OUT]] : memref<9xf64>)
+func.func @main(%x: tensor<9xf64>) -> tensor<9xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %t = %c0 to %c3 step %c1 iter_args(%old = %x) -> (tensor<9xf64>) {
+    %e = tensor.empty() : tensor<9xf64>
+    %stop = arith.subi %c8, %t : index
+    %new = scf.for %k = %c0 to %stop step %c1 iter_args(%to = %e) -> (tensor<9xf64>) {
+      %n = arith.addi %k, %c1 : index
+      %p = tensor.extract %old[%n] : tensor<9xf64>
+      %stored = tensor.insert %p into %to[%k] : tensor<9xf64>
+      scf.yield %stored : tensor<9xf64>
+    }
+    scf.yield %new : tensor<9xf64>
+  }
+  return %r : tensor<9xf64>
+>>>>>>> 656eef3 (Loops carry arrays that get shorter by the same amount in each iteration)
 }

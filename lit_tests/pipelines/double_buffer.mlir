@@ -128,3 +128,29 @@ func.func @pieces(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// So does one that a loop fills in part.
+
+// CHECK-LABEL: func.func @shrinking
+// CHECK: scf.for {{.*}} iter_args(%[[U:.*]] = {{.*}}, %[[OTHER:.*]] = {{.*}})
+// CHECK: %[[NEW:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[OTHER]])
+// CHECK: scf.yield %[[NEW]], %[[U]]
+func.func @shrinking(%x: tensor<9xf64>) -> tensor<9xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %t = %c0 to %c8 step %c1 iter_args(%old = %x) -> (tensor<9xf64>) {
+    %e = tensor.empty() : tensor<9xf64>
+    %stop = arith.subi %c8, %t : index
+    %new = scf.for %k = %c0 to %stop step %c1 iter_args(%to = %e) -> (tensor<9xf64>) {
+      %n = arith.addi %k, %c1 : index
+      %p = tensor.extract %old[%n] : tensor<9xf64>
+      %stored = tensor.insert %p into %to[%k] : tensor<9xf64>
+      scf.yield %stored : tensor<9xf64>
+    }
+    scf.yield %new : tensor<9xf64>
+  }
+  return %r : tensor<9xf64>
+}

@@ -73,7 +73,8 @@ def carry_in_place(block: mlir.Block, copied: Copy) -> None:
             if not isinstance(value.type, mlir.RankedTensorType) or is_grown_from(value, target):
                 continue
             if not lives_in(value, target, block, copied):
-                changed.append((position, target, copied(value) if lies_elsewhere(value, target) else value))
+                apart = lies_elsewhere(value, target) or is_read_in_loop(target, value)
+                changed.append((position, target, copied(value) if apart else value))
         for position, target, value in changed:
             final.operands[position] = emit.value(_MATERIALIZE, [value, target], value.type)
 
@@ -253,6 +254,22 @@ def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
             return False
         value, op = grown, defining_op(grown)
     return bool(value != target)
+
+
+def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
+    """Whether a loop that computes `value` reads `target` as well, so that it cannot be computed in its buffer.
+
+    Upstream's elimination of empty tensors does not look into loops.
+    """
+    op = defining_op(value)
+    while op is not None:
+        if op.name in LOOPS and any(place_in(use.owner.operation, op.block) == op for use in target.uses):
+            return True
+        grown = grows_from(op, value)
+        if grown is None:
+            return False
+        value, op = grown, defining_op(grown)
+    return False
 
 
 def memories_of(value: mlir.Value) -> set[mlir.Value]:

@@ -59,7 +59,7 @@ class DoubleBufferPass(Pass):
 class Update:
     """What happens to carried tensor `number`: `made` is stored by `insert`, or takes its place where that is None.
 
-    What takes its place is computed by one operation, or put together of slices.
+    What takes its place is computed by one operation, or put together of slices and by loops.
 
     `copies` are other carried tensors that `made` is stored into.
     """
@@ -112,18 +112,29 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     return Update(number, made, insert, tuple(copies_of(loop, number, made)))
 
 
-def begins_empty(new: mlir.Value) -> mlir.Operation | None:
-    """The first of the static slices that a tensor is put together of, where nothing has been stored before."""
+def begins_empty(new: mlir.Value) -> tuple[mlir.Operation, int] | None:
+    """Where a tensor begins empty that is put together of static slices and by loops: the operation and its operand."""
     op, block = defining_op(new), new.owner
     block = op.block if op is not None else block
-    while op is not None and op.name == "tensor.insert_slice" and op.block == block and len(op.operands) == 2:
-        into = defining_op(op.operands[1])
+    while op is not None and op.block == block:
+        position = init_position(op, new)
+        if position is None:
+            return None
+        new = op.operands[position]
+        into = defining_op(new)
         if into is not None and into.name == "tensor.empty":
-            return op
-        if count_uses(op.operands[1]) > 1:
+            return op, position
+        if count_uses(new) > 1:
             return None
         op = into
     return None
+
+
+def init_position(op: mlir.Operation, result: mlir.Value) -> int | None:
+    """The operand of a store into a static slice, or of a loop, that `result` is after the stores."""
+    if op.name == "tensor.insert_slice":
+        return 1 if len(op.operands) == 2 else None
+    return 3 + list(op.results).index(result) if op.name == "scf.for" else None
 
 
 def stored_into(new: mlir.Value, old: mlir.Value) -> tuple[mlir.Value, mlir.Operation | None]:
@@ -237,7 +248,8 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         if update.insert is not None:
             update.insert.operands[1] = other
         elif (first := begins_empty(update.made)) is not None:
-            first.operands[1] = other
+            op, position = first
+            op.operands[position] = other
         else:
             maker = update.made.owner.operation
             first_out = len(maker.operands) - len(maker.results)

@@ -48,10 +48,10 @@ class ForLoop(Loop):
         loop = control.ForLoop(b, first, last, self.owner, 1 if backwards else self.step)
         self.enter()
         values, held = self.split([loop.carry(value) for value in starts], stored)
-        self.begin(before, values)
-        stored.enter(held)
         item = self._item(loop.index, lower, backwards)
         self.number, self.missing = self._number(item), {}
+        self.begin(before, values)
+        stored.enter(held)
         for writer in self.writers:
             writer.begin()
         self.body(item)
@@ -91,7 +91,13 @@ class ForLoop(Loop):
         """The number of an iteration, from 0."""
         if self.step == 1:
             return item - self.start
-        return self.start - item if self.step == -1 else (item - self.start) // self.step
+        if self.step == -1:
+            return self.start - item
+        number, integers = (item - self.start) // self.step, self.trace.integers
+        if self.count:
+            limits = Linear(0), Linear(self.count - 1)
+            integers.forms[number._read().name] = integers.symbol(*limits, frozenset([self]), True)
+        return number
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
         return not self.flag and (self.count is not None or order(turns) == 2)

@@ -17,6 +17,7 @@ from mlirml.capture.loops.construct import Again, Construct
 from mlirml.capture.loops.containers import Place, with_other_name
 from mlirml.capture.loops.growing import Writer, learned, opened
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
+from mlirml.capture.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
 from mlirml.capture.loops.variables import (
     UNBOUND,
     Slot,
@@ -27,6 +28,7 @@ from mlirml.capture.loops.variables import (
     is_number,
     same,
 )
+from mlirml.capture.loops.varying import Varying
 from mlirml.capture.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
@@ -56,6 +58,7 @@ class Rounds:
     turns: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # variables that a round leaves without a value
     rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
+    steps: dict[str, Steps] = field(default_factory=dict)  # arrays that each iteration leaves shorter
     grown: dict[str, Growth] = field(default_factory=dict)  # lists that an iteration appends to
     differ: str = ""  # why one iteration is not like another, so that the loop is unrolled
 
@@ -77,6 +80,7 @@ class Loop(Construct):
         # How many items fewer than others some iterations append, by the list, for each iteration.
         self.missing: dict[int, np.ndarray] = {}
         self.count: Any = None
+        self.number: Any = None  # of the iteration that is being written
         self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
         self.runs = False  # whether there is a first round for certain
 
@@ -161,7 +165,7 @@ class Loop(Construct):
             inside = [self._argument(slot, next(rest)) for slot in group]
             self.variables.set(name, self._filled(name, before[name], inside))
 
-    def _argument(self, slot: Slot, value: Value) -> Traced:
+    def _argument(self, slot: Slot, value: Value) -> Traced | Varying:
         array = slot.inside(self.trace, value)
         if slot.scalar and slot.kind.dtype == _I64:
             integers = self.trace.integers
@@ -173,9 +177,10 @@ class Loop(Construct):
                 f"a store into {slot.path}, which is another array in the next round of the loop: compiled code cannot "
                 "tell whose elements change"
             )
-        return array
+        steps = self.rounds.steps.get(slot.path)
+        return array if steps is None else shortened(array, steps, self.number)
 
-    def _filled(self, name: str, before: Any, values: Sequence[Traced]) -> Any:
+    def _filled(self, name: str, before: Any, values: Sequence[Traced | Varying]) -> Any:
         """What a variable holds, with these values for what is carried."""
         first = self.rounds.first.get(name)
         if before is UNBOUND:
@@ -212,13 +217,15 @@ class Loop(Construct):
             self.rounds.turns = turns
             raise Again(self)
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
-        pairs = [pair for group in found for pair in group]
+        pairs = [(slot, self._lengthened(slot, leaf)) for group in found for slot, leaf in group]
         self._check_references(pairs, before, stored)
         changed = False
         for slot, leaf in pairs:
             kind = carried(slot.kind, kind_of(leaf, slot.path))
             if kind is None:
-                raise self._mismatch(slot, leaf)
+                self.rounds.steps[slot.path] = self._steps(slot, leaf)
+                changed = True
+                continue
             scalar = slot.scalar or is_number(leaf)
             changed |= kind != slot.kind or scalar != slot.scalar
             self.rounds.kinds[slot.path], self.rounds.scalars[slot.path] = kind, scalar
@@ -228,6 +235,28 @@ class Loop(Construct):
             check_alone(self.variables, before, self.turns)
         values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
+
+    def _steps(self, slot: Slot, leaf: Any) -> Steps:
+        """By how much an array gets shorter in an iteration; an error for what is carried otherwise."""
+        kind = kind_of(leaf, slot.path)
+        if self.appends and slot.path not in self.rounds.steps:
+            steps = steps_between(slot.kind, kind, self.count)
+            if steps is not None:
+                return steps
+        raise self._mismatch(slot, kind)
+
+    def _lengthened(self, slot: Slot, leaf: Any) -> Any:
+        """An array as the loop carries it, where each iteration leaves it shorter."""
+        steps = self.rounds.steps.get(slot.path)
+        if steps is None or not isinstance(leaf, Varying):
+            return leaf
+        array = lengthened(self.trace, leaf, slot.kind, steps, self.number)
+        if array is None:
+            raise ShapeError(
+                f"{slot.path} gets shorter in the loop, by another amount in one iteration than in another",
+                help="store into an array of the first shape, and count in a variable",
+            )
+        return array
 
     def note_read(self, growing: GrowingList, index: Any) -> bool:
         """Take note that an item of a list was read as if the loop appended to it; False for another list."""
@@ -404,8 +433,7 @@ class Loop(Construct):
             error.roots = frozenset([self])
         return error
 
-    def _mismatch(self, slot: Slot, leaf: Any) -> CaptureError:
-        kind = kind_of(leaf, slot.path)
+    def _mismatch(self, slot: Slot, kind: Kind) -> CaptureError:
         name = slot.path.strip("`").lstrip(".")
         if kind.shape != slot.kind.shape:
             return ShapeError(
@@ -444,7 +472,8 @@ class Loop(Construct):
             result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays behind the loop"
             known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]
             watch(result, [leaf for leaf in known if is_array(leaf) and leaf._cell.region is result._cell.region])
-        return result
+        steps = self.rounds.steps.get(slot.path)
+        return result if steps is None else remaining(result, steps, self.count)
 
     def end_of_unknown_turns(self, before: dict[str, Any], stored: Stored, arrays: list[Value], odd: Any) -> None:
         """Two arrays were exchanged an even or an odd number of times."""
