@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from mlirml.capture import rows
-from mlirml.capture.frames import code_location, frame_location, is_internal, user_frame
+from mlirml.capture.frames import code_location, frame_location, is_internal
 from mlirml.dataclass import dataclass
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 
@@ -26,13 +26,14 @@ _BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in 
 class _Place:
     """A place in the user's code that operations come from, the loop around it, and how often it was passed there.
 
-    The loop may be one of a caller's. `run` operations came from it one after the other.
+    The loop may be one of a caller's. `run` operations came from it one after the other, in `calls` calls.
     """
 
     location: SourceLocation
     loop: SourceLocation | None
     copies: int = 0
     run: int = 0
+<<<<<<< HEAD
     stores: int = 0
 
     @property
@@ -40,6 +41,15 @@ class _Place:
         """Whether the loop is better captured as one. Operations one after the other are several of an iteration."""
         is_long = self.copies > rows.MOST_COPIES or self.run > rows.MOST_COPIES * 8
         return self.loop is not None and (is_long or self.stores > rows.MOST_STORES)
+=======
+    calls: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the loop is better captured as one. Operations of one call are of one iteration."""
+        most = rows.MOST_COPIES
+        return self.loop is not None and (max(self.copies, self.calls) > most or self.run > most * 8)
+>>>>>>> 8ad0d2a (Long list comprehensions are loops that append)
 
 
 class Places:
@@ -52,6 +62,7 @@ class Places:
         self._count = 0
         self._outside = outside
         self._last: _Place | None = None
+        self._call: FrameType | None = None  # of the last operation: kept, so that no other one has its address
         self._passed: dict[tuple[int, int, int], _Place] = {}
         self._loops: dict[int, tuple[CodeType, tuple[_Loop, ...]]] = {}  # by the address of the code
 
@@ -62,7 +73,10 @@ class Places:
             raise rows.LongIteration
         if self._count % MOST_OPERATIONS == 0:
             _refuse_unread_loops(sys._getframe(1))
-        frame = user_frame(3)
+        frame: FrameType | None = sys._getframe(2)
+        call: FrameType | None = None
+        while frame is not None and is_internal(frame):
+            call, frame = frame, frame.f_back
         if frame is None:
             return None
         location = frame_location(frame)
@@ -70,8 +84,10 @@ class Places:
         if place is None or location is not place.location:
             place = self._last = self._place(frame, location)
             place.copies += 1
-            place.run = 0
+            place.run = place.calls = 0
         place.run += 1
+        place.calls += call is not self._call
+        self._call = call
         if limited and place.is_long:
             raise rows.LongIteration
         return location

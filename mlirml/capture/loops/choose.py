@@ -24,7 +24,7 @@ from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.loops.source import source_of
-from mlirml.capture.loops.syntax import has_loops
+from mlirml.capture.loops.syntax import has_long_lists, has_loops
 from mlirml.capture.rows import LIMITED
 from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 
@@ -97,7 +97,7 @@ def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = f
         return False
     source = source_of(function)
     seen |= {function.__code__}
-    if source is not None and has_loops(source.node):
+    if source is not None and (has_loops(source.node) or has_long_lists(source.node)):
         return True
     return any(_any_loops(helper, seen) for helper in (*_helpers(function), *_methods(function)))
 

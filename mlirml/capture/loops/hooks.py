@@ -27,6 +27,7 @@ from mlirml.capture.loops.ranges import Parallel, TracedRange, numbered
 from mlirml.capture.loops.variables import Variables, as_kind, is_number
 from mlirml.capture.loops.while_loop import WhileLoop
 from mlirml.capture.number_lists import exchange, is_dynamic, picked
+from mlirml.capture.rows import MOST_COPIES
 from mlirml.capture.trace import Trace
 from mlirml.dataclass import dataclass
 from mlirml.dialects import control
@@ -45,9 +46,21 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 _UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 UNROLLED = 256  # rounds of a loop that has to be unrolled, at most
-MOST_COPIES = 1 << 14
+MOST_UNROLLED = 1 << 14
+_FEW_COPIES = 8  # of an item of a list in a loop
 Part = types.FunctionType
 Words = Sequence[str]
+
+
+def _reads_arrays(element: Part) -> bool:
+    """Whether a function of an enclosing scope reads arrays of the program there."""
+    return any(isinstance(value, Traced) for _, value in Variables(element).items())
+
+
+def _has_python_numbers(items: GrowingList) -> bool:
+    """Whether the items of a list have Python integers in them, whose values may be needed."""
+    kinds = [] if items.rows is None else items.rows.growth.kinds
+    return any(kind.weak and kind.dtype.kind in "bi" for kind in kinds)
 
 
 class Hooks:
@@ -167,11 +180,11 @@ class Hooks:
             self._copies = copies
 
     def _check_copies(self) -> None:
-        if self._copies > MOST_COPIES:
+        if self._copies > MOST_UNROLLED:
             with at_user_line():
                 raise UnsupportedSyntaxError(
                     f"loops that have to be unrolled would make {self._copies:,} copies of what is in them, "
-                    f"and the most are {MOST_COPIES:,}",
+                    f"and the most are {MOST_UNROLLED:,}",
                     notes=tuple(f"{place}: {why}" for place, why in self._trace.unrolled.items()),
                     help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",
                 )
@@ -456,6 +469,27 @@ class Hooks:
     def growing(self, items: Any, grows: bool) -> Any:
         """A new list that is appended to in a loop, or has an index that may be one of the program."""
         return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
+
+    def listed(self, rounds: Any, element: Part) -> Any:
+        """`[element(item) for item in rounds]`, by a loop where that is long or is in one."""
+        numbers, _ = numbered(rounds)
+        fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
+        of_arrays = not isinstance(rounds, range) or _reads_arrays(element)
+        if isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays:
+            items = GrowingList(self._trace, [], grows=True)
+
+            def append(item: Any) -> None:
+                items.append(element(item))
+
+            assert isinstance(append, Part)
+
+            try:
+                self.for_(rounds, append, (), (), (), (), "", "", False)
+            except CaptureError:
+                return [element(item) for item in rounds]
+            if not _has_python_numbers(items):
+                return items
+        return [element(item) for item in rounds]
 
     def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
         """`list(items)`, a new list."""

@@ -22,7 +22,7 @@ from mlirml.capture.loops.jumps import without_jumps
 from mlirml.capture.loops.liveness import Names, annotate, appended, assigned, given, indexed, stored, with_aliases
 from mlirml.capture.loops.simplify import simplified
 from mlirml.capture.loops.source import Definition, Source, source_of
-from mlirml.capture.loops.syntax import check_syntax, has_loops, refused
+from mlirml.capture.loops.syntax import check_syntax, has_loops, may_be_loop, refused
 from mlirml.capture.namespace import HOOKS
 
 _MARK = ".made"  # a parameter that tells the lambdas made here from the user's
@@ -185,7 +185,10 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         if (pair := _exchanged(node)) is not None:
             return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
-        targets, value = [self.visit(target) for target in node.targets], self.visit(node.value)
+        targets = [self.visit(target) for target in node.targets]
+        grows = isinstance(targets[0], ast.Name) and targets[0].id in self.appended | self.indexed
+        plain = len(targets) > 1 or grows or not isinstance(targets[0], ast.Name)
+        value = self.visit(node.value) if plain else self.listed(node.value)
         if len(targets) == 1:
             value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
@@ -254,8 +257,19 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = self.visit(node.func)
-        args, keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+        args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
         return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
+
+    def listed(self, node: ast.expr) -> ast.expr:
+        """An expression, which a loop that appends to a list computes where it is a long comprehension."""
+        new: ast.expr = self.visit(node)
+        if not isinstance(node, ast.ListComp) or not may_be_loop(node):
+            return new
+        assert isinstance(new, ast.ListComp)
+        (generator,) = new.generators
+        assert isinstance(generator.target, ast.Name)
+        arguments = ast.arguments([], [ast.arg(generator.target.id)], ast.arg(_MARK), [], [], None, [])
+        return _call("listed", [generator.iter, _at(ast.Lambda(arguments, new.elt), new.elt)], node)
 
 
 def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:

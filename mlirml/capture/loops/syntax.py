@@ -27,6 +27,9 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "NamedExpr": ("`:=`", "assign in a statement of its own"),
 }
 
+_BOUND = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+"""What sees or changes the scope of a comprehension."""
+
 
 def check_syntax(source: Source, name: str) -> None:
     """Raise `UnsupportedSyntaxError` for the first construct that is not compiled."""
@@ -54,6 +57,24 @@ def _named_first(statement: ast.stmt) -> list[ast.AST]:
 def has_loops(node: ast.AST) -> bool:
     """Whether there is a loop in a definition."""
     return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in ast.walk(node))
+
+
+def may_be_loop(node: ast.ListComp) -> bool:
+    """Whether a list comprehension can be a loop that appends to a list: each item is a new value."""
+    generator = node.generators[0]
+    return (
+        len(node.generators) == 1
+        and isinstance(generator.target, ast.Name)
+        and not generator.ifs
+        and not generator.is_async
+        and isinstance(node.elt, (ast.BinOp, ast.UnaryOp, ast.Call))
+        and not any(isinstance(inner, _BOUND) for inner in ast.walk(node.elt))
+    )
+
+
+def has_long_lists(node: ast.AST) -> bool:
+    """Whether there is a list comprehension in a definition that can be a loop."""
+    return any(isinstance(n, ast.ListComp) and may_be_loop(n) for n in ast.walk(node))
 
 
 def _place(source: Source, node: ast.AST, name: str) -> SourceLocation:
