@@ -41,6 +41,7 @@ SCHEDULE = (
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function,mlirml-annotate-loops"
+    "mlirml-outline-parallel,mlirml-exit-loops,mlirml-split-function"
 )
 TO_LLVM = (
     "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
@@ -59,9 +60,10 @@ PASSES = (
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
-    "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "split_function", "annotate_loops",
-    "lower_sort", "lower_host_calls", "poll_signals", "version_checks", "collect_checks", "fold_clamps",
-    "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
+    "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "split_function",
+    "annotate_loops", "lower_sort", "lower_host_calls", "poll_signals", "version_checks", "collect_checks",
+    "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -99,6 +101,7 @@ _NEEDS = (
     ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
     ("mlirml-annotate-loops", (*_LOOPS, _REQUESTS, "linalg.")),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
+    ("mlirml-exit-loops", (*_LOOPS, _REQUESTS)),
     ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
