@@ -42,6 +42,7 @@ SCHEDULE = (
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-split-function,mlirml-annotate-loops"
     "mlirml-outline-parallel,mlirml-exit-loops,mlirml-split-function"
+    "mlirml-outline-parallel,mlirml-exit-loops,mlirml-sink-operations,mlirml-split-function"
 )
 TO_LLVM = (
     "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
@@ -60,9 +61,10 @@ PASSES = (
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
-    "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "split_function",
-    "annotate_loops", "lower_sort", "lower_host_calls", "poll_signals", "version_checks", "collect_checks",
-    "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel", "emit_entry",
+    "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
+    "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "poll_signals", "version_checks",
+    "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel",
+    "emit_entry",
     "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
@@ -102,6 +104,7 @@ _NEEDS = (
     ("mlirml-annotate-loops", (*_LOOPS, _REQUESTS, "linalg.")),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-exit-loops", (*_LOOPS, _REQUESTS)),
+    ("mlirml-sink-operations", (*_LOOPS, _REQUESTS)),
     ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
