@@ -66,3 +66,46 @@ func.func @main(%keys: memref<99xi64>) {
   }
   return
 }
+
+// -----
+
+// Where indices go up or down with the loop variable, the ends of a chunk tell of all of them.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[W:.*]]: memref<index>, %[[X:.*]]: memref<5xf32>
+// CHECK: scf.for %[[C:.*]] =
+// CHECK: %[[END:.*]] = arith.addi %[[C]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[END]], %{{.*}}
+// CHECK: %[[A:.*]] = arith.subi %{{.*}}, %[[C]]
+// CHECK: %[[LOW:.*]] = arith.cmpi ult, %[[A]]
+// CHECK: %[[B:.*]] = arith.subi %{{.*}}, %[[LAST]]
+// CHECK: %[[HIGH:.*]] = arith.cmpi ult, %[[B]]
+// CHECK: %[[PLAIN:.*]] = arith.andi %[[LOW]], %[[HIGH]]
+// CHECK: scf.if %[[PLAIN]] {
+// CHECK: scf.for %{{.*}} = %[[C]] to %[[END]]
+// CHECK-NOT: cf.assert
+// CHECK: } else {
+// CHECK: scf.for %{{.*}} = %[[C]] to %[[END]]
+// CHECK: cf.assert
+func.func @main(%w: memref<index>, %x: memref<5xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c10 = arith.constant 10 : index
+  %n = arith.constant 9999 : index
+  %one = arith.constant 1.0 : f32
+  %weight = memref.load %w[] : memref<index>
+  scf.for %i = %c0 to %n step %c1 {
+    %key = arith.subi %weight, %i : index
+    %moved = arith.addi %key, %c5 : index
+    %inside = arith.cmpi ult, %moved, %c10 : index
+    cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 5 : i64}
+    %negative = arith.cmpi slt, %key, %c0 : index
+    %from_end = arith.addi %key, %c5 : index
+    %position = arith.select %negative, %from_end, %key : index
+    %clamped = arith.minui %position, %c4 : index
+    memref.store %one, %x[%clamped] : memref<5xf32>
+  }
+  return
+}

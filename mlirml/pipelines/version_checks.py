@@ -25,6 +25,9 @@ After:
       scf.for %i = %rest to %end step %c1 { /* as it was */ }
     }
 
+Where all indices are the loop variable plus or minus something, those of the first and the last iteration of a chunk
+tell of all of them, and the version without checks is an `scf.for`.
+
 The comparison with the size alone serves as the check, and leaves out the arithmetic for negative indices, by which
 addresses of stores are known late: later loads wait for them. After the first index of another kind the loop goes on as
 it was to the end of the chunk, so that an array of mixed indices costs one misprediction in a chunk.
@@ -44,6 +47,8 @@ from mlirml.ir import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.lower_asserts import function_of, returns_at_once
 from mlirml.pipelines.rounds import constant_of
+
+_LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
 @register
@@ -141,6 +146,8 @@ def build(found: Checked, chunk: int) -> None:
         def body(first: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             left = emit.same_type("arith.subi", upper, first)
             end = emit.same_type("arith.addi", first, emit.same_type("arith.minsi", left, length))
+            if all(factor_of(check, found) in (-1, 0, 1) for check in found.checks):
+                return build_linear(found, first, end, carried)
             rest, *carried = build_plain(found, first, end, carried)
             ops = block_ops(loop.regions[0].blocks[0])
             return emit.for_loop(rest, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), carried)
@@ -149,6 +156,46 @@ def build(found: Checked, chunk: int) -> None:
     for old, new in zip(loop.results, results):
         old.replace_all_uses_with(new)
     loop.erase()
+
+
+def factor_of(check: Check, found: Checked) -> int | None:
+    """How much an index grows with the loop variable; None where it is no sum of that and of invariants."""
+    block = found.loop.regions[0].blocks[0]
+    inner = {result for op in block_ops(block) for result in op.results}
+    factors: dict[mlir.Value, int | None] = dict.fromkeys(block.arguments)
+    factors[block.arguments[0]] = 1
+
+    def factor(value: mlir.Value) -> int | None:
+        return factors.get(value, None if value in inner else 0)
+
+    for op in found.computed:
+        parts = [factor(value) for value in op.operands] or [0]
+        if op.name not in _LINEAR or None in parts or str(op.results[0].type) not in ("index", "i64"):
+            factors[op.results[0]] = None
+            continue
+        first, *rest = [part for part in parts if part is not None]
+        factors[op.results[0]] = first - sum(rest) if op.name == "arith.subi" else first + sum(rest)
+    return factor(check.key)
+
+
+def build_linear(found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequence[mlir.Value]) -> list[mlir.Value]:
+    """A chunk without checks, if no index is negative or out of bounds in its first and last iteration."""
+    loop = found.loop
+    step = loop.operands[2]
+    last = emit.same_type("arith.subi", end, emit.index(1))
+    plain = emit.same_type("arith.andi", *(is_plain(found, [number]) for number in (first, last)))
+    dropped = {check.op for check in found.checks}
+    ops = block_ops(loop.regions[0].blocks[0])
+    rest = [op for op in ops if op not in dropped]
+    ranges = Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
+
+    def unchecked() -> list[mlir.Value]:
+        return emit.for_loop(first, end, step, lambda i, values: clone_body(loop, rest, [i, *values], ranges), inits)
+
+    def checked() -> list[mlir.Value]:
+        return emit.for_loop(first, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), inits)
+
+    return list(emit.conditional(plain, unchecked, checked, [value.type for value in inits]))
 
 
 def build_plain(
