@@ -214,7 +214,6 @@ func.func @main(%a: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<6xf64>, tensor<
 
 // -----
 
-<<<<<<< HEAD
 #map = affine_map<(d0) -> (d0)>
 
 // Two stores to row i, and in between a read of a row that is not known: the rows are copied, not the tensor.
@@ -252,7 +251,10 @@ func.func @main(%x: tensor<6x8xf64>, %rows: tensor<6xindex>) -> tensor<6x8xf64> 
     scf.yield %u : tensor<6x8xf64>
   }
   return %r : tensor<6x8xf64>
-=======
+}
+
+// -----
+
 // What a loop computes while it reads the carried array is not computed in its buffer, but copied there.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%{{.*}}: memref<9xf64>, %[[OUT:.*]]: memref<9xf64>)
@@ -278,5 +280,4 @@ func.func @main(%x: tensor<9xf64>) -> tensor<9xf64> {
     scf.yield %new : tensor<9xf64>
   }
   return %r : tensor<9xf64>
->>>>>>> 656eef3 (Loops carry arrays that get shorter by the same amount in each iteration)
 }

@@ -33,23 +33,15 @@ class _Place:
     loop: SourceLocation | None
     copies: int = 0
     run: int = 0
-<<<<<<< HEAD
     stores: int = 0
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the loop is better captured as one. Operations one after the other are several of an iteration."""
-        is_long = self.copies > rows.MOST_COPIES or self.run > rows.MOST_COPIES * 8
-        return self.loop is not None and (is_long or self.stores > rows.MOST_STORES)
-=======
     calls: int = 0
 
     @property
     def is_long(self) -> bool:
         """Whether the loop is better captured as one. Operations of one call are of one iteration."""
         most = rows.MOST_COPIES
-        return self.loop is not None and (max(self.copies, self.calls) > most or self.run > most * 8)
->>>>>>> 8ad0d2a (Long list comprehensions are loops that append)
+        is_long = max(self.copies, self.calls) > most or self.run > most * 8
+        return self.loop is not None and (is_long or self.stores > rows.MOST_STORES)
 
 
 class Places:

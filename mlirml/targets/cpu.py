@@ -40,9 +40,7 @@ SCHEDULE = (
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
-    "mlirml-outline-parallel,mlirml-split-function,mlirml-annotate-loops"
-    "mlirml-outline-parallel,mlirml-exit-loops,mlirml-split-function"
-    "mlirml-outline-parallel,mlirml-exit-loops,mlirml-sink-operations,mlirml-split-function"
+    "mlirml-outline-parallel,mlirml-exit-loops,mlirml-sink-operations,mlirml-split-function,mlirml-annotate-loops"
 )
 TO_LLVM = (
     "expand-strided-metadata,convert-scf-to-cf,mlirml-lower-asserts,lower-affine,convert-vector-to-llvm,"
@@ -64,8 +62,7 @@ PASSES = (
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
     "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "poll_signals", "version_checks",
     "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel",
-    "emit_entry",
-    "flush_denormals",
+    "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
