@@ -79,3 +79,18 @@ def leaves_the_same(source: str, values: int, frontend: str) -> None:
         assert any(text in error.message for text in REFUSED), error
         return
     assert_same([found, given_inputs], [expected, expected_inputs], "program")
+
+
+def test_an_array_made_of_pieces_has_two_names() -> None:
+    def program(u, v, a):  # type: ignore[no-untyped-def]
+        for _ in range(70):
+            u = a @ v % 7
+            v = np.roll(u, 1)
+            u = v * 1
+        return u, v
+
+    rng = np.random.default_rng(0)
+    given = rng.integers(-2, 3, 3), rng.integers(-2, 3, 3), rng.integers(-1, 2, (3, 3))
+    for frontend in ("auto", "loops"):
+        found = ml.compile(program, frontend=frontend)(*cloned(given))
+        assert_same(found, program(*cloned(given)), "program")

@@ -154,3 +154,27 @@ func.func @shrinking(%x: tensor<9xf64>) -> tensor<9xf64> {
   }
   return %r : tensor<9xf64>
 }
+
+// -----
+
+// One array that is carried on twice begins in one second buffer; its pieces all stay.
+
+// CHECK-LABEL: func.func @twice
+// CHECK: scf.for {{.*}} iter_args(%[[U:[a-z0-9]+]] = {{.*}}, %[[V:[a-z0-9]+]] = {{.*}}, %[[OTHER:[a-z0-9]+]] = {{.*}}) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+// CHECK: %[[A:.*]] = tensor.insert_slice {{.*}} into %[[OTHER]][0] [1] [1]
+// CHECK: %[[B:.*]] = tensor.insert_slice {{.*}} into %[[A]][1] [7] [1]
+// CHECK: scf.yield %[[B]], %[[B]], %[[U]]
+func.func @twice(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r:2 = scf.for %t = %c0 to %c9 step %c1 iter_args(%u = %x, %v = %y) -> (tensor<8xf32>, tensor<8xf32>) {
+    %last = tensor.extract_slice %v[7] [1] [1] : tensor<8xf32> to tensor<1xf32>
+    %rest = tensor.extract_slice %v[0] [7] [1] : tensor<8xf32> to tensor<7xf32>
+    %w = tensor.empty() : tensor<8xf32>
+    %first = tensor.insert_slice %last into %w[0] [1] [1] : tensor<1xf32> into tensor<8xf32>
+    %new = tensor.insert_slice %rest into %first[1] [7] [1] : tensor<7xf32> into tensor<8xf32>
+    scf.yield %new, %new : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}

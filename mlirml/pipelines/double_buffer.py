@@ -71,17 +71,20 @@ class Update:
 
 
 def find_updates(loop: mlir.Operation) -> list[Update]:
-    """The carried tensors that gain from a second buffer."""
+    """The carried tensors that gain from a second buffer; of those that become one tensor, the first one."""
     found: list[Update] = []
     taken: set[int] = set()
+    finals: set[mlir.Value] = set()
     for number in range(len(loop.results)):
         try:
             update = match_update(loop, number)
         except NoMatch:
             continue
-        if number not in taken:
+        final = block_ops(loop.regions[0].blocks[0])[-1].operands[number]
+        if number not in taken and final not in finals:
             found.append(update)
             taken.update(update.copies)
+            finals.add(final)
     return [update for update in found if update.number not in taken]
 
 
