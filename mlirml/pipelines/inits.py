@@ -163,8 +163,9 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
     for block in tensor_blocks(function):
         ops = block_ops(block)
         for op in ops:
-            if op.name in _STORES:
-                copy_late_slices(op)
+            if op.name in (*_STORES, *LOOPS):
+                for position in init_positions(op):
+                    copy_late_slices(op, position)
             for position in init_positions(op):
                 if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
                     continue
@@ -177,10 +178,15 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
                     owner.move_before(ops[0])
 
 
-def copy_late_slices(store: mlir.Operation) -> None:
-    """Copy slices of the tensor before a store that are read after it: the whole tensor would be copied else."""
-    value = store.operands[1]
-    if is_read_before(value, store, 1) or is_read_only(value) or not value.type.has_static_shape:
+def copy_late_slices(store: mlir.Operation, position: int) -> None:
+    """Copy slices of the tensor before a store, or a loop, that are read in it or after it.
+
+    The whole tensor would be copied else.
+    """
+    value = store.operands[position]
+    if not isinstance(value.type, mlir.RankedTensorType) or not value.type.has_static_shape:
+        return
+    if is_read_before(value, store, position) or is_read_only(value):
         return
     if is_moved_within(value, store):
         return
