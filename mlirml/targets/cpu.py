@@ -98,7 +98,6 @@ _NEEDS = (
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
-    ("mlirml-annotate-loops", (*_LOOPS, _REQUESTS, "linalg.")),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-exit-loops", (*_LOOPS, _REQUESTS)),
     ("mlirml-sink-operations", (*_LOOPS, _REQUESTS)),
