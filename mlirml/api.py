@@ -27,7 +27,7 @@ from mlirml.calls import (
     store_items,
     without,
 )
-from mlirml.capture.advice import SLICE
+from mlirml.capture.advice import INDEX, SLICE
 from mlirml.capture.loops.choose import (
     check_frontend,
     is_of_calls,
@@ -664,7 +664,7 @@ class Compiled(Dispatcher):
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
                 of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
-                if is_of_calls(error) or error.subject == SLICE or of_number:
+                if is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number:
                     raise error from None
                 raise
 

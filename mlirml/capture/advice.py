@@ -25,6 +25,7 @@ MASK_HELP = (
 )
 STORE = "a store into a real array"
 SLICE = "a slice"  # with a bound that is known only when the program runs
+INDEX = "an index"  # of a list or tuple, known only when the program runs
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
@@ -241,7 +242,7 @@ def _conversion(node: ast.AST) -> _Finding | None:
     if isinstance(node, ast.JoinedStr):
         return "formatting", node, PRINT
     if isinstance(node, ast.Subscript):
-        return "an index", node, f"{_TRACED_INDEX}; or {STATIC}"
+        return INDEX, node, f"{_TRACED_INDEX}; or {STATIC}"
     return None
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from mlirml.capture.advice import SLICE, STORE
+from mlirml.capture.advice import INDEX, SLICE, STORE
 from mlirml.capture.frames import function_location
 from mlirml.capture.loops.liveness import loaded
 from mlirml.capture.loops.mark import MARK
@@ -65,10 +65,10 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
     """Whether tracing a function failed over what the loop front end takes.
 
-    That is a branch on data; a slice between numbers of the program; a loop that goes on while the data say so, or as
-    often as they say; something else in a function with loops that needs a number; functions of numbers, as
-    `math.exp(x)` and `float(x)`; and a store into an array that a method made, whose calls are not seen when it is
-    traced.
+    That is a branch on data; a slice between numbers of the program; an index of the program into a list or tuple; a
+    loop that goes on while the data say so, or as often as they say; something else in a function with loops that needs
+    a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an array that a method made, whose
+    calls are not seen when it is traced.
     """
     if frontend != "auto":
         return False
@@ -78,7 +78,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
         return False
     if is_of_calls(error) or error.subject in (SLICE, "a loop", "`range()`"):
         return True
-    if turns_on_number(error):
+    if turns_on_number(error) or (error.subject == INDEX and not error.sizes):
         return True
     assert plain is not None
     return isinstance(error, TracedValueError) and _any_loops(plain)

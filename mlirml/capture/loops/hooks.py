@@ -33,7 +33,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects import control
 from mlirml.dialects.build import Check, Region, Value
 from mlirml.dialects.dtypes import mlir_name
-from mlirml.errors import CaptureError, UnsupportedSyntaxError
+from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
 from mlirml.tree import flatten
 
 _BOOL = np.dtype(np.bool_)
@@ -278,6 +278,16 @@ class Hooks:
                 )
             b.check(b.scalar(False, _BOOL), Check("MlirmlError", str(raised), raised=raised))
         return None
+
+    def shown(self, text: str, value: Any, formatted: Callable[[Any], str]) -> str:
+        """A part of an f-string in a `raise`; its source where only the program knows the value."""
+        try:
+            found = formatted(value)
+            return text if isinstance(value, Traced) and value._known() is None else found
+        except TracedValueError as error:
+            if error.sizes:
+                raise
+            return text
 
     def assert_(self, test: Any, text: str, message: Callable[[], Any] | None = None) -> None:
         """An `assert` statement; `text` is its condition as the user wrote it."""

@@ -215,10 +215,27 @@ class _Rewriter(ast.NodeTransformer):
         if node.exc is None:
             return node
         error = _at(ast.Name(".error", ast.Load()), node)
-        raised = _call("raising", [self.visit(node.exc)], node)
+        raised = _call("raising", [self.message(node.exc)], node)
         found = _at(ast.NamedExpr(ast.Name(".error", ast.Store()), raised), node)
         test = ast.Compare(found, [ast.IsNot()], [ast.Constant(None)])
         return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
+
+    def message(self, node: ast.expr) -> ast.expr:
+        """An exception, in whose f-strings the source stands for what is known only when the program runs."""
+        strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr)]
+        parts = [part for string in strings for part in string.values if isinstance(part, ast.FormattedValue)]
+        inner = {n for part in parts if part.format_spec for n in ast.walk(part.format_spec)}
+        texts = {part: ast.unparse(part.value) for part in parts if part not in inner}
+        new: ast.expr = self.visit(node)
+        for string in strings:
+            for number, part in enumerate(string.values):
+                if isinstance(part, ast.FormattedValue) and part in texts:
+                    text, value = _at(ast.Constant(f"{{{texts[part]}}}"), part), part.value
+                    part.value = _at(ast.Name(".value", ast.Load()), part)
+                    arguments = ast.arguments([], [ast.arg(".value")], ast.arg(_MARK), [], [], None, [])
+                    show = _at(ast.Lambda(arguments, _at(ast.JoinedStr([part]), part)), part)
+                    string.values[number] = _at(ast.FormattedValue(_call("shown", [text, value, show], part), -1), part)
+        return new
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = [] if node.msg is None else [_later(self.visit(node.msg))]

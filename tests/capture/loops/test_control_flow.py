@@ -195,3 +195,32 @@ def test_conditional_expressions_do_not_learn_from_each_other() -> None:
         texts.add(ml.compile(nested, frontend="loops").ir("capture", b, p, q))
         del held
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_message_with_values_of_the_program_shows_their_source(sign: int) -> None:
+    limit = 3
+
+    def roots(x):
+        for i in range(len(x)):
+            if x[i] < 0:
+                raise ValueError(f"{x[i]:.3f} at {i!r} of {limit + 1:>4}")
+            x[i] = np.sqrt(x[i])
+        return x
+
+    x = sign * np.array([1.0, 4.0])
+    if sign < 0:
+        with pytest.raises(ValueError, match=r"^\{x\[i\]\} at \{i\} of    4$"):
+            ml.compile(roots)(x)
+    else:
+        check(roots, x)
+
+
+def test_number_of_a_tuple_by_an_index_of_the_program() -> None:
+    def chosen(x):
+        return (1.5, 2.5, 3.5)[np.argmax(x)], x * [10, 20, 30][np.argmin(x)]
+
+    x = np.array([1.0, 3.0, 2.0])
+    found = ml.compile(chosen)(x)
+    assert found[0] == 2.5
+    np.testing.assert_array_equal(found[1], 10 * x)
