@@ -284,3 +284,9 @@ def host_value(batch: Batch, op: mlir.Operation) -> None:
     if "returns" in op.attributes:
         raise refuse(op, "the Python function returns arrays for one example")
     emit.create(op.name, [batch.full(op.operands[0])], (), {"kind": op.attributes["kind"]})
+
+
+@batching("mlirml.host_call", "mlirml.host_result")
+def host_call(batch: Batch, op: mlir.Operation) -> None:
+    """One call for all examples, which has no operand of an example."""
+    raise refuse(op)
