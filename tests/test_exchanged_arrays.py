@@ -29,6 +29,7 @@ CHANGES = [
 ]  # fmt: skip
 REFUSED = ("another array in the next round", "are one array, which the loop exchanges", "may be one of several arrays")
 REFUSED += ("arrays are exchanged in a way that differs", "refers to an array that the loop stores into")
+REFUSED += ("which is one array or another behind the loop",)
 
 
 @st.composite
