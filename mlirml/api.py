@@ -102,7 +102,7 @@ def compile(
         static_argnames: the same by name, also for arguments that are only passed by name.
         donate_argnums: positions of arguments that the caller has no more use for: results of the same shapes and
             dtypes are written into their memory, and are these very arrays, so that a training step needs no memory
-            for new parameters. What such an argument holds after the call is not told. On the CPU; elsewhere, for
+            for new parameters. What such an argument holds after the call is not defined. On the CPU; elsewhere, for
             arguments that share memory, and for results that fit no such argument, it has no effect.
         explain: "raise" tells on standard error, at each compilation, what became of each loop: to which operation it
             was raised, or why it stays a loop.

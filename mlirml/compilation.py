@@ -69,25 +69,25 @@ class Clock:
 
 
 PATIENCE = 2.0
-"""Seconds after which it is told what takes so long."""
+"""Seconds after which a message says what takes so long."""
 
 
 @contextmanager
 def progress(name: str) -> Iterator[Clock]:
-    """A clock for the compilation of a function; tells on the standard error when that takes long, and when it ends."""
-    clock, told = Clock(), False
+    """A clock for the compilation of a function, with messages on the standard error where that takes long."""
+    clock, is_long = Clock(), False
     if not config.progress:
         yield clock
         return
 
-    def tell() -> None:
-        nonlocal told
-        told = True
+    def report_delay() -> None:
+        nonlocal is_long
+        is_long = True
         done = [*clock.seconds][-1:]
         doing = f"after {done[0]}" if done else "capture"
         print(f"mlirml: compiling `{name}` takes longer than {PATIENCE:g} s ({doing})", file=sys.stderr, flush=True)
 
-    timer = threading.Timer(PATIENCE, tell)
+    timer = threading.Timer(PATIENCE, report_delay)
     timer.daemon = True
     timer.start()
     begun = time.perf_counter()
@@ -95,7 +95,7 @@ def progress(name: str) -> Iterator[Clock]:
         yield clock
     finally:
         timer.cancel()
-        if told:
+        if is_long:
             seconds = time.perf_counter() - begun
             print(f"mlirml: compiled `{name}` in {seconds:.1f} s", file=sys.stderr, flush=True)
 

@@ -456,8 +456,8 @@ def _by_position(fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def checkpoint(fn: Function, policy: str = "nothing") -> Function:
     """`fn`, of which a gradient keeps the arguments only, and computes what is between again when it needs it.
 
-    With the policy "nothing", loops in `fn` keep what they carry at the square root of their rounds, and go through
-    the rounds between twice.
+    With the policy "nothing", loops in `fn` keep what they carry at the square root of their iterations, and compute
+    those between twice.
 
     Parameters:
         policy: what is kept nevertheless: "nothing", or "contractions", the results of matrix products and

@@ -197,11 +197,15 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if is_leaf is None or not is_leaf(tree):
         items = _items(tree)
         if items is not None:
-            kind, keys, values = items
-            inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
-            return TreeDef(kind, tuple(keys), tuple(_flatten(v, leaves, is_leaf) for v in values), inserted)
+            return _container(tree, items, [_flatten(value, leaves, is_leaf) for value in items[2]])
     leaves.append(tree)
     return TreeDef(_LEAF)
+
+
+def _container(tree: Any, items: tuple[Any, list[Any], list[Any]], children: Iterable[TreeDef]) -> TreeDef:
+    kind, keys, _ = items
+    inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
+    return TreeDef(kind, tuple(keys), tuple(children), inserted)
 
 
 def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
@@ -256,9 +260,7 @@ class ObjectFlattener:
                 return self._object(tree, fields)
             items = _items(tree)
             if items is not None:
-                kind, keys, values = items
-                inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
-                return TreeDef(kind, tuple(keys), tuple(self.flatten(v, inside) for v in values), inserted)
+                return _container(tree, items, [self.flatten(value, inside) for value in items[2]])
             if inside:
                 return TreeDef(_CONSTANT, (_Same(self.constant(tree)),))
         self.leaves.append(tree)

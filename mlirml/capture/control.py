@@ -129,7 +129,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """`carry, y = f(carry, x)` for the rows `x` of `xs`: the last carry, and all `y` in new arrays along dimension 0.
 
-    `xs` is a pytree of arrays of the same first size, which is the number of rounds; without `xs` it is `length`. With
+    `xs` is a pytree of arrays of the same first size, which is the trip count; without `xs` it is `length`. With
     `reverse` the rows are taken from the last to the first, and `y` goes where its `x` was. `y` is a pytree, or None
     where there is nothing to collect. The carry is as for `while_loop`.
 

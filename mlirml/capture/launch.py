@@ -49,7 +49,7 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
         places = (p for p in captured.places_of_operations() if nan_check(p.line, p.column or 0) == failed.check)
         place = next(places, captured.entry)
         return FloatOperationError(
-            "an operation makes a NaN of numbers that are none",
+            "an operation makes a NaN, and its operands have none",
             location=place,
             help="`ml.config.check_nan = False` lets NaN pass",
         )

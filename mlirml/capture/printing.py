@@ -37,7 +37,7 @@ class _Mark(str):
 
 
 def mark(value: Traced, specification: str) -> str | None:
-    """What stands for a value in a text that is made for `print`; None elsewhere."""
+    """The placeholder of a value in a text that is made for `print`; None elsewhere."""
     place = user_location(2)
     if place is None or not _is_printed(place):
         return None

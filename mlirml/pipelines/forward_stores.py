@@ -42,7 +42,7 @@ class ForwardStoresPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         distances = Distances()
-        # The last ones first: what is read of a tensor before may be served by one that is older still.
+        # The last ones first: a read of an earlier tensor may be served by one that is older still.
         for store in reversed(named_operations(module, ("tensor.insert_slice",))):
             reads = match_reads(store, distances)
             if reads:
@@ -74,7 +74,7 @@ def match_reads(store: mlir.Operation, distances: Distances) -> list[Read]:
 
 
 def match_read(store: mlir.Operation, box: Box, op: mlir.Operation, distances: Distances) -> Read | None:
-    """One read; None for other uses, and where it is not known what is read."""
+    """One read; None for other uses, and where the slice is not known."""
     if op.name not in ("tensor.extract", "tensor.extract_slice"):
         return None
     other = box_of(op, distances)

@@ -480,11 +480,11 @@ class Hooks:
         """A new list that is appended to in a loop, or has an index that may be one of the program."""
         return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
 
-    def listed(self, rounds: Any, element: Part) -> Any:
-        """`[element(item) for item in rounds]`, by a loop where that is long or is in one."""
-        numbers, _ = numbered(rounds)
+    def listed(self, iterable: Any, element: Part) -> Any:
+        """`[element(item) for item in iterable]`, by a loop where that is long or is in one."""
+        numbers, _ = numbered(iterable)
         fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
-        of_arrays = not isinstance(rounds, range) or _reads_arrays(element)
+        of_arrays = not isinstance(iterable, range) or _reads_arrays(element)
         if isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays:
             items = GrowingList(self._trace, [], grows=True)
 
@@ -494,12 +494,12 @@ class Hooks:
             assert isinstance(append, Part)
 
             try:
-                self.for_(rounds, append, (), (), (), (), "", "", False)
+                self.for_(iterable, append, (), (), (), (), "", "", False)
             except CaptureError:
-                return [element(item) for item in rounds]
+                return [element(item) for item in iterable]
             if not _has_python_numbers(items):
                 return items
-        return [element(item) for item in rounds]
+        return [element(item) for item in iterable]
 
     def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
         """`list(items)`, a new list."""

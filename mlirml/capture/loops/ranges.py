@@ -86,7 +86,7 @@ class Parallel:
 
 
 def parallel(rounds: Iterable[int]) -> Any:
-    """`for i in ml.parallel(range(n))`: the rounds may run at the same time, as none reads what another one stores.
+    """`for i in ml.parallel(range(n))`: the iterations may run at the same time, as none reads what another one stores.
 
     That is taken for granted, not checked. Outside of compiled code it is the range itself, in
     compiled code `UnsupportedSyntaxError` is raised for what is no range.

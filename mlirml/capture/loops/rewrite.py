@@ -221,7 +221,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
 
     def message(self, node: ast.expr) -> ast.expr:
-        """An exception, in whose f-strings the source stands for what is known only when the program runs."""
+        """An exception, whose f-strings show the source of values that are known only when the program runs."""
         strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr)]
         parts = [part for string in strings for part in string.values if isinstance(part, ast.FormattedValue)]
         inner = {n for part in parts if part.format_spec for n in ast.walk(part.format_spec)}

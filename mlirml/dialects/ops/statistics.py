@@ -492,7 +492,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     if np.ndim(bins):
         bin_ = xp.searchsorted(places, a, side="right") - 1
         bin_ = xp.where(a == places[-1], last - 1, bin_)  # the last bin has both its edges
-        bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted behind the others
+        bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted after the others
     else:
         bin_ = _equal_bins(xp, a, places)
     if weights is None:
@@ -509,7 +509,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
 
 
 def _equal_bins(xp: Any, a: Any, places: Any) -> Any:
-    """The bin of each element, whose edges are equally far apart but for rounding; behind the last for one in none.
+    """The bin of each element, whose edges are equally far apart but for rounding; after the last for one in none.
 
     A quotient is beside the right bin at worst, as in NumPy.
     """
