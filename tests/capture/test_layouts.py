@@ -81,3 +81,44 @@ def test_loops_over_a_flat_view() -> None:
         assert_same(compiled(*given), f(*expected), "result")
         assert_same(given, expected, "arguments")
     assert "tensor" in compiled.ir("capture", ml.TensorSpec((3, 4), np.float64))
+
+
+RESULTS: dict[str, Callable[[Any], Any]] = {
+    "sum of a transposed": lambda x: x.T + 1,
+    "columns": lambda x: x[:, [1, 0]],
+    "columns after an ellipsis": lambda x: x[..., [1, 0]],
+    "+columns": lambda x: +x[:, [1, 0]],
+    "rows": lambda x: x[[1, 0], :],
+    "columns by a matrix": lambda x: x[:, np.array([[0, 1], [1, 0]])],
+    "columns by bools": lambda x: x[:, [True, False, True, False]],
+    "last of three dimensions": lambda x: x.reshape(2, 3, 2)[:, :, [1, 0]],
+    "middle of three dimensions": lambda x: x.reshape(2, 3, 2)[:, [0, 1], :],
+    "two of three dimensions": lambda x: x.reshape(2, 3, 2)[:, [0, 1], [1, 0]],
+    "first and last": lambda x: x.reshape(2, 3, 2)[[0, 1], :, [1, 0]],
+    "slice and last": lambda x: x.reshape(2, 3, 2)[:, 1:, [1, 0]],
+    "twice": lambda x: x.reshape(2, 3, 2)[[0, 1]][:, :, [1, 0]],
+    "taken": lambda x: np.take(x, [1, 0], 1),
+    "zeros like": lambda x: np.zeros_like(x.T),
+    "copy": lambda x: np.copy(x.T),
+    "sorted": lambda x: np.sort(x.T),
+    "sum of one dimension": lambda x: x.reshape(2, 3, 2).transpose(2, 1, 0).sum(0),
+}
+"""Results whose memory order NumPy chooses."""
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_store_into_a_flat_result(name: str, known: bool) -> None:
+    def f(x: Any) -> Any:
+        made = RESULTS[name](np.arange(12.0).reshape(3, 4) if known else x)
+        np.ravel(made)[0] += 2
+        return made
+
+    x = np.arange(12.0).reshape(3, 4)
+    for target in TARGETS:
+        try:
+            result = ml.compile(f, target)(x.copy())
+        except ml.CaptureError as error:
+            assert "may or may not have made a copy" in error.message
+        else:
+            assert_same(result, f(x.copy()), target)
