@@ -203,6 +203,7 @@ REFUSED = (
     "indexing with True or False",  # of an array without dimensions
     "a mask of shape [0",  # NumPy does not compare the shape of masks without elements
     ", 0] does not fit",
+    "and may not fit",  # of Python integers, known when the program runs, in an array of narrow ones
     "with size 0",  # the body of a loop of no rounds is traced too
 )
 OVERLAPS = [

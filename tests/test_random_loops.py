@@ -63,6 +63,7 @@ def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
 
 OPTIONS = {
     "mlirml-expand-scalars": "mlirml-expand-scalars{{strip=2 shortest=1 always=true}}",
+    "mlirml-inspect-indices": "mlirml-inspect-indices{chunk=2 rows=2}",
     "mlirml-version-checks": "mlirml-version-checks{chunk=2}",
 }
 """Options of passes by which they do to the short loops of these programs what they do to long ones."""

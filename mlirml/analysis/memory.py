@@ -57,7 +57,7 @@ def is_known(buffer: mlir.Value) -> bool:
     owner = defining_op(buffer)
     if owner is None:
         return bool(buffer.owner.owner.operation.name == "func.func")
-    return owner.name in ("memref.alloc", "memref.get_global")
+    return owner.name in ("memref.alloc", "memref.alloca", "memref.get_global")
 
 
 def may_overlap(one: mlir.Value, other: mlir.Value) -> bool:
@@ -93,10 +93,10 @@ def effects(op: mlir.Operation) -> Effects:
 
 
 def body_effects(op: mlir.Operation) -> Effects:
-    """What the operations in the regions of an operation do to memory."""
+    """What the operations in the regions of an operation do to memory, but for the end that a check may put to it."""
     inside = operations(op)
     next(inside)
-    return _effects(inside)
+    return _effects(each for each in inside if each.name != "cf.assert")
 
 
 def _effects(ops: Iterable[mlir.Operation]) -> Effects:

@@ -507,9 +507,7 @@ class Traced:
         known = self._known()
         if known is not None and index.known is not None and known.size <= FOLD_ELEMENTS:
             index.positions(self._trace.builder, part._shape)
-            found = known[index.known]
-            in_order = found.flags.c_contiguous and self._keeps_c_order()
-            return Traced(self._trace, Cell(np.ascontiguousarray(found), c_order=in_order, owned=True))
+            return Traced(self._trace, Cell(np.ascontiguousarray(known[index.known]), c_order=c_order, owned=True))
         return Traced(self._trace, Cell(index.load(part), c_order=c_order, owned=True))
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -35,7 +35,7 @@ it was to the end of the chunk, so that an array of mixed indices costs one misp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from mlirml.analysis.memory import effects
@@ -48,6 +48,8 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.lower_asserts import function_of, returns_at_once
 from mlirml.pipelines.rounds import constant_of
 
+INSPECTED = "mlirml.inspected"
+"""Marks a loop that runs where indices are known to be negative or out of bounds: another version of it would not."""
 _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
@@ -92,7 +94,7 @@ class Checked:
 
 def match(loop: mlir.Operation, longest: int) -> Checked:
     """A loop of @main, some of whose checked indices may be negative."""
-    if loop.name != "scf.for" or not returns_at_once(function_of(loop)):
+    if loop.name != "scf.for" or INSPECTED in loop.attributes or not returns_at_once(function_of(loop)):
         raise NoMatch("only a loop of @main returns at once")
     inside = [op for op in operations(loop) if op != loop]
     if len(inside) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel", "func.call") for op in inside):
@@ -111,13 +113,19 @@ def match(loop: mlir.Operation, longest: int) -> Checked:
     checks = [check for check in checks if check.key not in inner or check.key in computed]
     if not any(check.base for check in checks):
         raise NoMatch("no index may be negative")
-    needed, waiting = set(), [check.key for check in checks]
+    return Checked(loop, tuple(checks), needed_by([check.key for check in checks], first))
+
+
+def needed_by(keys: Sequence[mlir.Value], ops: Sequence[mlir.Operation]) -> tuple[mlir.Operation, ...]:
+    """Those of some operations that values are computed by, in order."""
+    computed = {op.results[0]: op for op in ops if len(op.results) == 1}
+    needed, waiting = set(), list(keys)
     while waiting:
         found = computed.get(waiting.pop())
         if found is not None and found not in needed:
             needed.add(found)
             waiting += found.operands
-    return Checked(loop, tuple(checks), tuple(op for op in first if op in needed))
+    return tuple(op for op in ops if op in needed)
 
 
 def check_of(op: mlir.Operation) -> Check | None:
@@ -238,18 +246,38 @@ def is_plain(found: Checked, arguments: Sequence[mlir.Value]) -> mlir.Value:
 
 
 def clone_body(
-    loop: mlir.Operation, ops: Sequence[mlir.Operation], arguments: Sequence[mlir.Value], ranges: Ranges | None = None
+    loop: mlir.Operation,
+    ops: Sequence[mlir.Operation],
+    arguments: Sequence[mlir.Value],
+    ranges: Ranges | None = None,
+    outer: Mapping[mlir.Value, mlir.Value] | None = None,
 ) -> list[mlir.Value]:
-    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns what is yielded."""
-    values: dict[mlir.Value, mlir.Value] = dict(zip(loop.regions[0].blocks[0].arguments, arguments))
+    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns what is yielded.
+
+    `outer` gives the clones of values from outside of the loop.
+    """
     *inner, final = ops
-    for op in inner:
+    values = clone_folded(loop, inner, arguments, ranges, outer)
+    return [values.get(value, value) for value in final.operands]
+
+
+def clone_folded(
+    loop: mlir.Operation,
+    ops: Sequence[mlir.Operation],
+    arguments: Sequence[mlir.Value],
+    ranges: Ranges | None = None,
+    outer: Mapping[mlir.Value, mlir.Value] | None = None,
+) -> dict[mlir.Value, mlir.Value]:
+    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns the clones of values."""
+    values: dict[mlir.Value, mlir.Value] = dict(outer or {})
+    values.update(zip(loop.regions[0].blocks[0].arguments, arguments))
+    for op in ops:
         folded = None if ranges is None else fold(op, ranges)
         if folded is None:
             clone_with(op, values)
         else:
             values[op.results[0]] = values.get(folded, folded)
-    return [values.get(value, value) for value in final.operands]
+    return values
 
 
 def fold(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:

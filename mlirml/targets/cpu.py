@@ -51,7 +51,9 @@ TO_LLVM = (
 """Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`. Memrefs
 are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet. What a second
 round of canonicalize would find is less than it takes to look, and LLVM finds it, too."""
-HOST_CHECKS = "mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
+HOST_CHECKS = (
+    "mlirml-inspect-indices,mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
+)
 LOWER = f"mlirml-lower-sort,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "forward_stores", "hoist", "expand_scalars", "fold_contract", "fuse_shifts",
@@ -60,9 +62,9 @@ PASSES = (
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
-    "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "poll_signals", "version_checks",
-    "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers", "lower_parallel",
-    "emit_entry", "flush_denormals",
+    "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "inspect_indices", "poll_signals",
+    "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
+    "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -101,6 +103,7 @@ _NEEDS = (
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-exit-loops", (*_LOOPS, _REQUESTS)),
     ("mlirml-sink-operations", (*_LOOPS, _REQUESTS)),
+    ("mlirml-inspect-indices", (*_LOOPS, _REQUESTS)),
     ("mlirml-version-checks", (*_LOOPS, _REQUESTS)),
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
