@@ -26,11 +26,11 @@ func.func @main(%x: memref<9xf32>, %a: f32, %b: f32) {
 
 // -----
 
-// An element that an earlier round has stored may come at any time; a part of the sum is stored as well.
+// What was stored two iterations ago comes last, too; not where a part of the sum is needed as well.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[BEFORE:.*]] = memref.load
-// CHECK: arith.addf %{{.*}}, %[[BEFORE]]
-// CHECK: arith.addf
+// CHECK: %[[REST:.*]] = arith.addf
+// CHECK: arith.addf %[[REST]], %[[BEFORE]]
 // CHECK: %[[BEFORE2:.*]] = memref.load
 // CHECK: %[[PART:.*]] = arith.addf %{{.*}}, %[[BEFORE2]]
 // CHECK: %[[SUM:.*]] = arith.addf %[[PART]]
@@ -75,6 +75,34 @@ func.func @fused(%x: memref<64xf64>, %y: memref<64xf64>, %p: f64, %q: f64) {
     %t = arith.subf %a, %b fastmath<contract> : f64
     memref.store %t, %y[%i] : memref<64xf64>
     scf.yield %t : f64
+  }
+  return
+}
+
+// -----
+
+// A filter: differences of products of stored elements, the oldest first.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<9xf32>, %[[A:.*]]: f32, %[[B:.*]]: f32, %[[C:.*]]: f32)
+// CHECK: %[[P1:.*]] = arith.mulf %[[A]]
+// CHECK: %[[P2:.*]] = arith.mulf %[[B]]
+// CHECK: %[[S:.*]] = arith.subf %[[C]], %[[P2]]
+// CHECK: %[[T:.*]] = arith.subf %[[S]], %[[P1]]
+// CHECK: memref.store %[[T]]
+func.func @main(%y: memref<9xf32>, %a: f32, %b: f32, %c: f32) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c9 = arith.constant 9 : index
+  scf.for %j = %c2 to %c9 step %c1 {
+    %j1 = arith.subi %j, %c1 : index
+    %j2 = arith.subi %j, %c2 : index
+    %y1 = memref.load %y[%j1] : memref<9xf32>
+    %y2 = memref.load %y[%j2] : memref<9xf32>
+    %p1 = arith.mulf %a, %y1 : f32
+    %p2 = arith.mulf %b, %y2 : f32
+    %0 = arith.subf %c, %p1 : f32
+    %1 = arith.subf %0, %p2 : f32
+    memref.store %1, %y[%j] : memref<9xf32>
   }
   return
 }

@@ -153,3 +153,38 @@ func.func @main(%x: memref<8xf64>, %o: memref<f64>) {
   memref.store %r, %o[] : memref<f64>
   return
 }
+
+// -----
+
+// What is chosen by the condition of a store is computed in its branch; a store of a choice of choices is under two.
+// CHECK-LABEL: func.func @chosen
+// CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[N:.*]] = %{{.*}})
+// CHECK: %[[C:.*]] = arith.cmpi
+// CHECK-NEXT: scf.if %[[C]] {
+// CHECK-NEXT: %[[D:.*]] = arith.cmpi
+// CHECK-NEXT: scf.if %[[D]] {
+// CHECK: memref.store
+// CHECK: %[[M:.*]] = scf.if %[[C]] -> (i64)
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[N]]
+// CHECK-NEXT: scf.yield %[[NEXT]]
+// CHECK: scf.yield %[[M]] : i64
+func.func @chosen(%x: memref<8xi64>, %y: memref<8xi64>) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%n = %zero) -> (i64) {
+    %a = memref.load %x[%i] : memref<8xi64>
+    %c = arith.cmpi slt, %a, %n : i64
+    %d = arith.cmpi slt, %a, %one : i64
+    %old = memref.load %y[%i] : memref<8xi64>
+    %inner = arith.select %d, %n, %old : i64
+    %new = arith.select %c, %inner, %old : i64
+    memref.store %new, %y[%i] : memref<8xi64>
+    %next = arith.addi %n, %one : i64
+    %m = arith.select %c, %next, %n : i64
+    scf.yield %m : i64
+  }
+  return %r : i64
+}

@@ -13,6 +13,8 @@ _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 
 Range = tuple[int, int]
 """The least and the greatest number, both included."""
+Change = tuple[Range, tuple[Range, ...]]
+"""What an iteration adds to a number that a loop carries, and the numbers that may take its place, before or after."""
 
 
 class Ranges:
@@ -86,6 +88,8 @@ class Ranges:
             return self._of_map(op)
         if op.name == "tensor.dim":
             return 0, _whole(value.type)[1]
+        if op.name == "scf.for" and "unsignedCmp" not in op.attributes:
+            return self._of_counter(op, list(op.results).index(value), 0)
         rule = _RULES.get(op.name)
         if rule is None or isinstance(value.type, mlir.ShapedType):
             return None
@@ -134,9 +138,64 @@ class Ranges:
     def _of_argument(self, value: mlir.Value) -> Range | None:
         block = value.owner
         loop = block.owner.operation if isinstance(block, mlir.Block) else None
-        if loop is None or loop.name != "scf.for" or value != block.arguments[0] or "unsignedCmp" in loop.attributes:
+        if loop is None or loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
             return None
+        if value != block.arguments[0]:
+            return self._of_counter(loop, list(block.arguments).index(value) - 1, 1)
         return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
+
+    def _of_counter(self, loop: mlir.Operation, number: int, fewer: int) -> Range | None:
+        """The range of a number that each iteration of a loop adds to, or sets; with one iteration fewer in the body.
+
+        None where an iteration does something else with it.
+        """
+        lower, upper, step = (self.of(value) for value in list(loop.operands)[:3])
+        block = loop.regions[0].blocks[0]
+        if step[0] < 1 or str(loop.results[number].type) not in ("index", "i64"):
+            return None
+        count = max(-(-(upper[1] - lower[0]) // step[0]) - fewer, 0)
+        ends = block.operations[len(block.operations) - 1].operands
+        changes = self._changes(ends[number], block.arguments[1 + number], {})
+        if changes is None:
+            return None
+        added, given = changes
+        starts = [self.of(loop.operands[3 + number]), *given]
+        low, high = min(low for low, _ in starts), max(high for _, high in starts)
+        return low + count * min(added[0], 0), high + count * max(added[1], 0)
+
+    def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
+        """How a carried number becomes `value`; None for anything but sums with constants, constants and choices."""
+        if value == carried:
+            return (0, 0), ()
+        if value not in seen:
+            seen[value] = self._changes_of(value, carried, seen)
+        return seen[value]
+
+    def _changes_of(
+        self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]
+    ) -> Change | None:  # fmt: skip
+        op = defining_op(value)
+        if op is None:
+            return None
+        if op.name == "arith.constant":
+            return (0, 0), (self.of(value),)
+        if op.name in ("arith.addi", "arith.subi"):
+            before, rule = self._changes(op.operands[0], carried, seen), _add if op.name == "arith.addi" else _subtract
+            number = defining_op(op.operands[1])
+            if before is None or number is None or number.name != "arith.constant":
+                return None
+            by = self.of(op.operands[1])
+            return rule(before[0], by), tuple(rule(given, by) for given in before[1])
+        if op.name == "arith.select":
+            sides = list(op.operands)[1:]
+        elif op.name == "scf.if":
+            place = list(op.results).index(value)
+            blocks = [region.blocks[0] for region in op.regions]
+            sides = [block.operations[len(block.operations) - 1].operands[place] for block in blocks]
+        else:
+            return None
+        one, other = (self._changes(side, carried, seen) for side in sides)
+        return None if one is None or other is None else (_either(one[0], other[0]), (*one[1], *other[1]))
 
     def _of_map(self, op: mlir.Operation) -> Range | None:
         affine = mlir.AffineMapAttr(op.attributes["map"]).value

@@ -1,35 +1,43 @@
-"""Shorten recurrences: what the round before has stored is added last, so that the rest of a sum need not wait for it.
+"""Shorten recurrences: what the iteration before has stored is added last, as the rest of a sum need not wait for it.
 
 Before:
     scf.for %j = %c1 to %n step %c1 {
-      %before = memref.load %x[%j - 1]       // stored one round ago
+      %before = memref.load %x[%j - 1]       // stored one iteration ago
+      %older = memref.load %x[%j - 2]
       %0 = arith.addf %a, %before : f32
-      %1 = arith.addf %0, %b : f32
+      %1 = arith.subf %0, %older : f32
       %2 = arith.addf %1, %c : f32
       memref.store %2, %x[%j]
     }
 After:
     scf.for %j = %c1 to %n step %c1 {
       %before = memref.load %x[%j - 1]
-      %0 = arith.addf %a, %b : f32
-      %1 = arith.addf %0, %c : f32
+      %older = memref.load %x[%j - 2]
+      %0 = arith.addf %a, %c : f32
+      %1 = arith.subf %0, %older : f32
       %2 = arith.addf %1, %before : f32
       memref.store %2, %x[%j]
     }
 
-A round of such a loop takes as long as the operations between the element that it reads and the one that it stores.
-Sums of floats are added up in another order, as those of arrays are. Of two products that are added, LLVM makes the
-first one a part of a fused multiply-add: where only the other one is computed of what the loop carries, the flag
-`contract` of the first is taken off, as the sum waits for the other one.
+An iteration takes as long as the operations between the element that it reads and the one that it stores. Terms may be
+computed of the stored elements; what was stored longest ago comes first. Sums of floats are added up in another order,
+as those of arrays are. Of two products that are added, LLVM makes the first one a part of a fused multiply-add: where
+only the other one is computed of what the loop carries, the flag `contract` of the first is taken off, as the sum waits
+for the other one.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import constant_of
+
+_ADDITIONS = ("arith.addf", "arith.subf")
+_NEVER = 1 << 62
 
 
 @register
@@ -43,11 +51,16 @@ class ShortenRecurrencesPass(Pass):
         for loop in named_operations(module, ("scf.for",)):
             for product in early_products(loop):
                 product.attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<none>", module.context)
-            try:
-                terms, sums, last = match_sum(loop)
-            except NoMatch:
-                continue
-            reorder(terms, sums, last)
+            with suppress(NoMatch):
+                reorder(*match_sum(loop))
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What a sum adds, or subtracts."""
+
+    value: mlir.Value
+    negative: bool
 
 
 def early_products(loop: mlir.Operation) -> list[mlir.Operation]:
@@ -76,72 +89,92 @@ def is_fusible(op: mlir.Operation) -> bool:
     return op.name == "arith.mulf" and alone and str(op.attributes["fastmath"]) == "#arith.fastmath<contract>"
 
 
-def match_sum(loop: mlir.Operation) -> tuple[list[mlir.Value], list[mlir.Operation], mlir.Value]:
-    """The terms of a sum, the additions of it, the last one first, and the term that the round before has stored."""
+def match_sum(loop: mlir.Operation) -> tuple[list[Term], list[mlir.Operation]]:
+    """The terms of a sum in the order in which they are there early enough, and its additions, the last one first."""
     block = loop.regions[0].blocks[0]
     ops = block_ops(block)
     stores = [op for op in ops if op.name == "memref.store"]
     if len(stores) != 1 or any(op.regions for op in ops):
         raise NoMatch("not an innermost loop with one store")
-    recent = [op.results[0] for op in ops if is_recent(op, stores[0], loop)]
-    for op in reversed(ops):
-        if op.name == "arith.addf" and not is_part(op):
+    lags = lags_of(ops, stores[0], loop)
+    for op in reversed(ops) if lags else ():
+        if op.name in _ADDITIONS and not is_part(op):
             terms, sums = terms_of(op, block)
-            last = [term for term in terms if term in recent]
-            if len(last) == 1 and len(terms) > 2 and last[0] not in list(op.operands):
-                return terms, sums, last[0]
-    raise NoMatch("no sum with an element of the round before in it")
+            order = sorted(terms, key=lambda term: -lags.get(term.value, _NEVER))
+            first, last = order[0].value, order[-1].value
+            in_order = order == terms and op.operands[1] == last
+            if len(terms) > 2 and not in_order and lags.get(first, _NEVER) > lags.get(last, _NEVER):
+                return order, sums
+    raise NoMatch("no sum with an element of an iteration before in it")
 
 
-def is_recent(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> bool:
-    """Whether an operation loads what `store` stored one round ago."""
+def lags_of(ops: list[mlir.Operation], store: mlir.Operation, loop: mlir.Operation) -> dict[mlir.Value, int]:
+    """How many iterations ago `store` has stored what a value is computed of, at least; nothing for other values."""
+    lags: dict[mlir.Value, int] = {}
+    for op in ops:
+        lag = lag_of(op, store, loop)
+        if lag is None:
+            lag = min((lags[operand] for operand in op.operands if operand in lags), default=_NEVER)
+        if lag < _NEVER:
+            lags.update(dict.fromkeys(op.results, lag))
+    return lags
+
+
+def lag_of(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> int | None:
+    """How many iterations ago `store` has stored what an operation loads; None if it does not load such."""
     if op.name != "memref.load" or op.operands[0] != store.operands[1]:
-        return False
+        return None
     variable, step = loop.regions[0].blocks[0].arguments[0], constant_of(loop.operands[2])
     pairs = list(zip(list(op.operands)[1:], list(store.operands)[2:], strict=True))
     different = [(mine, theirs) for mine, theirs in pairs if mine != theirs]
-    return len(different) == 1 and different[0][1] == variable and is_before(different[0][0], variable, step)
-
-
-def is_before(index: mlir.Value, variable: mlir.Value, step: int | None) -> bool:
-    """Whether an index is the loop variable of the round before."""
-    op = defining_op(index)
-    if op is None or step is None or op.name not in ("arith.addi", "arith.subi") or op.operands[0] != variable:
-        return False
-    return constant_of(op.operands[1]) == (step if op.name == "arith.subi" else -step)
+    if len(different) != 1 or different[0][1] != variable or not step:
+        return None
+    index = defining_op(different[0][0])
+    if index is None or index.name not in ("arith.addi", "arith.subi") or index.operands[0] != variable:
+        return None
+    distance = constant_of(index.operands[1])
+    if distance is None:
+        return None
+    distance = distance if index.name == "arith.subi" else -distance
+    return distance // step if distance > 0 and distance % step == 0 else None
 
 
 def is_part(op: mlir.Operation) -> bool:
     """Whether an addition is a term of another one only."""
     users = [use.owner.operation for use in op.results[0].uses]
-    return len(users) == 1 and users[0].name == "arith.addf" and users[0].block == op.block
+    return len(users) == 1 and users[0].name in _ADDITIONS and users[0].block == op.block
 
 
-def terms_of(root: mlir.Operation, block: mlir.Block) -> tuple[list[mlir.Value], list[mlir.Operation]]:
-    """What a tree of additions adds up, from left to right, and the additions from the root on."""
-    terms: list[mlir.Value] = []
-    sums = [root]
-    todo = list(root.operands)[::-1]
+def terms_of(root: mlir.Operation, block: mlir.Block) -> tuple[list[Term], list[mlir.Operation]]:
+    """What a tree of additions and subtractions adds up, from left to right, and these from the root on."""
+    terms: list[Term] = []
+    sums: list[mlir.Operation] = []
+    todo = [Term(root.results[0], negative=False)]
     while todo:
-        value = todo.pop()
-        op = defining_op(value)
-        if op is not None and op.name == "arith.addf" and op.block == block and is_part(op):
-            sums.append(op)
-            todo += list(op.operands)[::-1]
-        else:
-            terms.append(value)
+        term = todo.pop()
+        op = defining_op(term.value)
+        if op is None or not (op == root or (op.name in _ADDITIONS and op.block == block and is_part(op))):
+            terms.append(term)
+            continue
+        first, second = op.operands
+        sums.append(op)
+        todo += [Term(second, term.negative != (op.name == "arith.subf")), Term(first, term.negative)]
     return terms, sums
 
 
-def reorder(terms: list[mlir.Value], sums: list[mlir.Operation], last: mlir.Value) -> None:
-    """Build the sum again in front of its last addition."""
+def reorder(terms: list[Term], sums: list[mlir.Operation]) -> None:
+    """Build a sum again in front of its last addition."""
     root = sums[0]
     attributes = {name: root.attributes[name] for name in root.attributes}
-    first, *rest = [term for term in terms if term != last]
+    first = next((term for term in terms[:-1] if not term.negative), terms[0])
     with root.location, mlir.InsertionPoint(root):
-        total = first
-        for term in (*rest, last):
-            total = emit.value("arith.addf", [total, term], total.type, **attributes)
+        total = first.value
+        if first.negative:
+            total = emit.value("arith.negf", [total], total.type, **attributes)
+        for term in terms:
+            if term is not first:
+                name = "arith.subf" if term.negative else "arith.addf"
+                total = emit.value(name, [total, term.value], total.type, **attributes)
     root.results[0].replace_all_uses_with(total)
     for op in sums:
         op.erase()

@@ -23,12 +23,13 @@ After:
     }
 
 `if` and `or` are captured as selects, since those can be raised and vectorised. Where an iteration waits for the one
-before it, they are computed one by one, and both sides of each. Selects by one condition share the branch.
+before it, they are computed one by one, and both sides of each. Selects by one condition share the branch, that of a
+store, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mlirml.analysis.values import place_in, used_values
 from mlirml.dataclass import dataclass
@@ -61,9 +62,13 @@ class SinkOperationsPass(Pass):
             if is_serial(loop):
                 for block in list(_own_blocks(loop)):
                     for op in block_ops(block)[::-1]:
-                        kept = match_kept(op)
-                        if kept is not None:
+                        while (kept := match_kept(op)) is not None:  # by a select of selects, once for each
                             build_store(op, kept)
+                for block in list(_own_blocks(loop)):
+                    for op in block_ops(block):
+                        choice = match_joined(op)
+                        if choice is not None:
+                            op.move_before(build_branch(choice))
                 for block in list(_own_blocks(loop)):
                     self.sink_in(block)
 
@@ -73,8 +78,8 @@ class SinkOperationsPass(Pass):
             if op.name in _CHOICES and op.results:
                 choice = match_choice(op, self.least)
                 if choice is not None:
-                    for inner in build_branch(choice):
-                        self.sink_in(inner)
+                    for region in build_branch(choice).regions:
+                        self.sink_in(region.blocks[0])
                     self.sink_in(block)
                     return
 
@@ -153,6 +158,43 @@ def match_choice(last: mlir.Operation, least: int) -> Choice | None:
     return None
 
 
+def match_joined(branch: mlir.Operation) -> Choice | None:
+    """The selects behind a branch by the same condition, or its negation, that may stand in it; None if none may.
+
+    The branch is there in any case, and behind it the processor need not wait for what only the other side computes.
+    """
+    if branch.name != "scf.if" or len(branch.results):
+        return None
+    condition = negated(branch.operands[0]) or branch.operands[0]
+    selects = []
+    ops = block_ops(branch.block)
+    for op in ops[ops.index(branch) + 1 :]:
+        if op.regions or not op.name.startswith(("arith.", "math.")):
+            break
+        if op.name == "arith.select" and op.operands[0] == condition and list(op.operands).count(condition) == 1:
+            selects.append(op)
+    if not selects:
+        return None
+    last = selects[-1]
+    joined = [op for op in selects if _users_follow(op, last)]
+    then, otherwise = (_needed_by_one(last, condition, joined, side) for side in (True, False))
+    return Choice(condition, last, tuple(joined), (then, otherwise))
+
+
+def negated(condition: mlir.Value) -> mlir.Value | None:
+    """What a condition is the negation of; None for any other."""
+    op = defining_op(condition)
+    if op is None or op.name != "arith.xori" or not is_true(op.operands[1]):
+        return None
+    return op.operands[0]
+
+
+def is_true(value: mlir.Value) -> bool:
+    """Whether a value is the constant `true`."""
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant" and str(op.attributes["value"]) == "true"
+
+
 @dataclass(frozen=True)
 class Kept:
     """A store of what `select` chooses: a new value, or what `load` has found there, if `side` is not its condition."""
@@ -184,7 +226,8 @@ def _is_used_once(op: mlir.Operation) -> bool:
 def build_store(store: mlir.Operation, kept: Kept) -> None:
     """Store only where something new is, and compute there what nothing else needs."""
     select, block = kept.select, store.block
-    condition, value = select.operands[0], select.operands[1 if kept.side else 2]
+    chosen, value = select.operands[0], select.operands[1 if kept.side else 2]
+    condition = chosen
     with store.location, mlir.InsertionPoint(store):
         if not kept.side:
             condition = emit.same_type("arith.xori", condition, emit.number(condition.type, 1))
@@ -204,8 +247,8 @@ def build_store(store: mlir.Operation, kept: Kept) -> None:
             op.move_before(found[-1])
             found.append(op)
     for op in found:  # a place that matters only there
-        if kept.side and op.name == "arith.select" and op.operands[0] == condition:
-            op.results[0].replace_all_uses_with(op.operands[1])
+        if op.name == "arith.select" and op.operands[0] == chosen:
+            op.results[0].replace_all_uses_with(op.operands[1 if kept.side else 2])
 
 
 def _is_bool(value: mlir.Value) -> bool:
@@ -288,8 +331,8 @@ def cost(op: mlir.Operation) -> int:
     return 20 if op.name.startswith("math.") and not op.name.startswith(_QUICK) else 0
 
 
-def build_branch(choice: Choice) -> Iterable[mlir.Block]:
-    """Replace selects by a branch; gives its blocks."""
+def build_branch(choice: Choice) -> mlir.Operation:
+    """Replace selects by a branch."""
     place = choice.place
     selects = sorted(choice.selects, key=block_ops(place.block).index)
     with place.location, mlir.InsertionPoint(place):
@@ -304,4 +347,4 @@ def build_branch(choice: Choice) -> Iterable[mlir.Block]:
     for op, result in zip(selects, new.results):
         op.results[0].replace_all_uses_with(result)
         op.erase()
-    return [region.blocks[0] for region in new.regions]
+    return new

@@ -27,15 +27,15 @@ FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 OPTIMIZE_HOST = (
-    f"mlirml-unroll-windows,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-halve-products,mlirml-recompute-elements,"
-    f"{BLOCK}"
+    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-halve-products,"
+    f"mlirml-recompute-elements,{BLOCK}"
 )
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
     "mlirml-fuse-attention{{l2-bytes={l2}}},mlirml-schedule-contract{{{contract}}},mlirml-scalarize,"
     "mlirml-buffer-stores,mlirml-align-while,mlirml-bufferize,"
     "mlirml-elide-copies,mlirml-relax-floats,mlirml-prove-parallel,mlirml-split-loops,"
-    "mlirml-shorten-recurrences,mlirml-widen-bools,"
+    "mlirml-peel-loops,mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
     "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
@@ -56,10 +56,11 @@ HOST_CHECKS = (
 )
 LOWER = f"mlirml-lower-sort,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
-    "lower_affine", "unroll_windows", "forward_stores", "hoist", "expand_scalars", "fold_contract", "fuse_shifts",
-    "move_reshapes", "fuse", "halve_products", "recompute_elements", "block_examples", "double_buffer",
+    "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars",
+    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "halve_products", "recompute_elements",
+    "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
-    "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "shorten_recurrences",
+    "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
     "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "inspect_indices", "poll_signals",
@@ -97,6 +98,7 @@ _NEEDS = (
     ),
     ("mlirml-forward-stores", (*_LOOPS, _REQUESTS, "tensor.insert_slice")),
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
+    ("mlirml-unroll-reductions", (*_LOOPS, _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
