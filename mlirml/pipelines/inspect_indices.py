@@ -54,6 +54,7 @@ from mlirml.pipelines.version_checks import (
     factor_of,
     match,
     needed_by,
+    without_checks,
 )
 
 Values = Sequence[mlir.Value]
@@ -286,13 +287,6 @@ def is_outside(
         some = beyond if some is None else emit.same_type("arith.ori", some, beyond)
     assert some is not None
     return some
-
-
-def without_checks(found: Checked) -> tuple[list[mlir.Operation], Ranges]:
-    """The operations of the body but the checks of indices, and what these have made sure of."""
-    dropped = {check.op for check in found.checks}
-    ops = [op for op in block_ops(found.loop.regions[0].blocks[0]) if op not in dropped]
-    return ops, Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
 
 
 def loop_like(

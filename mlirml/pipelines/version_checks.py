@@ -192,10 +192,8 @@ def build_linear(found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequ
     step = loop.operands[2]
     last = emit.same_type("arith.subi", end, emit.index(1))
     plain = emit.same_type("arith.andi", *(is_plain(found, [number]) for number in (first, last)))
-    dropped = {check.op for check in found.checks}
     ops = block_ops(loop.regions[0].blocks[0])
-    rest = [op for op in ops if op not in dropped]
-    ranges = Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
+    rest, ranges = without_checks(found)
 
     def unchecked() -> list[mlir.Value]:
         return emit.for_loop(first, end, step, lambda i, values: clone_body(loop, rest, [i, *values], ranges), inits)
@@ -222,13 +220,23 @@ def build_plain(
         )
         emit.create("scf.condition", [*plain, *before.arguments])
     with mlir.InsertionPoint(after):
-        dropped = {check.op for check in found.checks}
-        ops = [op for op in block_ops(loop.regions[0].blocks[0]) if op not in dropped]
-        ranges = Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
+        ops, ranges = without_checks(found)
         values = clone_body(loop, ops, list(after.arguments), ranges)
         following = emit.same_type("arith.addi", after.arguments[0], loop.operands[2])
         emit.create("scf.yield", [following, *values])
     return list(plain_loop.results)
+
+
+def without_checks(found: Checked) -> tuple[list[mlir.Operation], Ranges]:
+    """The operations of the body but those checks that the ones of `found` imply, and what these have made sure of."""
+    known = {check.op.operands[0] for check in found.checks}
+    rest = []
+    for op in block_ops(found.loop.regions[0].blocks[0]):
+        if op.name == "arith.ori" and any(operand in known for operand in op.operands):
+            known.add(op.results[0])
+        if op.name != "cf.assert" or op.operands[0] not in known:
+            rest.append(op)
+    return rest, Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
 
 
 def is_plain(found: Checked, arguments: Sequence[mlir.Value]) -> mlir.Value:
