@@ -92,8 +92,10 @@ $(VENV)/installed: $(VENV)/requirements CMakeLists.txt $(NATIVE)
 	$(BIN)/python -m compileall -q mlirml
 	touch $@
 
+# Without the versions of NVIDIA's libraries: torch names its own, and of ours the tests need the assembler only.
 $(VENV)/bench: $(VENV)/installed
-	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test,bench]'
+	grep -v '^nvidia' constraints.txt > $(VENV)/peers.txt
+	$(PIP) install --quiet --constraint $(VENV)/peers.txt --no-build-isolation --editable '.[bench]'
 	touch $@
 
 # Needs uv, which is no part of the other targets.
