@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlirml.config import config
 from mlirml.runtime import _native
 from mlirml.runtime._native import Code, Dispatcher, Program, load_object, number_leaves
@@ -10,4 +12,13 @@ from mlirml.runtime.executable import load_artifact
 
 _native.set_threads(config.threads or 0)
 
-__all__ = ["Artifact", "Buffer", "Code", "Dispatcher", "Program", "load_artifact", "load_object", "number_leaves"]
+HAS_LAPACK: bool = _native.find_lapack(getattr(getattr(np.linalg, "_umath_linalg", None), "__file__", ""))
+"""True if compiled programs can call the LAPACK that NumPy is linked to.
+
+Its functions are looked up in NumPy's module for linear algebra and the libraries that this is linked to.
+"""
+
+__all__ = [
+    "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "load_artifact", "load_object",
+    "number_leaves",
+]  # fmt: skip

@@ -17,6 +17,7 @@
 #include "device.h"
 #include "host.h"
 #include "interrupts.h"
+#include "lapack.h"
 #include "pool.h"
 #include "sort.h"
 
@@ -459,6 +460,12 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_host_call") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_call);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
+  if (has_lapack()) {
+    if (std::strcmp(name, "mlirml_cholesky") == 0) return reinterpret_cast<uintptr_t>(&mlirml_cholesky);
+    if (std::strcmp(name, "mlirml_inverse") == 0) return reinterpret_cast<uintptr_t>(&mlirml_inverse);
+    if (std::strcmp(name, "mlirml_lu_diagonal") == 0) return reinterpret_cast<uintptr_t>(&mlirml_lu_diagonal);
+    if (std::strcmp(name, "mlirml_solve") == 0) return reinterpret_cast<uintptr_t>(&mlirml_solve);
+  }
   if (std::strcmp(name, "mgpuLaunchKernel") == 0) return reinterpret_cast<uintptr_t>(&mgpuLaunchKernel);
   if (std::strcmp(name, "mgpuMemcpy") == 0) return reinterpret_cast<uintptr_t>(&mgpuMemcpy);
   if (void *found = dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<uintptr_t>(found);

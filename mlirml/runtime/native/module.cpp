@@ -7,6 +7,7 @@
 
 #include "bind_devices.h"
 #include "dispatch.h"
+#include "lapack.h"
 #include "leaves.h"
 #include "loader.h"
 #include "memory.h"
@@ -77,6 +78,8 @@ NB_MODULE(_native, m) {
   mlirml::bind_devices(m);
   m.def("set_threads", &set_threads, "threads"_a, "Cap the threads of parallel loops; 0 for every CPU of this process.");
   m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");
+  m.def("find_lapack", &mlirml::find_lapack, "path"_a,
+        "Use the LAPACK that a shared object is linked to; False where it has none.");
   m.def("worker_count", &mlirml::pool_workers, "Worker threads that live now.");
   m.def("cached_bytes", &mlirml::block_cached_bytes, "Bytes of freed results and workspaces kept for reuse.");
   m.def("release_cached", &mlirml::block_release_cached, "Give memory kept for reuse back to the system.");
