@@ -11,7 +11,7 @@ from itertools import islice
 
 from mlirml.analysis.values import outer_values, place_in
 from mlirml.dataclass import dataclass
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import block_ops, defining_op, mlir, operations, seen_through
 
 VIEWS = (
@@ -23,13 +23,14 @@ VIEWS = (
 _READS = {
     "memref.load": (0,), "affine.load": (0,), "vector.load": (0,), "vector.maskedload": (0,), "vector.gather": (0,),
     "vector.transfer_read": (0,), "affine.vector_load": (0,), "memref.copy": (0,), "gpu.memcpy": (1,),
-    "memref.prefetch": (0,), **dict.fromkeys(SORTS, (0,)),
+    "memref.prefetch": (0,), **dict.fromkeys((*SORTS, *FACTORIZATIONS), (0,)), "mlirml.solve": (0, 1),
 }  # fmt: skip
 """Which operands an operation reads the elements of."""
 _WRITES = {
     "memref.store": (1,), "affine.store": (1,), "vector.store": (1,), "vector.maskedstore": (0,),
     "vector.scatter": (0,), "vector.transfer_write": (1,), "affine.vector_store": (1,), "memref.copy": (1,),
-    "gpu.memcpy": (0,), "memref.dealloc": (0,), "memref.atomic_rmw": (1,), **dict.fromkeys(SORTS, (1,)),
+    "gpu.memcpy": (0,), "memref.dealloc": (0,), "memref.atomic_rmw": (1,),
+    **dict.fromkeys((*SORTS, *FACTORIZATIONS), (1,)), "mlirml.solve": (2,),
 }  # fmt: skip
 """Which operands an operation writes the elements of."""
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")

@@ -29,7 +29,7 @@ STAYS = {"mlirml.unbatch"}
 
 Rule = Callable[["Batch", mlir.Operation], None]
 
-batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes")
+batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes", "factorizations")
 """Decorator of the rules of batching."""
 
 

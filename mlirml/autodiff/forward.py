@@ -23,7 +23,9 @@ from mlirml.ir import mlir
 
 Pushforward = Callable[["Push", mlir.Operation], None]
 
-pushforward: RuleTable[Pushforward] = RuleTable("forward_control", "forward_custom", "forward_linalg", "forward_shapes")
+pushforward: RuleTable[Pushforward] = RuleTable(
+    "factorizations", "forward_control", "forward_custom", "forward_linalg", "forward_shapes"
+)
 """Decorator of the rules of forward mode."""
 
 

@@ -24,7 +24,7 @@ from mlirml.ir import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
-transpose: RuleTable[Transpose] = RuleTable("control", "custom", "linalg", "shapes")
+transpose: RuleTable[Transpose] = RuleTable("control", "custom", "factorizations", "linalg", "shapes")
 """Decorator of the rules of reverse mode."""
 
 NO_DERIVATIVE = {

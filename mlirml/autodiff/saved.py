@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from mlirml.analysis.values import used_values
 from mlirml.autodiff.structured import Structured
 from mlirml.dialects.minimum_cut import Network
+from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import mlir
 
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")
-_LOOPS = ("scf.", "mlirml.sort", "mlirml.argsort")
+_LOOPS = ("scf.", *SORTS, *FACTORIZATIONS)
 _LITTLE = 1 << 12
 """Points of an iteration space below which nothing is costly."""
 _MORE_VALUES = 1 << 10

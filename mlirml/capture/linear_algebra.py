@@ -1,10 +1,12 @@
-"""`np.linalg`: systems of equations, inverses, determinants and Cholesky factors of small and middling matrices.
+"""`np.linalg`: systems of equations, inverses, determinants and Cholesky factors.
 
-Gaussian elimination with partial pivoting and Cholesky's method by outer products (Golub and Van Loan, Matrix
-Computations, 4th edition, algorithms 3.4.1 and 4.2.2): each is a loop over columns whose round is one pass over the
-matrices, so that all matrices of a batch are worked on at once. Derivatives are formulae in terms of inverses (Giles,
-An extended collection of matrix derivative results, 2008; Murray, Differentiation of the Cholesky decomposition,
-2016), which do not go through the loops, and are differentiated in the same way.
+From `LAPACK_FROM` rows on the program has a call of LAPACK as well, which the target `cpu` takes where NumPy is linked
+to it (`dialects/factorizations.py`). All else is Gaussian elimination with partial pivoting and Cholesky's method by
+outer products (Golub and Van Loan, Matrix Computations, 4th edition, algorithms 3.4.1 and 4.2.2): each is a loop over
+columns whose iteration is one pass over the matrices, so that all matrices of a batch are worked on at once.
+Derivatives are formulae in terms of inverses (Giles, An extended collection of matrix derivative results, 2008; Murray,
+Differentiation of the Cholesky decomposition, 2016), which do not go through the loops, and are differentiated in the
+same way.
 """
 
 from __future__ import annotations
@@ -15,10 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.capture.array import Cell, Traced
+from mlirml.capture.frames import at_user_line
+from mlirml.dialects.factorizations import LAPACK, factorization, with_library
 from mlirml.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from mlirml.capture.trace import Trace
+
+LAPACK_FROM = 32
+"""Rows of matrices from which the target `cpu` calls LAPACK."""
 
 _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))
 
@@ -101,6 +109,26 @@ def _of_nothing(function: Callable[..., Any], arrays: Any) -> Any:
     return arrays[-1].copy()
 
 
+def _with_lapack(
+    trace: Trace, name: str, arrays: tuple[Any, ...], shape: tuple[int, ...], own: Callable[[], Any]
+) -> Any:
+    """The result of `mlirml.<name>` where LAPACK is called for matrices of this size, and else that of `own`."""
+    from mlirml.capture.trace import value_of
+
+    if arrays[0].shape[-1] < LAPACK_FROM or not all(x.size for x in arrays):
+        return own()
+    with at_user_line():
+        b = trace.builder
+        values = [value_of(trace, x, name) for x in arrays]
+        (found,) = with_library(
+            b,
+            LAPACK,
+            lambda: [factorization(b, name, values, shape)],
+            lambda: [value_of(trace, own(), name)],
+        )
+    return Traced(trace, Cell(found, owned=True))
+
+
 def _eliminate(trace: Trace, a: Any, b: Any) -> tuple[Any, Any, Any]:
     """The upper triangular form of matrices (below the diagonal stand remains), `b` treated alike, and the sign."""
     from mlirml.capture.regions import trace_fori_loop
@@ -156,8 +184,14 @@ def _factored(trace: Trace, a: Any) -> Any:
 
 
 def _diagonal(trace: Trace, a: Any) -> tuple[Any, Any]:
-    upper, _, sign = _eliminate(trace, a, a[:, :, :0])
-    return np.diagonal(upper, axis1=1, axis2=2), sign
+    """The diagonal of the upper triangular form of matrices, and the sign of the permutation of rows."""
+
+    def own() -> Any:
+        upper, _, sign = _eliminate(trace, a, a[:, :, :0])
+        return np.concatenate((np.diagonal(upper, axis1=1, axis2=2), sign[:, None]), axis=1)
+
+    found = _with_lapack(trace, "lu_diagonal", (a,), (a.shape[0], a.shape[1] + 1), own)
+    return found[:, :-1], found[:, -1]
 
 
 def _adjoint(a: Any) -> Any:
@@ -187,8 +221,11 @@ def _move_inverse(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 @_by_rule(_move_inverse)
 def _inverse(trace: Trace, a: Any) -> Any:
-    identity = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-    return _solved(trace, a, trace.array(identity.copy()))
+    def own() -> Any:
+        identity = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        return _solved(trace, a, trace.array(identity.copy()))
+
+    return _with_lapack(trace, "inverse", (a,), a.shape, own)
 
 
 def _move_solution(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -198,7 +235,7 @@ def _move_solution(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]
 
 @_by_rule(_move_solution)
 def _solve(trace: Trace, a: Any, b: Any) -> Any:
-    return _solved(trace, a, b)
+    return _with_lapack(trace, "solve", (a, b), b.shape, lambda: _solved(trace, a, b))
 
 
 def _relative_change(trace: Trace, primals: Any, tangents: Any) -> Any:
@@ -241,7 +278,7 @@ def _move_factor(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 @_by_rule(_move_factor)
 def _cholesky(trace: Trace, a: Any) -> Any:
-    return _factored(trace, a)
+    return _with_lapack(trace, "cholesky", (a,), a.shape, lambda: _factored(trace, a))
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {

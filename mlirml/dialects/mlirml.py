@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from mlirml.ir import mlir
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
+FACTORIZATIONS = ("mlirml.cholesky", "mlirml.inverse", "mlirml.lu_diagonal", "mlirml.solve")
+"""Results of matrix factorizations (`dialects/factorizations.py`): the last operand is the init of the result."""
 HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
 """What calls a function of Python's: passes it a value, calls it, and takes one of its results. In program order."""
 PARALLEL_FOR = "mlirml.parallel_for"
@@ -65,6 +67,9 @@ DIALECT = "".join(
         "irdl.dialect @mlirml {\n",
         _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
         _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
+        *(_operation(name, 1, "input: %t0, out: %t0", "result: optional %t0") for name in ("cholesky", "inverse")),
+        _operation("lu_diagonal", 2, "input: %t0, out: %t1", "diagonal: optional %t1"),
+        _operation("solve", 2, "input: %t0, right: %t1, out: %t1", "solution: optional %t1"),
         _operation("host_value", 1, "value: %t0"),
         _operation("host_call", 0, ""),
         _operation("host_result", 1, "out: %t0", "result: optional %t0"),
@@ -77,8 +82,8 @@ DIALECT = "".join(
         "}\n",
     )
 )
-"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), on tensors and on memrefs; requests for derivatives
-and batches (`autodiff/requests.py`).
+"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and factorizations (`dialects/factorizations.py`), on
+tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
 
 It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
 """

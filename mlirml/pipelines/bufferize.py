@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import HOST_CALLS, SORTS
+from mlirml.dialects.mlirml import FACTORIZATIONS, HOST_CALLS, SORTS
 from mlirml.ir import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
@@ -85,7 +85,7 @@ class BufferizePass(Pass):
         for block in tensor_blocks(main):
             place_results(block, copied)
         add_out_parameters(main, written)
-        sort_buffers(main)
+        bufferize_library_calls(main)
         pass_buffers(main)
         view_arguments(main)
         run_upstream(module, EMPTY)
@@ -215,22 +215,25 @@ def choose_by_elements(op: mlir.Operation) -> None:
     op.erase()
 
 
-def sort_buffers(main: mlir.Operation) -> None:
-    """Let sorts work on memrefs: upstream's analysis does not know them. Each fills a buffer of its own."""
-    for op in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name in SORTS]:
-        source, out = op.operands
+def bufferize_library_calls(main: mlir.Operation) -> None:
+    """Let sorts and factorizations work on memrefs: upstream's analysis does not know them.
+
+    Each fills a buffer of its own.
+    """
+    names = (*SORTS, *FACTORIZATIONS)
+    for op in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name in names]:
+        *sources, out = op.operands
         given = defining_op(out)
         with op.location, mlir.InsertionPoint(op):
-            rows = emit.value(
-                "bufferization.to_buffer", [source], memref_type(source.type), read_only=mlir.UnitAttr.get()
-            )
+            flag = mlir.UnitAttr.get()
+            inputs = [emit.value("bufferization.to_buffer", [x], memref_type(x.type), read_only=flag) for x in sources]
             if given is not None and given.name == "bufferization.to_tensor" and has_one_use(out):
                 buffer = given.operands[0]
             else:
                 attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
                 buffer = emit.create("memref.alloc", (), [memref_type(out.type)], attributes).results[0]
             attributes = {name: op.attributes[name] for name in op.attributes}
-            emit.create(op.name, [rows, buffer], (), attributes)
+            emit.create(op.name, [*inputs, buffer], (), attributes)
             flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
             stored = emit.create("bufferization.to_tensor", [buffer], [out.type], flags)
         op.results[0].replace_all_uses_with(stored.results[0])

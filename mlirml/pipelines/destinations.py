@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.values import place_in
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import block_ops, defining_op, mlir
 
 LOOPS = ("scf.for", "scf.while")
@@ -227,7 +227,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
 
 def writes_outs(op: mlir.Operation) -> bool:
     """Whether an operation writes its results over its last operands."""
-    return (op.name.startswith("linalg.") or op.name in SORTS) and bool(op.results)
+    return (op.name.startswith("linalg.") or op.name in (*SORTS, *FACTORIZATIONS)) and bool(op.results)
 
 
 def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:

@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.raising.loops import ORDER, loop_functions
@@ -69,7 +69,8 @@ class LowerLengthsPass(Pass):
 
 def has_requests(module: mlir.Operation) -> bool:
     """Whether a module holds operations that stand for derivatives or batches."""
-    return any(op.name.startswith("mlirml.") and op.name not in SORTS for op in operations(module))
+    others = (*SORTS, *FACTORIZATIONS)
+    return any(op.name.startswith("mlirml.") and op.name not in others for op in operations(module))
 
 
 @dataclass(frozen=True)

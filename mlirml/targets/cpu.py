@@ -11,6 +11,7 @@ from mlirml.config import config
 from mlirml.errors import TargetError
 from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
+from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.ahead import Ahead, Kernels
 from mlirml.targets.machine import Processor, has_libmvec, host_facts, processor
@@ -54,7 +55,7 @@ round of canonicalize would find is less than it takes to look, and LLVM finds i
 HOST_CHECKS = (
     "mlirml-inspect-indices,mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
 )
-LOWER = f"mlirml-lower-sort,mlirml-lower-host-calls,{TO_LLVM}"
+LOWER = f"mlirml-lower-sort,mlirml-lower-factorizations,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars",
     "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "halve_products", "recompute_elements",
@@ -63,7 +64,8 @@ PASSES = (
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
-    "split_function", "annotate_loops", "lower_sort", "lower_host_calls", "inspect_indices", "poll_signals",
+    "split_function", "annotate_loops", "lower_sort", "lower_factorizations", "lower_host_calls", "inspect_indices",
+    "poll_signals",
     "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
     "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
@@ -77,7 +79,7 @@ _FAR = 8 << 20
 than the reading of lines costs, which are written as a whole."""
 
 _FILES = (
-    ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
+    ("raising", ("choose_library", *RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", PASSES),
     ("autodiff", ("stop_shifts", "checkpoint", "expand")),
 )
@@ -101,6 +103,8 @@ _NEEDS = (
     ("mlirml-unroll-reductions", (*_LOOPS, _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
+    ("mlirml-choose-library", (_REQUESTS,)),
+    ("mlirml-lower-factorizations", (_REQUESTS,)),
     ("mlirml-lower-host-calls", (*_LOOPS, _REQUESTS)),
     ("mlirml-poll-signals", (*_LOOPS, _REQUESTS)),
     ("mlirml-exit-loops", (*_LOOPS, _REQUESTS)),
@@ -131,16 +135,19 @@ def cpu_target() -> Target:
             "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
             help="leave `config.math` at 'builtin'",
         )
-    return target_with(config.math, config.checkpoint_bytes, processor())
+    return target_with(config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK)
 
 
 @cache
-def target_with(math: str, checkpoint_bytes: int, machine: Processor) -> Target:
-    """The target for a processor, a choice of `config.math`, and what loops may keep for gradients."""
+def target_with(math: str, checkpoint_bytes: int, machine: Processor, *, lapack: bool = False) -> Target:
+    """The target for a processor, a choice of `config.math`, and what loops may keep for gradients.
+
+    With `lapack` programs call the LAPACK that NumPy is linked to; without, all code is our own.
+    """
     return Target(
         name="cpu",
         stages=(
-            ("raise", RAISE),
+            ("raise", f"mlirml-choose-library{{lapack={str(lapack).lower()}}},{RAISE}"),
             ("transform", f"mlirml-lower-lengths,mlirml-stop-shifts,{expand(checkpoint_bytes)}"),
             ("optimize", OPTIMIZE_HOST.format(bits=machine.vector_bits, l2=machine.l2_bytes)),
             ("offload", ""),

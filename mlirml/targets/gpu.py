@@ -45,7 +45,7 @@ TO_NVVM = (
 NVVM_PASSES = ("expand_atomics", "inline_library", "prepare_nvvm", "lower_nvgpu")
 
 _FILES = (
-    ("raising", (*RAISING_PASSES, "lower_lengths", "promote_elements")),
+    ("raising", ("choose_library", *RAISING_PASSES, "lower_lengths", "promote_elements")),
     ("pipelines", (*cpu.PASSES, "schedule_kernels", "swap_buffers")),
     ("autodiff", ("checkpoint", "expand")),
     (
@@ -88,7 +88,7 @@ def stages(
     most = min(buffers, _MOST_BUFFERS)
     fused = min(buffers - 4, _MOST_BUFFERS)  # where operands alone are counted, some are left for results
     return (
-        ("raise", RAISE),
+        ("raise", f"mlirml-choose-library,{RAISE}"),
         ("transform", f"mlirml-lower-lengths{{for-requests=true}},{cpu.expand(checkpoint_bytes)}"),
         ("optimize", f"{cpu.FUSE}{{max-operands={fused}}},canonicalize,cse"),
         ("offload", OFFLOAD.format(placement=f"{{{placement} buffers={most}}}")),

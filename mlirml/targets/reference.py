@@ -16,6 +16,7 @@ from mlirml.errors import LaunchError
 from mlirml.ir import mlir
 from mlirml.targets import (  # noqa: F401  (importing them registers their rules)
     reference_control,
+    reference_factorizations,
     reference_host,
     reference_linalg,
     reference_memref,

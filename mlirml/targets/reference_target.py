@@ -33,10 +33,10 @@ os.register_at_fork(after_in_child=_remake_lock)
 
 @cache
 def reference_target() -> Target:
-    """What is interpreted is what was captured, with derivatives and batches written out, and no other pass run."""
+    """What is interpreted is what was captured, with derivatives and batches written out, and no library called."""
     return Target(
         name="reference",
-        stages=(("raise", ""), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
+        stages=(("raise", "mlirml-choose-library"), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
         load_passes=load_passes,
         codegen=codegen,
     )
@@ -44,6 +44,7 @@ def reference_target() -> Target:
 
 def load_passes(without: Collection[str] = ()) -> None:
     """Import the passes."""
+    importlib.import_module("mlirml.raising.choose_library")
     for name in ("checkpoint", "expand"):
         importlib.import_module(f"mlirml.autodiff.{name}")
 

@@ -1,0 +1,40 @@
+"""Factorizations by a library: the batched form is a larger stack, and there is no derivative.
+
+Capture writes them into functions with derivatives of their own (`capture/linear_algebra.py`), which are differentiated
+before what is in them.
+"""
+
+from __future__ import annotations
+
+from mlirml.autodiff.batching import Batch, batching
+from mlirml.autodiff.bodies import refuse
+from mlirml.autodiff.forward import Push, pushforward
+from mlirml.autodiff.reverse import Sweep, transpose
+from mlirml.autodiff.rules.batch_linalg import _joined, _parted
+from mlirml.dialects import emit
+from mlirml.dialects.mlirml import FACTORIZATIONS
+from mlirml.ir import mlir
+
+
+@batching(*FACTORIZATIONS)
+def batched(batch: Batch, op: mlir.Operation) -> None:
+    """The matrices of all examples are one stack."""
+    kind = batch.kind(op.results[0].type)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    stacks = [_joined(batch.full(x)) for x in list(op.operands)[:-1]]
+    flat = mlir.RankedTensorType.get([kind.shape[0] * kind.shape[1], *list(kind.shape)[2:]], kind.element_type)
+    result = emit.create(op.name, [*stacks, emit.empty(flat)], [flat], attributes).results[0]
+    batch.values[op.results[0]] = _parted(result, kind)
+
+
+@transpose(*FACTORIZATIONS)
+def refused_in_reverse(sweep: Sweep, op: mlir.Operation) -> None:
+    """An error where a matrix is differentiated by."""
+    if any(sweep.is_active(x) for x in op.operands):
+        raise refuse(op)
+
+
+@pushforward(*FACTORIZATIONS)
+def refused_forward(push: Push, op: mlir.Operation) -> None:
+    """An error: there is a tangent."""
+    raise refuse(op)

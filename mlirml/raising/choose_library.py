@@ -1,0 +1,66 @@
+"""Choose library: of a program with calls of a library, and one without, the one that the target runs.
+
+Before:
+    %has = arith.constant {mlirml.library = "lapack"} false
+    %x = scf.if %has -> (tensor<1x40x40xf64>) {
+      %i = "mlirml.inverse"(%a, %init) {kind = "f64"} : ...
+      scf.yield %i : tensor<1x40x40xf64>
+    } else {
+      %l = scf.for ...                            // elimination, column by column
+      scf.yield %l : tensor<1x40x40xf64>
+    }
+After, with `lapack`:
+    %x = "mlirml.inverse"(%a, %init) {kind = "f64"} : ...
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects.factorizations import LIBRARY
+from mlirml.dialects.mlirml import FACTORIZATIONS
+from mlirml.ir import block_ops, defining_op, mlir, named_operations
+from mlirml.passes import Pass, register
+from mlirml.raising.remarks import remark
+
+_ROUTINES = {
+    "mlirml.cholesky": "potrf", "mlirml.inverse": "getrf, getri", "mlirml.lu_diagonal": "getrf",
+    "mlirml.solve": "getrf, getrs",
+}  # fmt: skip
+
+
+@register
+@dataclass(frozen=True)
+class ChooseLibraryPass(Pass):
+    """Take the branches with calls of libraries that the target has, and the other branches for those it has not."""
+
+    name = "mlirml-choose-library"
+    lapack: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in named_operations(module, FACTORIZATIONS):
+            branch = op.parent
+            condition = library_condition(branch)
+            if condition is None:
+                continue
+            if self.lapack:
+                remark(op, f"LAPACK's {_ROUTINES[op.name]}", "recognised")
+            inline_branch(branch, 0 if self.lapack else 1)
+            condition.erase()
+
+
+def library_condition(branch: mlir.Operation | None) -> mlir.Operation | None:
+    """The constant that a branch on a library has as its condition; None for any other operation."""
+    if branch is None or branch.name != "scf.if":
+        return None
+    condition = defining_op(branch.operands[0])
+    return condition if condition is not None and LIBRARY in condition.attributes else None
+
+
+def inline_branch(branch: mlir.Operation, region: int) -> None:
+    """Replace an `scf.if` by the operations of one of its regions."""
+    *inner, end = block_ops(branch.regions[region].blocks[0])
+    for op in inner:
+        op.move_before(branch)
+    for result, value in zip(branch.results, end.operands):
+        result.replace_all_uses_with(value)
+    branch.erase()
