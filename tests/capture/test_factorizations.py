@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.capture.linear_algebra import LAPACK_FROM
+from mlirml.capture.linear_algebra import LAPACK_FROM, LAPACK_STACK_BYTES, LAPACK_STACK_FROM
 from mlirml.runtime import HAS_LAPACK
 from mlirml.targets import cpu
 
@@ -225,6 +225,15 @@ def test_the_remark_names_the_routines() -> None:
     small = ml.compile(np.linalg.solve)
     small(np.eye(LAPACK_FROM - 1), np.ones(LAPACK_FROM - 1))
     assert "LAPACK" not in small.explain()
+
+
+@needs_lapack
+@pytest.mark.parametrize("size", [LAPACK_STACK_FROM - 1, LAPACK_STACK_FROM])
+def test_large_stacks_of_small_matrices(size: int) -> None:
+    a = matrices("float64", LAPACK_STACK_BYTES // (8 * size**2) + 1, size, size)
+    compiled = ml.compile(np.linalg.inv)
+    assert_close([compiled(a)], [np.linalg.inv(a)], "float64")
+    assert ("LAPACK" in compiled.explain()) == (size >= LAPACK_STACK_FROM)
 
 
 @pytest.mark.usefixtures("without_lapack")
