@@ -58,10 +58,10 @@ Of square matrices in f32, f64, c64 and c128 (integers become f64), single ones 
 products and norms above. Derivatives of all orders are formulae in terms of the inverse.
 
 The target `cpu` calls the LAPACK that NumPy is linked to for matrices of 32 rows or more, and for stacks of more than
-64 KiB of matrices of 8 rows or more; `.explain()` then names its routines. LAPACK has threads of its own, which
-`OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is computed in f32, where NumPy computes in f64.
-Smaller matrices, other targets, and the CPU where NumPy is linked to no LAPACK that is found, have code of our own,
-which is made for matrices of up to some hundred rows: elimination goes column by column.
+64 KiB of matrices of 8 rows or more, half as many if they are complex; `.explain()` then names its routines. LAPACK has
+threads of its own, which `OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is computed in f32, where
+NumPy computes in f64. Smaller matrices, other targets, and the CPU where no LAPACK is found in NumPy, have code of our
+own, which is made for matrices of up to some hundred rows: elimination goes column by column.
 
 | | |
 |---|---|

@@ -54,3 +54,20 @@ func.func @main(%n: i64, %x: tensor<4xf64>, %c: i1) -> (i64, f64) {
   %s = arith.select %c, %nan, %z : f64
   return %m, %s : i64, f64
 }
+
+// -----
+
+// A factorization reads all of its operands but the last one.
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[A:.*]]: tensor<1x40x40xf64>)
+// CHECK: %[[Y:.*]] = "mlirml.inverse"
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "reduction", "reduction"]} ins(%[[Y]]
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "reduction", "reduction"]} ins(%[[A]]
+// CHECK: cf.assert
+// CHECK-NOT: linalg.generic
+func.func @main(%a: tensor<1x40x40xf64>) -> tensor<1x40x40xf64> {
+  %e = tensor.empty() : tensor<1x40x40xf64>
+  %y = "mlirml.inverse"(%a, %e) {kind = "f64"} : (tensor<1x40x40xf64>, tensor<1x40x40xf64>) -> tensor<1x40x40xf64>
+  return %y : tensor<1x40x40xf64>
+}

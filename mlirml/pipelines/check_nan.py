@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from mlirml.analysis.values import captured_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.dialects.mlirml import CHECK
+from mlirml.dialects.mlirml import CHECK, FACTORIZATIONS
 from mlirml.errors import SourceLocation, nan_check
 from mlirml.ir import block_ops, mlir, named_operations, operations
 from mlirml.location import source_location
 from mlirml.passes import Pass, register
 
-_COMPUTES = ("arith.", "math.", "linalg.")
+_COMPUTES = ("arith.", "math.", "linalg.", *FACTORIZATIONS)
 _MOVES = ("arith.constant", "arith.select", "linalg.yield", "linalg.index", "linalg.transpose", "linalg.broadcast")
 _MESSAGE = "a NaN is made of numbers that are none"
 
@@ -97,6 +97,8 @@ def has_nan_of_its_own(op: mlir.Operation) -> bool:
 def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
     """The floats that an operation computes with. What structured operations only write into may hold anything."""
     operands = list(op.operands)
+    if op.name in FACTORIZATIONS:
+        operands.pop()
     if op.name.startswith("linalg.") and len(op.regions):
         body = op.regions[0].blocks[0]
         first = len(operands) - len(block_ops(body)[-1].operands)

@@ -14,6 +14,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.capture.linear_algebra import LAPACK_FROM, LAPACK_STACK_BYTES, LAPACK_STACK_FROM
+from mlirml.errors import FloatOperationError
 from mlirml.runtime import HAS_LAPACK
 from mlirml.targets import cpu
 
@@ -60,6 +61,15 @@ def without_lapack(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As where NumPy is linked to another library."""
     monkeypatch.setattr(cpu, "HAS_LAPACK", False)
     yield
+
+
+@needs_lapack
+def test_complex_matrices_of_half_as_many_rows() -> None:
+    for size in (LAPACK_FROM // 2 - 1, LAPACK_FROM // 2):
+        a = matrices("complex128", size, size)
+        compiled = ml.compile(np.linalg.inv)
+        assert_close([compiled(a)], [np.linalg.inv(a)], "complex128")
+        assert ("LAPACK" in compiled.explain()) == (2 * size >= LAPACK_FROM)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -154,6 +164,18 @@ def test_singular_matrices() -> None:
         assert np.isfinite(result[::2]).all()
     assert sign[1] == 0 and logarithm[1] == -np.inf and np.linalg.det(a[1]) == ml.compile(np.linalg.det)(a[1]) == 0
     np.testing.assert_allclose(inverse[2], np.linalg.inv(a[2]), rtol=1e-9, atol=1e-12)
+
+
+def test_a_nan_that_is_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ml.config, "check_nan", True)
+    compiled = ml.compile(np.linalg.inv)
+    a = matrices("float64", LAPACK_FROM, LAPACK_FROM)
+    np.testing.assert_allclose(compiled(a), np.linalg.inv(a), rtol=1e-9, atol=1e-12)
+    a[:, 3] = 0
+    with pytest.raises(FloatOperationError, match="NaN"):
+        compiled(a)
+    a[0, 0] = np.nan
+    compiled(a)
 
 
 def test_matrices_that_are_not_definite() -> None:
