@@ -202,7 +202,8 @@ def test_the_pipeline_of_kernels_is_that_of_the_target() -> None:
     def names(text: str) -> list[str]:
         return [step.partition("{")[0] for step in text.split(",")]
 
-    of_host = ("mlirml-lower-sort", "mlirml-lower-host-calls", *names(HOST_CHECKS))
+    calls = ("mlirml-lower-sort", "mlirml-lower-factorizations", "mlirml-lower-host-calls")
+    of_host = (*calls, *names(HOST_CHECKS))
     lower = [name for name in names(dict(cpu_target().stages)["lower"]) if name not in of_host]
     own = [name for name in names(str(kernel_pipeline(config.math, processor()))) if "verify-stage" not in name]
     assert own[1:] == lower
