@@ -43,3 +43,12 @@ func.func @main(%oks: memref<8xi1>) {
   }
   return
 }
+
+// A check outside of all loops and branches is left as it is, if its function has no `while`.
+// CHECK-LABEL: func.func @plain
+// CHECK-NEXT: cf.assert %arg0, "no number" {mlirml.check = 2 : i64}
+// CHECK-NEXT: return
+func.func @plain(%ok: i1) {
+  cf.assert %ok, "no number" {mlirml.check = 2 : i64}
+  return
+}

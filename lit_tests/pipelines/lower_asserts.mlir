@@ -40,3 +40,21 @@ func.func @part(%ok: i1) {
   cf.assert %ok, "an index is out of bounds" {mlirml.check = 3 : i64}
   return
 }
+
+// -----
+
+// What is between two asserts goes between their branches.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: cf.cond_br
+// CHECK: memref.store
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: cf.cond_br
+// CHECK-NOT: cf.assert
+func.func @main(%ok: i1, %other: i1, %x: memref<f32>, %a: f32, %b: f32) {
+  cf.assert %ok, "an index is out of bounds" {mlirml.check = 3 : i64}
+  memref.store %a, %x[] : memref<f32>
+  memref.store %b, %x[] : memref<f32>
+  cf.assert %other, "an index is out of bounds" {mlirml.check = 4 : i64}
+  memref.store %a, %x[] : memref<f32>
+  return
+}

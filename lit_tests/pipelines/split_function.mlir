@@ -222,3 +222,48 @@ func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
   }
   return
 }
+
+// -----
+
+// A part that stays long has no loops in it: they are functions of their own, with or without other parts.
+// CHECK: func.func private @main.part0(%arg0: f32, %arg1: memref<8xf32> {llvm.noalias})
+// CHECK: scf.for
+// CHECK: func.func @main
+// CHECK-COUNT-24: math.absf
+// CHECK: call @main.part0
+// CHECK-NEXT: memref.store
+func.func @main(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %0 = memref.load %x[%c0] : memref<8xf32>
+  %1 = math.absf %0 : f32
+  %2 = math.absf %1 : f32
+  %3 = math.absf %2 : f32
+  %4 = math.absf %3 : f32
+  %5 = math.absf %4 : f32
+  %6 = math.absf %5 : f32
+  %7 = math.absf %6 : f32
+  %8 = math.absf %7 : f32
+  %9 = math.absf %8 : f32
+  %10 = math.absf %9 : f32
+  %11 = math.absf %10 : f32
+  %12 = math.absf %11 : f32
+  %13 = math.absf %12 : f32
+  %14 = math.absf %13 : f32
+  %15 = math.absf %14 : f32
+  %16 = math.absf %15 : f32
+  %17 = math.absf %16 : f32
+  %18 = math.absf %17 : f32
+  %19 = math.absf %18 : f32
+  %20 = math.absf %19 : f32
+  %21 = math.absf %20 : f32
+  %22 = math.absf %21 : f32
+  %23 = math.absf %22 : f32
+  %24 = math.absf %23 : f32
+  scf.for %i = %c0 to %c8 step %c1 {
+    memref.store %24, %x[%i] : memref<8xf32>
+  }
+  memref.store %0, %x[%c0] : memref<8xf32>
+  return
+}

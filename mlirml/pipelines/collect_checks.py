@@ -36,8 +36,9 @@ and a `while` might never end: each one ends once a check of its function has fa
       scf.condition(%both)
     } do { ... }
 
-The cell of a check that is not about a number keeps whether it has failed. @main returns at once where a check fails
-(`mlirml-lower-asserts`), and is left as it is.
+The cell of a check that is not about a number keeps whether it has failed. A check outside of all loops and branches
+needs no cell, unless its function has a `while`. @main returns at once where a check fails (`mlirml-lower-asserts`),
+and is left as it is.
 """
 
 from __future__ import annotations
@@ -107,10 +108,13 @@ def collect(asserts: Sequence[mlir.Operation], whiles: Sequence[mlir.Operation])
     cells: dict[mlir.Operation, list[Cell]] = {}
     last: dict[mlir.Operation, mlir.Operation] = {}
     asked: set[tuple[mlir.Block, mlir.Value]] = set()
+    ending = {function_of(loop) for loop in whiles}
     for op in asserts:
         if (op.block, op.operands[0]) not in asked:
             asked.add((op.block, op.operands[0]))
             statement = statement_of(op)
+            if statement == op and function_of(op) not in ending:
+                continue  # it runs once at most, and no `while` asks for what it has found
             cell = noted(op)
             cells.setdefault(function_of(op), []).append(cell)
             with op.location, mlir.InsertionPoint.after(last.get(statement, statement)):

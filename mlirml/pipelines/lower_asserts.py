@@ -30,6 +30,8 @@ so that no check may stand in a loop that other threads run. A check without a n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.checks import Checked, checked_number
@@ -53,8 +55,8 @@ class LowerAssertsPass(Pass):
             return
         asserts = named_operations(module, ("cf.assert",))
         declare(module, asserts[0])
-        for op in reversed(asserts):
-            branch(op)
+        for block in dict.fromkeys(op.block for op in asserts):
+            branch_all(block)
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
@@ -122,13 +124,21 @@ def with_number(argument: mlir.Value, checked: Checked) -> mlir.Value:
     return emit.same_type("arith.ori", emit.same_type("arith.ori", number, mark), argument)
 
 
-def branch(op: mlir.Operation) -> None:
-    """Replace an assert by a branch to a block that reports it."""
-    block = op.block
-    rest = block.create_after()
-    following = block_ops(block)
-    for later in following[following.index(op) + 1 :]:
-        rest.append(later)
+def branch_all(block: mlir.Block) -> None:
+    """Replace the asserts of a block, from its last one, so that each operation moves once."""
+    later: list[mlir.Operation] = []
+    for op in reversed(block_ops(block)):
+        if op.name == "cf.assert":
+            later = [branch(op, later)]
+        else:
+            later.append(op)
+
+
+def branch(op: mlir.Operation, later: Sequence[mlir.Operation]) -> mlir.Operation:
+    """Replace an assert by a branch to a block that reports it; `later` are the operations after it, last first."""
+    rest = op.block.create_after()
+    for moved in reversed(later):
+        rest.append(moved)
     failed = rest.create_after()
     with op.location:
         with mlir.InsertionPoint(failed):
@@ -139,5 +149,7 @@ def branch(op: mlir.Operation) -> None:
                 mlir.Operation.create("cf.br", successors=[rest])
         with mlir.InsertionPoint(op):
             sizes = {"operandSegmentSizes": emit.segments(1, 0, 0)}
-            mlir.Operation.create("cf.cond_br", operands=[op.operands[0]], attributes=sizes, successors=[rest, failed])
+            both, condition = [rest, failed], op.operands[0]
+            end = mlir.Operation.create("cf.cond_br", operands=[condition], attributes=sizes, successors=both)
     op.erase()
+    return end.operation

@@ -18,7 +18,8 @@ After:
 What LLVM does for a loop (dominators, loop guards) costs as much as the function around it is long. Functions are cut
 where only buffers and constants are needed further on; views of them are built again in each part. The arguments of
 @main do not overlap where one of them is written, and no part gets two views of one workspace. The bodies of long loops
-are cut in the same way.
+are cut in the same way. Where a part stays long, as each of its operations needs the one before, its loops become
+functions: without them it is code that runs once, for which the few passes do that vector code gets.
 
 Programs repeat themselves: layers, steps of time. They are cut where something comes that a part has begun with, so
 that parts are equal, and one function is made for all equal ones.
@@ -32,7 +33,7 @@ from mlirml.analysis.captures import REBUILT, Captures
 from mlirml.analysis.values import used_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
-from mlirml.ir import block_ops, main_function, mlir, operations
+from mlirml.ir import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 
 NO_INLINE = "mlirml.no_inline"
@@ -42,6 +43,8 @@ _REBUILT = ("memref.view", *REBUILT)
 _STAY = ("memref.alloca", *_REBUILT)
 _ALIKE = 4
 """So many segments that are similar let expect that a repetition begins."""
+_LONG = 4
+"""Times `max_ops`: a part of so many operations that cannot be cut has no loops in it."""
 
 
 @register
@@ -69,6 +72,9 @@ class SplitFunctionPass(Pass):
         if count_ops(block_ops(body)) <= 2 * self.max_ops:
             return
         runs = list(parts(body, self.max_ops))
+        for part in runs:
+            if len(part) > _LONG * self.max_ops:
+                part[:] = outlined.without_loops(part)
         if len(runs) == 1 and body.owner.name == "func.func":  # all of it but its buffers
             return
         for part in runs:
@@ -174,8 +180,12 @@ class _Parts:
         self._main = main
         self._names: dict[str, str] = {}  # by text
 
-    def add(self, part: Sequence[mlir.Operation]) -> None:
-        """Move operations into a function in front of @main, or drop them where there is one like it; call it."""
+    def without_loops(self, part: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+        """The part with calls where its loops were, which have become functions."""
+        return [self.add([op]) if op.name == "scf.for" and _can_be_outlined(op) else op for op in part]
+
+    def add(self, part: Sequence[mlir.Operation]) -> mlir.Operation:
+        """Move operations into a function in front of @main, or drop them where there is one like it; its call."""
         captures = Captures(part, names=_REBUILT)
         name = f"main.part{len(self._names)}"
         last = part[-1]  # what the part needs stands in front of it
@@ -195,6 +205,13 @@ class _Parts:
         if known != name:
             call.attributes["callee"] = mlir.FlatSymbolRefAttr.get(known)
             function.erase()
+        return call
+
+
+def _can_be_outlined(loop: mlir.Operation) -> bool:
+    """Whether a loop has no results, and uses no cells of the stack, which would have to be in memory for it."""
+    owners = map(defining_op, Captures([loop], names=_REBUILT).values)
+    return not len(loop.results) and not any(op is not None and op.name == "memref.alloca" for op in owners)
 
 
 def _text(function: mlir.Operation, name: str) -> str:
