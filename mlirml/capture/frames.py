@@ -13,6 +13,7 @@ from mlirml.errors import CaptureError, SourceLocation
 # By the code's id, with the code itself to keep the id its own: equal code may come from different files.
 _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
+_INTERNAL: dict[int, tuple[CodeType, bool]] = {}
 _POSITIONS: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
 _MOST_CODES = 64
 _DECORATOR_LINES = 50
@@ -21,6 +22,16 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 def is_internal(frame: FrameType) -> bool:
     """Whether a frame belongs to mlirml, NumPy or the standard library."""
+    code = frame.f_code
+    known = _INTERNAL.get(id(code))
+    if known is None:
+        if len(_INTERNAL) >= _CACHE_LIMIT:
+            _INTERNAL.clear()
+        known = _INTERNAL[id(code)] = code, _is_internal(frame)
+    return known[1]
+
+
+def _is_internal(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__", "")
     root = name.partition(".")[0] if isinstance(name, str) else ""
     file = frame.f_code.co_filename

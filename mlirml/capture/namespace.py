@@ -49,6 +49,7 @@ LOOPS = "loops"
 HOOKS = "__mlirml__"
 
 
+_GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
 _LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: what pytest makes of `assert`
 
@@ -397,8 +398,11 @@ def _guard_cell(cell: types.CellType, trace: Trace) -> None:
 def _refuse_global_stores(function: types.FunctionType) -> None:
     import dis
 
+    stores = {dis.opmap[name] for name in _GLOBAL_STORES}
+    if stores.isdisjoint(function.__code__.co_code[::2]):
+        return
     for instruction in dis.get_instructions(function):
-        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        if instruction.opname in _GLOBAL_STORES:
             raise UnsupportedSyntaxError(
                 f"`{function.__name__}` assigns to the global `{instruction.argval}`, which compiled code cannot do",
                 location=code_location(function.__code__, instruction.offset),

@@ -372,6 +372,8 @@ class Trace:
         self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
         """The arguments by the record's parameters, without `out` and those that change nothing here."""
+        if not kwargs and out is None and len(args) in record.bound_as_given:
+            return tuple(args), {}, None
         out = kwargs.pop("out", out)
         for option, default in _HARMLESS.items():
             if option in kwargs and option not in record.signature.parameters:
@@ -452,12 +454,9 @@ class Trace:
         return [source._viewed(v) for v in views]
 
     def _foldable(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        traced = [x for x in _arrays((args, kwargs)) if isinstance(x, Traced)]
-        others = [x for x in _arrays((args, kwargs)) if isinstance(x, np.ndarray)]
-        return (
-            bool(traced)
-            and not others  # a real array is read anew at each call
-            and all(x.size <= FOLD_ELEMENTS and x._known() is not None for x in traced)
+        arrays = _arrays((args, kwargs))  # a real array is read anew at each call
+        return bool(arrays) and all(
+            isinstance(x, Traced) and x._known() is not None and x.size <= FOLD_ELEMENTS for x in arrays
         )
 
     def _fold(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

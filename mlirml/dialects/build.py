@@ -30,6 +30,10 @@ class Value:
     dtype: np.dtype
     weak: bool = False
 
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> None:
+        values = self.__dict__  # a program has several for each operation, and this takes a third of the time
+        values["name"], values["shape"], values["dtype"], values["weak"] = name, shape, dtype, weak
+
     @property
     def type(self) -> str:
         return tensor_type(self.shape, self.dtype)

@@ -104,6 +104,7 @@ def part_dtype(dtype: np.dtype) -> np.dtype:
     return part
 
 
+@lru_cache(maxsize=1024)
 def tensor_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
     """The text of a static tensor type, `tensor<4x8xf32>`; a complex array in memory has a last dimension of 2."""
     if dtype.name in _PARTS:

@@ -36,6 +36,8 @@ _KINDS = re.compile(r"(float|u?int|complex)\d*")
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
+_BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in name) or _JUMPS
+_FOR_ITER = dis.opmap["FOR_ITER"]
 _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -97,9 +99,14 @@ def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = f
         return False
     source = source_of(function)
     seen |= {function.__code__}
-    if source is not None and (has_loops(source.node) or has_long_lists(source.node)):
+    if source is not None and (has_loops(source.node) or (_iterates(function) and has_long_lists(source.node))):
         return True
     return any(_any_loops(helper, seen) for helper in (*_helpers(function), *_methods(function)))
+
+
+def _iterates(function: types.FunctionType) -> bool:
+    """Whether there is a `for` in the code of a function, that of a comprehension included."""
+    return any(_FOR_ITER in code.co_code[::2] for code in _codes(function.__code__))
 
 
 def _methods(function: types.FunctionType) -> Iterator[types.FunctionType]:
@@ -198,6 +205,8 @@ def _has_own(function: types.FunctionType) -> bool:
 
 def _has_while(code: types.CodeType) -> bool:
     """Whether code jumps back to anywhere but the head of a `for`."""
+    if _BACKWARD.isdisjoint(code.co_code[::2]):
+        return False
     found = {one.offset: one for one in dis.get_instructions(code)}
     back = [one.argval for one in found.values() if one.opcode in _JUMPS and one.argval < one.offset]
     return any(found[target].opname != "FOR_ITER" for target in back)

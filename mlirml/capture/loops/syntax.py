@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from mlirml.capture.loops.simplify import is_first, is_quiet
 from mlirml.capture.loops.source import Source
@@ -55,8 +56,17 @@ def _named_first(statement: ast.stmt) -> list[ast.AST]:
 
 
 def has_loops(node: ast.AST) -> bool:
-    """Whether there is a loop in a definition."""
-    return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in ast.walk(node))
+    """Whether there is a loop in a definition: expressions have none, and are most of it."""
+    return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in _statements(node))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a definition, those of nested definitions included."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, name, None)
+        for statement in inner if isinstance(inner, list) else ():
+            yield statement
+            yield from _statements(statement)
 
 
 def may_be_loop(node: ast.ListComp) -> bool:

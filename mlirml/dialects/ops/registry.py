@@ -74,6 +74,16 @@ class OpDef:
             parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
         return inspect.Signature(parameters)
 
+    @cached_property
+    def bound_as_given(self) -> range:
+        """How many arguments by position are taken as they are, without an `out` among them."""
+        most, least = 0, sum(self.required)
+        for name, parameter in self.signature.parameters.items():
+            if name == "out" or parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                break
+            most += 1
+        return range(least, most + 1)
+
     @property
     def takes(self) -> tuple[str, ...]:
         """All dtypes, complex ones included."""

@@ -164,10 +164,10 @@ class Builder:
 
     def drop_dead(self, needed: set[mlir.Value]) -> None:
         """Leave out members whose results are only read where they are computed again."""
-        wanted = set(needed)
+        wanted: set[mlir.Value] = set()  # by members: `needed` is as long as the program
         live: list[Node] = []
         for node in reversed(self.members):
-            if any(out.result in wanted for out in node.outs):
+            if any(out.result in needed or out.result in wanted for out in node.outs):
                 live.append(node)
                 wanted.update(self.graph.uses(node))
         if len(live) < len(self.members):
