@@ -23,6 +23,9 @@ becomes
     scf.for ... { memref.store ... memref.load ... }
     %r = bufferization.to_tensor %m restrict writable : ...
 
+What computes a slice for the sake of such a store alone computes it in the buffer, where the stores fill an empty tensor
+in slices that do not overlap: `np.stack` and `np.concatenate` of many values.
+
 Upstream's analysis of such a chain takes cubic time. A tensor of the chain that is read by anything but extracts of
 elements and slices before the next store ends the chain; a slice that is read is copied, since what is stored next
 may lie where it was.
@@ -31,12 +34,14 @@ may lie where it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from mlirml.analysis.values import place_in
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, main_function, mlir
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.pipelines.inits import has_one_use
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 """Which operand a store stores into."""
@@ -77,7 +82,7 @@ class BufferStoresPass(Pass):
                 chains.append([ops[n] for n in numbers])
         for stores in chains:
             if len(stores) >= self.shortest:
-                buffer_stores(stores)
+                buffer_stores(stores, position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +211,13 @@ def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict
     return following
 
 
-def buffer_stores(stores: Sequence[mlir.Operation]) -> None:
+def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, int]) -> None:
     """Do one chain of stores in a buffer."""
     first, last = stores[0], stores[-1]
     start = first.operands[1]
-    with first.location, mlir.InsertionPoint(first):
+    sources = [computed(op) for op in stores] if are_apart(stores) else [None] * len(stores)
+    begin = min((op for op in sources if op is not None), key=lambda op: position[op.results[0]], default=first)
+    with first.location, mlir.InsertionPoint(begin):
         buffer = new_buffer(start)
     for op in stores:
         if op != last:
@@ -218,13 +225,82 @@ def buffer_stores(stores: Sequence[mlir.Operation]) -> None:
                 user = use.owner.operation
                 if user.name in _READS and user not in stores:
                     read(user, buffer)
-    for op in stores:
-        store(op, buffer)
+    for op, source in zip(stores, sources, strict=True):
+        if source is None:
+            store(op, buffer)
+        else:
+            compute_in_place(op, source, buffer)
     with last.location, mlir.InsertionPoint.after(last):
         final = as_tensor(buffer, start.type)
     last.results[0].replace_all_uses_with(final)
-    for op in reversed(stores):
+    for op, source in zip(reversed(stores), reversed(sources), strict=True):
+        value = op.operands[0]
         op.erase()
+        while source is not None and value != source.results[0]:
+            reshape = value.owner
+            value = reshape.operands[0]
+            reshape.erase()
+
+
+def are_apart(stores: Sequence[mlir.Operation]) -> bool:
+    """Whether stores fill an empty tensor with slices that have no element in common, one after the other along a
+    dimension, and nothing reads the tensor before all of them: they may be made in any order."""
+    start = defining_op(stores[0].operands[1])
+    if start is None or start.name != "tensor.empty" or any(op.name != "tensor.insert_slice" for op in stores):
+        return False
+    if any(len(list(op.results[0].uses)) > 1 for op in stores[:-1]):
+        return False
+    boxes = [box_of(op) for op in stores]
+    for spans in zip(*boxes, strict=True):
+        ordered = sorted(spans)
+        if all(end <= begin for (_, end), (begin, _) in pairwise(ordered)):
+            return True
+    return False
+
+
+def box_of(op: mlir.Operation) -> list[tuple[int, int]]:
+    """For each dimension the first index that a store of a slice covers, and the one after the last."""
+    offsets, sizes, steps = (list(op.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides"))
+    return [(o, o + (n - 1) * s + 1) for o, n, s in zip(offsets, sizes, steps, strict=True)]
+
+
+def computed(op: mlir.Operation) -> mlir.Operation | None:
+    """The structured operation that computes nothing but the slice that is stored, of which it writes each element.
+
+    Dimensions of size 1 may have been added to its result.
+    """
+    value = op.operands[0]
+    while (owner := defining_op(value)) is not None and owner.block == op.block and has_one_use(value):
+        if owner.name == "linalg.generic":
+            init = defining_op(owner.operands[len(owner.operands) - 1])
+            is_whole = len(owner.results) == 1 and init is not None and init.name == "tensor.empty"
+            return owner if is_whole and is_part(owner.results[0].type.shape, op.attributes["static_sizes"]) else None
+        if owner.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
+            return None
+        value = owner.operands[0]
+    return None
+
+
+def is_part(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether a shape is one of a slice without dimensions of size 1."""
+    left = list(shape)
+    for size in reversed(list(sizes)):
+        if left and left[-1] == size:
+            left.pop()
+        elif size != 1:
+            return False
+    return not left
+
+
+def compute_in_place(op: mlir.Operation, source: mlir.Operation, buffer: mlir.Value) -> None:
+    """Let an operation compute a slice in the buffer that it would be stored into."""
+    result = source.results[0]
+    with op.location, mlir.InsertionPoint(source):
+        part = subview(op, buffer, result.type.shape)
+        source.operands[len(source.operands) - 1] = as_tensor(part, result.type)
+    with op.location, mlir.InsertionPoint.after(source):
+        flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+        emit.create("bufferization.materialize_in_destination", [result, part], (), flags)
 
 
 def new_buffer(start: mlir.Value) -> mlir.Value:
