@@ -23,8 +23,8 @@ becomes
     scf.for ... { memref.store ... memref.load ... }
     %r = bufferization.to_tensor %m restrict writable : ...
 
-What computes a slice for the sake of such a store alone computes it in the buffer, where the stores fill an empty tensor
-in slices that do not overlap: `np.stack` and `np.concatenate` of many values.
+What computes a slice for the sake of such a store alone computes it in the buffer, where the stores fill an empty
+tensor in slices that do not overlap: `np.stack` and `np.concatenate` of many values.
 
 Upstream's analysis of such a chain takes cubic time. A tensor of the chain that is read by anything but extracts of
 elements and slices before the next store ends the chain; a slice that is read is copied, since what is stored next

@@ -30,7 +30,8 @@ from mlirml.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.pipelines.buffer_stores import subview
 from mlirml.pipelines.destinations import (
-    is_loop_body,
+    BRANCHES,
+    LOOPS,
     place_results,
 )
 from mlirml.pipelines.inits import (
@@ -140,7 +141,7 @@ def expand_pads(function: mlir.Operation) -> None:
 
     Upstream bufferizes any other `tensor.pad`.
     """
-    for op in [op for block in tensor_blocks(function) for op in block_ops(block) if op.name == "tensor.pad"]:
+    for op in named_operations(function, ("tensor.pad",)):
         expand_pad(op)
 
 
@@ -172,23 +173,21 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
     Branches that compute nothing have become `arith.select`, which becomes one of elements.
     """
-    for block in tensor_blocks(main):
-        for op in block_ops(block):
-            ends = []
-            if op.name == "arith.select" and isinstance(op.results[0].type, mlir.RankedTensorType):
-                choose_by_elements(op)
-            elif op.name in ("scf.if", "scf.index_switch"):
-                ends = [block_ops(inner)[-1] for region in op.regions for inner in region.blocks]
-            for end in ends:
-                for number, value in enumerate(end.operands):
-                    if is_slice(value):
-                        with end.location, mlir.InsertionPoint(end):
-                            end.operands[number] = copied(value)
+    for op in named_operations(main, ("arith.select",)):
+        if isinstance(op.results[0].type, mlir.RankedTensorType):
+            choose_by_elements(op)
+    for op in named_operations(main, BRANCHES):
+        for end in [block_ops(inner)[-1] for region in op.regions for inner in region.blocks]:
+            for number, value in enumerate(end.operands):
+                if is_slice(value):
+                    with end.location, mlir.InsertionPoint(end):
+                        end.operands[number] = copied(value)
 
 
 def separate_yields(main: mlir.Operation) -> None:
     """Copy what a loop carries on twice: upstream's analysis takes the first of two stores of it for another value."""
-    for end in [block_ops(block)[-1] for block in tensor_blocks(main) if is_loop_body(block)]:
+    bodies = [block for op in named_operations(main, LOOPS) for region in op.regions for block in region.blocks]
+    for end in [block_ops(block)[-1] for block in bodies]:
         seen: set[mlir.Value] = set()
         for number, value in enumerate(end.operands):
             if value in seen:
@@ -220,8 +219,7 @@ def bufferize_library_calls(main: mlir.Operation) -> None:
 
     Each fills a buffer of its own.
     """
-    names = (*SORTS, *FACTORIZATIONS)
-    for op in [op for block in tensor_blocks(main) for op in block_ops(block) if op.name in names]:
+    for op in named_operations(main, (*SORTS, *FACTORIZATIONS)):
         *sources, out = op.operands
         given = defining_op(out)
         with op.location, mlir.InsertionPoint(op):

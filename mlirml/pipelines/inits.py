@@ -13,7 +13,7 @@ from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.values import place_in, used_values
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import KERNEL
-from mlirml.ir import block_ops, defining_op, mlir, seen_through
+from mlirml.ir import block_ops, defining_op, mlir, named_operations, seen_through
 from mlirml.pipelines.destinations import (
     ALLOC,
     LOOPS,
@@ -49,15 +49,13 @@ def order_stores(function: mlir.Operation) -> None:
     would be copied whole if the earlier one is read. What is read of other elements than a store's is read after it.
     """
     distances = Distances()
-    for block in tensor_blocks(function):
-        for op in block_ops(block):
-            while op.name == "tensor.insert_slice":
-                earlier = [other for use in op.operands[1].uses if is_overwritten(other := use.owner.operation, op)]
-                if not earlier:
-                    break
-                op.operands[1] = earlier[0].results[0]
-            if op.name in _STORES:
-                advance_reads(op, distances)
+    for op in named_operations(function, _STORES):
+        while op.name == "tensor.insert_slice":
+            earlier = [other for use in op.operands[1].uses if is_overwritten(other := use.owner.operation, op)]
+            if not earlier:
+                break
+            op.operands[1] = earlier[0].results[0]
+        advance_reads(op, distances)
 
 
 def advance_reads(store: mlir.Operation, distances: Distances) -> None:

@@ -216,6 +216,7 @@ class Loop(Construct):
                 )
             self.rounds.turns = turns
             raise Again(self)
+        self._find_by_value(before)
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
         pairs = [(slot, self._lengthened(slot, leaf)) for group in found for slot, leaf in group]
         self._check_references(pairs, before, stored)
@@ -338,6 +339,18 @@ class Loop(Construct):
         """What a slot held in front of the loop."""
         name = next(name for name, group in self.slots.items() if slot in group)
         return [] if before[name] is UNBOUND else Tree.of(before[name]).leaves
+
+    def _find_by_value(self, before: dict[str, Any]) -> None:
+        """Raise `Again` where variables of arrays become other arrays: once for all of them, as each attempt costs."""
+        new = set()
+        for name in self.passed:
+            start, value = before[name], self.variables.get(name)
+            arrays = isinstance(value, Traced) and isinstance(start, Traced) and is_array(start)
+            if arrays and name not in self.turns and not is_number(start) and not same(start, value):
+                new.add(f"`{name}`")
+        if not new <= self.rounds.by_value:
+            self.rounds.by_value |= new
+            raise Again(self)
 
     def _ends(self, name: str, before: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
         """What becomes of the slots of a variable in a round."""

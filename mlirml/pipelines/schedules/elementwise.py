@@ -100,7 +100,7 @@ def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Val
     if nest.rank == 1 and 0 < nest.sizes[0] <= _FEW:
         start = Cursor.start(frame, nest)
         for number in range(nest.sizes[0]):
-            inner(start.enter(0, emit.index(number)))
+            inner(start.enter(0, frame.index(number)))
         return
     grain = outer_grain(nest, cost.iteration_ns(nest, body.ops))
     nested(Cursor.start(frame, nest), 0, nest.rank, inner, grain=grain)

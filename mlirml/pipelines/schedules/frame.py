@@ -62,7 +62,7 @@ def flatten(operand: mlir.Value) -> mlir.Value:
     shape = kind.shape
     strides, offset = kind.get_strides_and_offset()
     identity = isinstance(kind.layout, mlir.AffineMapAttr)
-    if identity and len(shape) == 1:
+    if len(shape) == 1 and (identity or (strides == [1] and offset != _DYNAMIC)):
         return operand
     if identity:
         size = math.prod(shape) if kind.has_static_shape else DYNAMIC
