@@ -117,8 +117,8 @@ _PLACES = (mlir.NameLoc, mlir.FileLineColLoc)
 """Most locations are of these kinds, which need no closer look."""
 
 
-def verify_stage(module: mlir.Operation, stage: str) -> None:
-    """Check a module against the contract of `stage`, in one walk.
+def verify_stage(module: mlir.Operation, stage: str) -> set[str]:
+    """Check a module against the contract of `stage`, in one walk; the names of its operations.
 
     Raises `LoweringError` for the first op that is not legal any more, or whose location is unknown, and names the op,
     the user's line and the pass that should have removed it.
@@ -134,6 +134,7 @@ def verify_stage(module: mlir.Operation, stage: str) -> None:
         location = op.location
         if type(location) not in _PLACES and is_unknown(location) and not _has_no_place(op):
             raise _unlocated(op, stage)
+    return legal
 
 
 def _has_no_place(op: mlir.Operation) -> bool:

@@ -72,6 +72,7 @@ class Instrumentation:
     remarks: list[Remark] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     current_pass: str = ""
+    verified: tuple[mlir.Operation, set[str]] | None = None  # the module checked last, and the names of its operations
     _dumped: int = 0
     _last_text: str = ""
     _seen: set[Remark] = field(default_factory=set)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mlirml.config import config
 from mlirml.dataclass import dataclass
+from mlirml.dialects.legality import verify_stage
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, PreconditionError, TargetError
 from mlirml.ir import mlir, passmanager, to_text
 from mlirml.location import location_in_text, source_location
@@ -68,9 +69,13 @@ def run_upstream(module: mlir.Operation, passes: str, *, verify: bool = True) ->
 
 
 def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation) -> None:
+    steps = stage.all_steps
+    if _is_verified(steps, module, instrumentation):
+        instrumentation.after_pass(stage.name, steps[0].name, module, 0.0)
+        return
+    instrumentation.verified = None
     # One clone a stage, not one a pass: when a pass fails, the stage is run again on the clone, with care.
     before = module.clone().operation
-    steps = stage.all_steps
     changed = changed_by_us = False  # since the module was verified
     for position, step in enumerate(steps):
         if step.name in instrumentation.before:
@@ -82,7 +87,11 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
             if (changed and ends) or (changed_by_us and isinstance(step, Upstream)):
                 _verify(module)
                 changed = changed_by_us = False
-            _run_step(step, module)
+            if isinstance(step, VerifyStagePass) and config.verify:
+                with module.context:
+                    instrumentation.verified = module, verify_stage(module, step.stage)
+            else:
+                _run_step(step, module)
             changed = not ends
             changed_by_us |= changed and isinstance(step, Pass)
             if changed and position == len(steps) - 1:
@@ -96,6 +105,14 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
             raise _failure(found.cause, stage.name, step, found.text, remaining, instrumentation) from found.cause
         instrumentation.after_pass(stage.name, step.name, module, time.perf_counter() - started)
     instrumentation.current_pass = ""
+
+
+def _is_verified(steps: Sequence[Step], module: mlir.Operation, instrumentation: Instrumentation) -> bool:
+    """Whether a stage without passes ends with what is checked already, for another stage of the same module."""
+    if len(steps) != 1 or not isinstance(steps[0], VerifyStagePass) or instrumentation.verified is None:
+        return False
+    checked, names = instrumentation.verified
+    return checked == module and steps[0].allows(names)
 
 
 def _run_step(step: Step, module: mlir.Operation, *, verify: bool = False) -> None:

@@ -9,6 +9,8 @@ fails with "`func.func` is not legal after stage lower"; the same module passes 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.dialects.legality import STAGES, verify_stage
@@ -35,3 +37,7 @@ class VerifyStagePass(Pass):
     def run(self, module: mlir.Operation) -> None:
         if config.verify:
             verify_stage(module, self.stage)
+
+    def allows(self, names: Collection[str]) -> bool:
+        """Whether operations of these names are legal after the stage."""
+        return all(map(STAGES[self.stage].allows, names))
