@@ -120,6 +120,9 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
     except NoMatch:
         # The layouts, or the machine, are not those that the schedule was chosen for.
         schedule = plan(problem, machine)
+    if schedule.kernel == "symmetric" and _zero_fill(op) is None:
+        # What out holds before need not be symmetric.
+        schedule = plan(replace(problem, same=False), machine)
     if schedule.kernel == "loops":
         raise NoMatch("no kernel fits")
     consumer: Consumer | None = None
@@ -127,13 +130,15 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
         consumer = _consumer(form, schedule, taken)
     match = _call(form, schedule, consumer, {})
     producers: dict[int, Producer] = {}
-    for number in (0, 1):
+    # The symmetric kernel reads both operands as one.
+    for numbers in ((0, 1),) if schedule.kernel == "symmetric" else ((0,), (1,)):
         try:
-            producer = match_producer(op, number, match.at)
+            producer = match_producer(op, numbers[0], match.at, len(numbers))
             if producer.op in taken:
                 raise NoMatch("another kernel computes the operand")
-            match = _call(form, match.job.schedule, consumer, {**producers, number: producer})
-            producers[number] = producer
+            found = {**producers, **dict.fromkeys(numbers, producer)}
+            match = _call(form, match.job.schedule, consumer, found)
+            producers = found
         except NoMatch:
             continue
     taken += [producer.op for producer in producers.values()]
@@ -159,7 +164,7 @@ class Form:
 
 def _consumer(form: Form, schedule: Schedule, taken: Sequence[mlir.Operation]) -> Consumer:
     """The elementwise consumer that runs on the register tiles of a contraction; raises `NoMatch`."""
-    if schedule.kernel not in ("packed", "direct"):
+    if schedule.kernel not in ("packed", "symmetric", "direct"):
         raise NoMatch("only register tiles take an epilogue")
     consumer = match_consumer(form.op)
     if consumer.op in taken:
@@ -204,8 +209,11 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
             if not fits(stride, problem.n.size, is_out=number >= inputs):
                 raise NoMatch("the consumer walks across memory")
         if problem.k_size > schedule.kc and len(problem.k) == 1:
-            if schedule.kernel == "packed" and is_long(problem, schedule):
+            if schedule.kernel in ("packed", "symmetric") and is_long(problem, schedule):
                 raise NoMatch("a pass over the small product takes less time than packing all of its factors at once")
+            if schedule.kernel == "symmetric":
+                panels = max(1, schedule.nc // schedule.nr * schedule.kc // problem.k_size)
+                schedule = replace(schedule, nc=panels * schedule.nr)
             schedule = replace(schedule, kc=problem.k_size)
         check(problem, schedule)
     prologues = []
@@ -222,7 +230,9 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
         check(problem, schedule)
         check_prologues(job)
     gone = [op for op in (fill, consumer.op if consumer else None) if op is not None]
-    gone += [producer.op for producer in producers.values()]
+    for producer in producers.values():
+        if producer.op not in gone:
+            gone.append(producer.op)
     at = consumer.op if consumer is not None else form.op
     return CallMatch(job, _ordered(problem, [*operands, *extra]), at, tuple(gone))
 
@@ -279,6 +289,10 @@ def _build_kernel(job: Job, name: str) -> Kernel:
         from mlirml.pipelines.schedules.contract_panels import PanelKernel
 
         return PanelKernel(job).build(name)
+    if schedule == "symmetric":
+        from mlirml.pipelines.schedules.contract_symmetric import SymmetricKernel
+
+        return SymmetricKernel(job).build(name)
     if schedule == "dot":
         from mlirml.pipelines.schedules.contract_dot import DotKernel
 
@@ -340,6 +354,10 @@ def told(job: Job, name: str) -> str:
     text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}" + (" (AMX)" if chosen.tiles else "")
     if chosen.kernel == "packed":
         text += f", packs {' and '.join(chosen.pack)} in blocks of {chosen.kc} along k"
+    if chosen.kernel == "symmetric":
+        text += (
+            f", packs its matrix once in blocks of {chosen.kc} along k, computes the tiles on and below the diagonal"
+        )
     text += f", splits its {chosen.parallel} among threads" if chosen.parallel != "none" else ""
     text += ", computes an operand as it reads it" if job.prologues else ""
     return text + (", and its elementwise consumer runs on the tile" if job.epilogue else "")
@@ -354,7 +372,8 @@ def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
         bases, offsets = _pass_operands(pairs)
         scratch = _allocate(match.at, buffers)
         emit.create("func.call", [*bases, *offsets, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
-    unread = [operand for operand in op.operands[:2] if operand not in match.operands]
+    factors = op.operands[:1] if op.operands[0] == op.operands[1] else op.operands[:2]
+    unread = [operand for operand in factors if operand not in match.operands]
     for other in (*match.gone, op):
         other.erase()
     for buffer in unread:

@@ -28,8 +28,8 @@ FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 OPTIMIZE_HOST = (
-    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-halve-products,"
-    f"mlirml-recompute-elements,{BLOCK}"
+    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-recompute-elements,"
+    f"{BLOCK}"
 )
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
@@ -58,16 +58,15 @@ HOST_CHECKS = (
 LOWER = f"mlirml-lower-sort,mlirml-lower-factorizations,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars",
-    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "halve_products", "recompute_elements",
+    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
     "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
     "split_function", "annotate_loops", "lower_sort", "lower_factorizations", "lower_host_calls", "inspect_indices",
-    "poll_signals",
-    "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math", "scope_buffers",
-    "lower_parallel", "emit_entry", "flush_denormals",
+    "poll_signals", "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math",
+    "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
 )  # fmt: skip
 _KERNEL_PASSES = (
     "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
@@ -114,7 +113,6 @@ _NEEDS = (
     ("mlirml-recompute-elements", (*_LOOPS, _REQUESTS)),
     ("mlirml-block-examples", (*_LOOPS, _REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fuse-shifts", (*_LOOPS, _REQUESTS, "tensor.insert_slice", "tensor.pad")),
-    ("mlirml-halve-products", (_REQUESTS, *_CONTRACTIONS)),
     ("mlirml-fold-contract", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
     ("mlirml-fuse-attention", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),
     ("mlirml-schedule-contract", (_REQUESTS, *_CONTRACTIONS, *_WINDOWS)),

@@ -403,6 +403,49 @@ def test_long_sums_are_as_accurate_as_numpy() -> None:
     assert np.sqrt(np.mean((out - exact) ** 2)) <= 1.5 * np.sqrt(np.mean((a @ b - exact) ** 2))
 
 
+def symmetric_text(spec: str, a: Array, out: Array, accumulate: bool = False) -> str:
+    """@main with a contraction of an array with itself."""
+    return module_text(spec, a, a, out, accumulate).replace("%b)", "%a)").replace("ins(%a, %b", "ins(%a, %a")
+
+
+@pytest.mark.parametrize("spec", ["ik,jk->ij", "ik,jk->ji", "ki,kj->ij", "bik,bjk->bij", "ibk,jbk->ibj"])
+@pytest.mark.parametrize(("sizes", "parallel"), [("96 48", False), ("131 17", False), ("200 700", True)])
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_product_with_the_transpose_is_symmetric(
+    spec: str, sizes: str, bits: int, dtype: str, parallel: bool
+) -> None:
+    n, k = map(int, sizes.split())
+    size = {"i": n, "j": n, "k": k, "b": 3}
+    shape = tuple(size[letter] for letter in spec.split(",")[0])
+    a = random(shape, np.dtype(dtype), 1)
+    want = np.einsum(spec, a.astype(np.float64), a.astype(np.float64))
+    result = np.empty(want.shape, dtype)
+    text = symmetric_text(spec, a, result)
+    out = run(text, [a, a], result, options(bits, parallel), "contract_symmetric")
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-3 if dtype == "float32" else 1e-10)
+    assert np.array_equal(
+        out, np.einsum("bij->bji" if spec[0] == "b" else "ibj->jbi" if "b" in spec else "ij->ji", out)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "int64"])
+def test_symmetric_products_of_other_types(dtype: str) -> None:
+    a = random((100, 150), np.dtype(bfloat16() if dtype == "bfloat16" else dtype), 1)
+    result = np.empty((100, 100), a.dtype)
+    out = run(
+        symmetric_text("ik,jk->ij", a, result), [a, a], result, "vector-bits=256 vector-registers=16", "symmetric"
+    )
+    check("ik,jk->ij", a, a, out, None)
+
+
+def test_a_symmetric_product_is_not_added_to_what_is_not() -> None:
+    a, start = random((100, 60), np.dtype(np.float64), 1), random((100, 100), np.dtype(np.float64), 2)
+    text = module_text("ik,jk->ij", a, a, start, True).replace("ins(%a, %b", "ins(%a, %a")
+    out = run(text, [a, a, start], start, options())
+    np.testing.assert_allclose(out, a @ a.T + start, rtol=1e-10)
+
+
 @pytest.mark.parametrize("shape", [(100, 1000), (300, 200), (700, 65)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_a_matrix_times_its_transpose_is_computed_once(shape: tuple[int, int], dtype: Any) -> None:
@@ -415,3 +458,23 @@ def test_a_matrix_times_its_transpose_is_computed_once(shape: tuple[int, int], d
     np.testing.assert_allclose(turned(np.ascontiguousarray(x.T).T), 2 * (x @ x.T) + 1, rtol=1e-3, atol=1e-2)
     columns = ml.compile(lambda x: np.einsum("ki,kj->ji", x, x))
     np.testing.assert_allclose(columns(np.ascontiguousarray(x.T)), x @ x.T, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(100, 70), (131, 700)])
+def test_symmetric_kernels_compute_what_is_around_the_product(shape: tuple[int, int]) -> None:
+    x, weights = np.random.default_rng(0).normal(size=shape), np.arange(shape[0], dtype=np.float64)
+
+    def centred(x: Array) -> Array:
+        return np.cov(x)
+
+    def by_columns(x: Array, w: Array) -> Array:  # what follows is not symmetric
+        return (2 * x) @ (2 * x).T * w - w[:, None]
+
+    def both(x: Array) -> tuple[Array, Array]:
+        product = x @ x.T
+        return product, np.exp(product / 1000)
+
+    np.testing.assert_allclose(ml.compile(centred)(x), np.cov(x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ml.compile(by_columns)(x, weights), by_columns(x, weights), rtol=1e-9, atol=1e-9)
+    for found, want in zip(ml.compile(both)(x), both(x), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-9)

@@ -46,13 +46,15 @@ class Contraction:
     """`out[c] += a[a] * b[b]` over iteration dims of the sizes `sizes`.
 
     `maps` holds the dims that index a, b and out. `batch` are dims of all three, `m` of a and out, `n` of b and out,
-    `k` of a and b. `rest` are dims of one operand only (sums of a or b, broadcasts of out).
+    `k` of a and b. `rest` are dims of one operand only (sums of a or b, broadcasts of out). `same`: a and b are one
+    array.
     """
 
     sizes: tuple[int, ...]
     maps: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     operands: tuple[Operand, Operand, Operand]
     compute: str
+    same: bool = False
 
     def _dims(self, *wanted: bool) -> tuple[int, ...]:
         return tuple(d for d in range(len(self.sizes)) if tuple(d in m for m in self.maps) == wanted)
@@ -101,7 +103,8 @@ def match_contraction(op: mlir.Operation) -> Contraction:
     compute, casts = _match_body(op, elements)
     operands = tuple(Operand(e, c) for e, c in zip(elements, (*casts, ()), strict=True))
     out = tuple(sizes[d] for d in range(len(sizes)))
-    return Contraction(out, (maps[0], maps[1], maps[2]), (operands[0], operands[1], operands[2]), compute)
+    same = op.operands[0] == op.operands[1]
+    return Contraction(out, (maps[0], maps[1], maps[2]), (operands[0], operands[1], operands[2]), compute, same)
 
 
 def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
@@ -172,6 +175,7 @@ class Problem:
     """A contraction on strided memory: loops over `outer` and `outer_m` around a matrix product m x n x k.
 
     The strides of `outer_m` in b are zero. `swapped`: a and b changed places so that n holds out's contiguous dim.
+    `same`: a and b are one array.
     """
 
     outer: tuple[Axis, ...]
@@ -184,6 +188,14 @@ class Problem:
     c: Operand
     compute: str
     swapped: bool
+    same: bool = False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether each matrix product is one of a matrix and its own transpose."""
+        if not self.same or self.outer_m or self.a != self.b or self.m.size != self.n.size:
+            return False
+        return (self.m.a, self.m.b) == (self.n.b, self.n.a) and all(axis.a == axis.b for axis in self.outer + self.k)
 
     @property
     def k_size(self) -> int:
@@ -248,6 +260,7 @@ def build_problem(
         c=c,
         compute=contraction.compute,
         swapped=swapped,
+        same=contraction.same,
     )
 
 

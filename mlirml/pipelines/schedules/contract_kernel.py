@@ -132,9 +132,14 @@ class Job:
         return s.kernel == "packed" and s.pack == "ab" and len(p.k) == 1 and (p.n.c == 1 or p.n.size == 1)
 
     @property
+    def symmetric(self) -> bool:
+        """Whether the tiles above the diagonal are those below it, transposed."""
+        return self.schedule.kernel == "symmetric"
+
+    @property
     def writes_tiles(self) -> bool:
         """Whether register tiles go through memory, where a function of its own takes them from."""
-        return self.epilogue is not None or self.panels
+        return self.epilogue is not None or self.panels or self.symmetric
 
 
 class Frame:
@@ -201,7 +206,7 @@ class Frame:
     def _flat_views(self) -> dict[str, View]:
         """One-dimensional views of the operands that the kernel itself reads or writes."""
         used = {"a", "b"} if self.job.writes_tiles else {"a", "b", "c"}
-        if not self.job.panels:
+        if not self.job.panels and not self.job.symmetric:
             used |= {f"x{number}" for prologue in self.job.prologues for number, _ in prologue.inputs}
         return {name: flat_view(self.e, name, argument) for name, argument in self.named.items() if name in used}
 

@@ -53,6 +53,11 @@ class PanelKernel(TileKernel):
         super().__init__(job)
         self.multiply = ""
         self.slot_b = self.size_b
+        self.by_columns = self.copies = False
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Choose the order of the loops, and how much of b is packed at a time."""
         self.by_columns = self.schedule.parallel in ("none", "columns") and not self.problem.outer_m
         self.by_columns &= self.block_columns == self.columns.count
         self.copies = self.by_columns and self._can_copy()
@@ -279,7 +284,7 @@ class PanelKernel(TileKernel):
         self, a: tuple[str, Index], b: tuple[str, Index], steps: Value, more: Sequence[str], kinds: Sequence[str]
     ) -> None:
         """`more` and `kinds`: further arguments, and their types."""
-        e, tile, room = self.e, self.frame.tile, self.room_a
+        e, tile, room = self.e, self.frame.tile, self.room_b
         assert tile is not None and room is not None
         types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type, *kinds]
         names = [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name, *more]

@@ -10,7 +10,7 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract import Operand, Problem
 
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
-KERNELS = ("packed", "direct", "dot", "stream", "loops")
+KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "loops")
 FEW = 8
 """The most rows or columns that the dot kernel keeps at hand."""
 K_BLOCK = 384
@@ -31,6 +31,10 @@ TILE_WORK, FEWEST_TILE_K = 1 << 12, 8
 """With fewer multiply-adds, or shorter sums, what is around tile registers takes longer than they save."""
 _PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
 """Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
+_SYMMETRIC_TILES = {32: ((8, 3),), 16: ((4, 3), (4, 2))}
+"""The same of symmetric products."""
+HALVED_ROWS, HALVED_K = 48, 16
+"""The least sizes of a product of which only one half is computed; its rows make two panels at least."""
 BIG_WORK = 1 << 27
 """Multiply-adds that are worth a register tile of their own, which other kernels of the module do not share."""
 
@@ -61,7 +65,8 @@ class Schedule:
     """The attribute `mlirml.schedule` of a contraction.
 
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
-    "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
+    "symmetric" (a matrix times its own transpose is packed once, and tiles above the diagonal are copies of those below
+    it), "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
     mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
     `pairs`: how many neighbours along k one instruction multiplies and adds: 2 for bf16 where the processor does that,
     32 where it multiplies tiles of 16 x 32 elements (AMX).
@@ -151,6 +156,11 @@ def check(problem: Problem, schedule: Schedule) -> None:
         raise NoMatch("an operand must be packed")
     if schedule.kernel == "packed" and not set(required_packing(problem)) <= set(schedule.pack):
         raise NoMatch("an operand that must be packed is not")
+    if schedule.kernel == "symmetric":
+        if not problem.symmetric or not one_k or problem.n.c != 1:
+            raise NoMatch("it is no product of a matrix with its own transpose")
+        if schedule.nr % schedule.mr or schedule.mr != power_of_two(schedule.mr) or schedule.pack != "b":
+            raise NoMatch("a panel is no whole number of squares")
     if schedule.kernel == "dot":
         few, many = (problem.m, problem.k[-1].b) if problem.m.size <= problem.n.size else (problem.n, problem.k[-1].a)
         if not one_k or many != 1 or few.size > FEW:
@@ -185,7 +195,7 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
         schedule = _PLANS[kernel](problem, machine)
         check(problem, schedule)
         return schedule
-    name = choose_kernel(problem, machine)
+    name = "symmetric" if is_worth_halving(problem, machine) else choose_kernel(problem, machine)
     if name == "direct":
         pack = wanted_packing(problem, machine)
         return (
@@ -308,6 +318,43 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
     return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
+
+
+def is_worth_halving(problem: Problem, machine: Machine) -> bool:
+    """Whether a product is symmetric, and so big that half of its tiles take more time than to mirror them."""
+    if not problem.symmetric or len(problem.k) != 1 or problem.n.c != 1:
+        return False
+    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+        return False
+    return problem.n.size >= max(HALVED_ROWS, 2 * symmetric_tile(problem, machine)[1]) and problem.k_size >= HALVED_K
+
+
+def symmetric_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+    """Rows and columns of a register tile, a whole number of whose rows is as wide as the tile."""
+    lanes = machine.lanes(problem.compute)
+    tiles = _SYMMETRIC_TILES[32 if machine.vector_registers >= 32 else 16]
+    mr, vectors = next(tile for tile in tiles if tile[1] * lanes % tile[0] == 0)
+    return mr, vectors * lanes
+
+
+def plan_symmetric(problem: Problem, machine: Machine) -> Schedule:
+    """One packed operand, of whose panels tiles take their rows, too; `nc` columns stay in the second cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    (mr, nr), k = symmetric_tile(problem, machine), problem.k_size
+    # Tiles read a row's elements from lines of the first cache that hold those of `mr` rows.
+    line = max(mr * size, 64)
+    most = max(K_BLOCK, (machine.l1_bytes * 9 // 8) // line)
+    blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-k // most)
+    kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
+    nc = symmetric_columns(problem, nr, kc, machine.l2_bytes)
+    schedule = Schedule("symmetric", lanes, mr, nr, 1, kc, round_up(problem.m.size, mr), nc, "b")
+    return split(problem, machine, schedule, {"columns": -(-problem.n.size // nr)})
+
+
+def symmetric_columns(problem: Problem, nr: int, kc: int, l2_bytes: int) -> int:
+    """How many packed columns leave half of the second cache to others."""
+    size = BITS[problem.compute] // 8
+    return max(nr, min(round_up(problem.n.size, nr), l2_bytes // (2 * size * kc) // nr * nr))
 
 
 def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
@@ -506,6 +553,7 @@ def _plan_packed(problem: Problem, machine: Machine) -> Schedule:
 
 
 _PLANS = {
+    "symmetric": plan_symmetric,
     "packed": lambda problem, machine: (plan_panels if len(problem.k) == 1 else _plan_packed)(problem, machine),
     "direct": lambda problem, machine: plan_tile(problem, machine, ""),
     "dot": plan_dot,

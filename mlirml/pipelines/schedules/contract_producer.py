@@ -37,10 +37,13 @@ class Producer:
     dims: tuple[tuple[int | None, ...], ...]
 
 
-def match_producer(op: mlir.Operation, number: int, at: mlir.Operation) -> Producer:
-    """The producer of operand `number` of the contraction `op`, whose kernel runs at `at`; raises `NoMatch`."""
+def match_producer(op: mlir.Operation, number: int, at: mlir.Operation, uses: int = 1) -> Producer:
+    """The producer of operand `number` of the contraction `op`, whose kernel runs at `at`; raises `NoMatch`.
+
+    `uses`: how many operands of `op` the value is, all of which the kernel reads as one.
+    """
     value = op.operands[number]
-    producer = _only_writer(value, op)
+    producer = _only_writer(value, op, uses)
     block = producer.regions[0].blocks[0]
     *body, final = block_ops(block)
     operands, arguments = list(producer.operands), list(block.arguments)
@@ -65,14 +68,14 @@ def match_producer(op: mlir.Operation, number: int, at: mlir.Operation) -> Produ
     return Producer(producer, read, operands[place], order, tuple(operands[n] for n in others), dims)
 
 
-def _only_writer(value: mlir.Value, op: mlir.Operation) -> mlir.Operation:
-    """The elementwise operation that writes a buffer that only `op` reads."""
+def _only_writer(value: mlir.Value, op: mlir.Operation, count: int) -> mlir.Operation:
+    """The elementwise operation that writes a buffer that only `op` reads, as `count` operands."""
     owner = defining_op(value)
     if owner is None or owner.name != "memref.alloc":
         raise NoMatch("the operand is no buffer of its own")
     uses = [use.owner.operation for use in value.uses]
     users = [user for user in uses if user != op and user.name != "memref.dealloc"]
-    if len(users) != 1 or uses.count(op) != 1:
+    if len(users) != 1 or uses.count(op) != count:
         raise NoMatch("the operand is read or written by others")
     producer = users[0]
     if producer.name != "linalg.generic" or len(producer.results) or producer.block != op.block:
@@ -111,7 +114,7 @@ def erase_buffer(buffer: mlir.Value) -> None:
 def check_prologues(job: Job) -> None:
     """Raises `NoMatch` when the kernel does not read every element once, or vectors of them are scattered."""
     problem, dot = job.problem, job.schedule.kernel == "dot"
-    if not dot and not job.panels:
+    if not dot and not job.panels and not job.symmetric:
         raise NoMatch("the kernel reads the operand more than once")
     for prologue in job.prologues:
         axis = problem.m if prologue.letter == "a" else problem.n

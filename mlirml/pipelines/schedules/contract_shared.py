@@ -45,12 +45,13 @@ Farther ahead, what is asked for would leave the cache again where rows fall on 
 
 @lru_cache(maxsize=64)  # several contractions of a program ask for the same
 def product_function(
-    compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1, copy: Copy | None = None
+    compute: str, mr: int, nr: int, lanes: int, stride: int, pairs: int = 1, copy: Copy | None = None, a_step: int = 0
 ) -> tuple[str, str]:
     """tile[mr][nr] += sum over k of a[k][mr] * b[k][nr], the tile's rows `stride` apart: name and text.
 
     It takes a, where its panel starts, the same of b, how many k, the tile, and whether the tile has sums already.
-    Where `pairs` is 2, elements of a and b are i32 that hold two bf16, neighbours along k.
+    Where `pairs` is 2, elements of a and b are i32 that hold two bf16, neighbours along k. `a_step` is the step from k
+    to k in a, `mr` unless it is given.
 
     `copy`: what it copies besides, a row of `nr` elements in a turn of so many groups of `GROUP` rounds, so that memory
     and arithmetic are busy at once. For that it takes the groups of a turn, the number of the first row, the source,
@@ -69,7 +70,7 @@ def product_function(
     parameters += [f"%tile: {tile.type}", "%again: i1"]
 
     def step(k: Index, totals: list[str]) -> list[str]:
-        places = (a, symbol("%a_at") + k * mr), (b, symbol("%b_at") + k * width)
+        places = (a, symbol("%a_at") + k * (a_step or mr)), (b, symbol("%b_at") + k * width)
         return (_pair_product if pairs == 2 else _outer_product)(e, *places, mr, parts, totals)
 
     totals = [e.zeros(part.lanes, compute) for part in parts] * mr
@@ -101,6 +102,7 @@ def product_function(
         old = e.load_masked(tile, place, count, masks[count])
         e.store(add(e, old, total, kind), tile, place, count)
     name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_bf16_pairs" if pairs == 2 else "")
+    name += f"_of_{a_step}" if a_step else ""
     return finish(e, name + (copied.name if copied else ""), parameters + (copied.parameters if copied else []))
 
 

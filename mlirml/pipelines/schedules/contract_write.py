@@ -28,10 +28,11 @@ class TileWriter:
     """The function that takes tiles of `mr` rows from the stack, and calls of it.
 
     `again`: whether tiles come several times, for blocks of k, and out holds the sums so far after the first.
+    `keep`: whether the tile, too, is to hold all sums afterwards.
     """
 
-    def __init__(self, frame: Frame, kernel: str, again: bool) -> None:
-        self.frame, self.job, self.again = frame, frame.job, again
+    def __init__(self, frame: Frame, kernel: str, again: bool, keep: bool = False) -> None:
+        self.frame, self.job, self.again, self.keep = frame, frame.job, again, keep
         schedule = self.job.schedule
         self.lanes = min(schedule.lanes, power_of_two(schedule.nr))
         self.stride = round_up(schedule.nr, self.lanes)
@@ -41,18 +42,23 @@ class TileWriter:
         columns = self.job.problem.n.size
         self.masked = columns % self.lanes != 0 or (schedule.nr < columns and schedule.nr % self.lanes != 0)
         self.shared = self.job.epilogue is None and self.job.problem.n.c == 1
-        self.name = self._shared_name() if self.shared else f"{kernel}_write"
+        self.name = self._shared_name() if self.shared else f"{kernel}_{self.verb}"
         count = 3 + (len(self.job.epilogue.inputs + self.job.epilogue.outs) if self.job.epilogue else 0)
         self.named = {name: frame.named[name] for name in self.job.names[2:count] if name in frame.named}
         frame.functions[self.name] = self._shared_function() if self.shared else self._function()
+
+    @property
+    def verb(self) -> str:
+        """The verb in the name of the function."""
+        return "write"
 
     def _shared_name(self) -> str:
         """What there is to tell two such functions apart."""
         schedule, problem = self.job.schedule, self.job.problem
         kind = self.element if problem.c.casts else ""
-        name = f"contract_write_{problem.compute}_{schedule.mr}x{self.stride}_{self.lanes}"
+        name = f"contract_{self.verb}_{problem.compute}_{schedule.mr}x{self.stride}_{self.lanes}"
         name += f"_{kind}{named(problem.c.casts)}" if kind else ""
-        marks = {"add": self.job.accumulate, "again": self.again, "masked": self.masked}
+        marks = {"add": self.job.accumulate, "again": self.again, "keep": self.keep, "masked": self.masked}
         return "_".join([name, *(mark for mark, there in marks.items() if there)])
 
     def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
@@ -99,9 +105,7 @@ class TileWriter:
         rows, columns = symbol("%rows"), symbol("%columns")
         with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
             valid = columns - j if self.masked else None
-            product = self._product(e, views, i, j, columns - j, valid)
-            if self.job.epilogue is not None:
-                self._epilogue(e, views, product, i, j, valid)
+            self._finish(e, views, self._total(e, views, i, j, columns - j, valid), i, j, valid)
 
     def _at(self, e: Emitter, name: str, i: Index, j: Index) -> Index:
         """The place of row i, column j of the tile in an operand."""
@@ -114,19 +118,27 @@ class TileWriter:
         axis = self.job.problem.m if letter == "m" else self.job.problem.n
         return axis.c if name == "c" else axis.more[int(name[1:])]
 
-    def _product(self, e: Emitter, views: dict[str, View], i: Index, j: Index, left: Index, valid: Index | None) -> str:
-        """A vector of sums, in the type of out, stored there if the sums are kept."""
+    def _total(self, e: Emitter, views: dict[str, View], i: Index, j: Index, left: Index, valid: Index | None) -> str:
+        """A vector of sums, in the type that they are computed in."""
         problem, lanes = self.job.problem, self.lanes
-        kind = vector(lanes, problem.compute)
-        total = e.load(View("%tile", problem.compute, self.tile), i * self.stride + j, lanes)
+        kind, tile = vector(lanes, problem.compute), View("%tile", problem.compute, self.tile)
+        total = e.load(tile, i * self.stride + j, lanes)
         if self.job.accumulate or self.again:
             held = self._held(e, left, valid)
             old = e.load(views["c"], self._at(e, "c", i, j), lanes, held)
             total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, kind)
-        total = narrow(e, total, problem.c, problem.compute, lanes)
-        if "c" in views:
-            e.store(total, views["c"], self._at(e, "c", i, j), lanes, valid)
+        if self.keep:
+            e.store(total, tile, i * self.stride + j, lanes)
         return total
+
+    def _finish(self, e: Emitter, views: dict[str, View], total: str, i: Index, j: Index, valid: Index | None) -> None:
+        """Store a vector of sums in the type of out, if the sums are kept, and do what the epilogue does with it."""
+        problem, lanes = self.job.problem, self.lanes
+        product = narrow(e, total, problem.c, problem.compute, lanes)
+        if "c" in views:
+            e.store(product, views["c"], self._at(e, "c", i, j), lanes, valid)
+        if self.job.epilogue is not None:
+            self._epilogue(e, views, product, i, j, valid)
 
     def _held(self, e: Emitter, left: Index, valid: Index | None) -> Index | None:
         """How many lanes of out count: none for the first block of k."""
