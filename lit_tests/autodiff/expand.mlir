@@ -139,3 +139,22 @@ func.func @main(%x: tensor<f64>, %c: i1) -> tensor<f64> {
   "mlirml.cotangent"(%0, %x) {group = 0 : i64, call = 0 : i64} : (tensor<f64>, tensor<f64>) -> ()
   return %x : tensor<f64>
 }
+
+// -----
+
+// An argument whose tangent is zero is a constant: there is one product for the tangent of the product, not two.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[A:.*]]: tensor<4x4xf64>, %[[B:.*]]: tensor<4x4xf64>, %[[T:.*]]: tensor<4x4xf64>
+// CHECK: linalg.matmul ins(%[[T]], %[[B]]
+// CHECK-NOT: linalg.matmul
+// CHECK: return
+func.func @main(%a: tensor<4x4xf64>, %b: tensor<4x4xf64>, %t: tensor<4x4xf64>) -> tensor<4x4xf64> {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<4x4xf64>
+  %zeros = linalg.fill ins(%zero : f64) outs(%e : tensor<4x4xf64>) -> tensor<4x4xf64>
+  %a0 = "mlirml.dual"(%a, %t) {group = 0 : i64} : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+  %b0 = "mlirml.dual"(%b, %zeros) {group = 0 : i64} : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+  %c = linalg.matmul ins(%a0, %b0 : tensor<4x4xf64>, tensor<4x4xf64>) outs(%zeros : tensor<4x4xf64>) -> tensor<4x4xf64>
+  %d = "mlirml.jvp"(%c) {group = 0 : i64} : (tensor<4x4xf64>) -> tensor<4x4xf64>
+  return %d : tensor<4x4xf64>
+}

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
+from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch
 from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
@@ -120,7 +121,9 @@ def expand_jvp(request: Request) -> None:
     """Write the tangents of a request."""
     push = Push()
     for op in request.opens:
-        push.tangents[op.results[0]] = op.operands[1]
+        # What does not change is a constant: nothing is multiplied with its tangent.
+        if not tensors.is_zeros(op.operands[1]):
+            push.tangents[op.results[0]] = op.operands[1]
     _expand_forward(request, push, lambda op: push.of(op.operands[0]))
 
 

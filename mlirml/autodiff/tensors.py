@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mlirml.autodiff.arithmetic import add, element_type
 from mlirml.dialects import emit
 from mlirml.dialects.ordered import SCATTER
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import block_ops, defining_op, mlir
 
 _PURE = ("arith.", "math.", "linalg.index", "tensor.extract", "affine.apply")
 
@@ -36,6 +36,17 @@ def zeros(kind: mlir.Type) -> mlir.Value:
     """Zero of a scalar or static tensor type."""
     scalar = emit.number(element_type(kind), 0)
     return emit.fill(scalar, emit.empty(kind)).results[0] if isinstance(kind, mlir.RankedTensorType) else scalar
+
+
+def is_zeros(value: mlir.Value) -> bool:
+    """Whether a value is the constant zero, or a tensor of nothing else that is filled with it."""
+    op = defining_op(value)
+    if op is not None and op.name in ("linalg.fill", "tensor.from_elements"):
+        return is_zeros(op.operands[0]) and (op.name == "linalg.fill" or len(op.operands) == 1)
+    if op is None or op.name != "arith.constant":
+        return False
+    attribute = op.attributes["value"]
+    return isinstance(attribute, mlir.FloatAttr) and attribute.value == 0
 
 
 def sum_of(a: mlir.Value, b: mlir.Value) -> mlir.Value:
