@@ -29,6 +29,7 @@ from mlirml.raising.recognition.convolve import build_convolution, match_convolu
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
 from mlirml.raising.recognition.fills import build_fill, match_fill
 from mlirml.raising.recognition.formulas import name_formulas
+from mlirml.raising.recognition.masked import build_masked, match_masked
 from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.recognition.pool import build_pooling, match_pooling
 from mlirml.raising.recognition.position import build_position, match_position
@@ -148,11 +149,16 @@ def _extreme(nest: Nest) -> Callable[[], Built]:
     return lambda: ([build_extreme(nest, found)], describe_extreme(nest, found))
 
 
+def _masked(nest: Nest) -> Callable[[], Built]:
+    found = match_masked(nest)
+    return lambda: ([build_masked(nest, found)], "")
+
+
 def _pooling(nest: Nest) -> Callable[[], Built]:
     found = match_pooling(nest)
     return lambda: ([build_pooling(nest, found)], found.what)
 
 
-_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _pooling, _extreme)
+_FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _pooling, _extreme, _masked)
 _SINGLE: tuple[Family, ...] = (_fill, _product)
 """Those that build one operation, of any lengths."""

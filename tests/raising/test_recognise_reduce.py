@@ -81,3 +81,27 @@ def test_windows() -> None:
     check(generic, [x], [start], window=(2, 2), native=True)
     after = before_and_after(generic.text([x], [start], (2, 2)), [x, start])[1]
     np.testing.assert_array_equal(after[0], x.reshape(3, 4, 2, 5, 2).max((2, 4)))
+
+
+@pytest.mark.parametrize("op", ["addf", "subf", "mulf", "addi", "subi", "muli"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_masked_sums_combine_in_every_iteration(op: str, wanted: bool) -> None:
+    dtype, kind = ("float64", "f64") if op.endswith("f") else ("int32", "i32")
+    chosen = "%n, %o" if wanted else "%o, %n"
+    text = f"%n = arith.{op} %o, %e : {kind}\n%r = arith.select %c, {chosen} : {kind}"
+    text = f"%e = arith.{'divf' if kind == 'f64' else 'xori'} %a, %b : {kind}\n%c = arith.cmp" + (
+        f"f ogt, %a, %b : f64\n{text}" if kind == "f64" else f"i sgt, %a, %b : i32\n{text}"
+    )
+    x, y, start = numbers((5, 9), dtype, 0), numbers((5, 9), dtype, 1), numbers((5,), dtype, 2)
+    generic = Generic("iK", ["i, k", "i, k", "i"], text)
+    check(generic, [x, y], [start])
+    last = str(recognised(generic.text([x, y], [start]))).partition("linalg.yield")[0].strip().splitlines()[-1]
+    assert f"arith.{op} %out" in last
+
+
+def test_a_sum_with_two_outcomes_stays() -> None:
+    text = "%n = arith.addf %o, %a : f64\n%c = arith.cmpf ogt, %o, %a : f64\n%r = arith.select %c, %n, %o : f64"
+    x, start = numbers((5, 9), "float64", 0), numbers((5,), "float64", 1)
+    generic = Generic("iK", ROWS, text)
+    check(generic, [x], [start])
+    assert "arith.select" in str(recognised(generic.text([x], [start])))

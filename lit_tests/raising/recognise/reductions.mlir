@@ -73,3 +73,23 @@ func.func @last(%x: tensor<64xf32>, %m0: f32) -> i64 {
   }
   return %r#1 : i64
 }
+
+// -----
+
+// A sum of the elements where a condition holds adds zeros for the others.
+// CHECK-LABEL: func.func @masked_sum
+// CHECK: %[[ZERO:.*]] = arith.constant -0.000000e+00
+// CHECK: linalg.generic
+// CHECK: %[[E:.*]] = math.exp %in
+// CHECK: %[[KEPT:.*]] = arith.select %in_0, %[[E]], %[[ZERO]]
+// CHECK: arith.addf %out, %[[KEPT]]
+func.func @masked_sum(%x: tensor<4x9xf32>, %c: tensor<4x9xi1>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %c : tensor<4x9xf32>, tensor<4x9xi1>) outs(%s : tensor<4xf32>) {
+  ^bb0(%a: f32, %m: i1, %out: f32):
+    %e = math.exp %a : f32
+    %0 = arith.addf %out, %e : f32
+    %1 = arith.select %m, %0, %out : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -1,0 +1,77 @@
+"""Masked sums: `if c: s += x` over a loop is a sum of what is selected, which kernels compute in vectors.
+
+Before:
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j), (i, j) -> (i)]} ins(%c, %x) outs(%s) {
+      %sum = arith.addf %out, %in
+      %new = arith.select %condition, %sum, %out
+      linalg.yield %new
+    }
+After:
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j), (i, j) -> (i)]} ins(%c, %x) outs(%s) {
+      %kept = arith.select %condition, %in, %zero
+      %new = arith.addf %out, %kept
+      linalg.yield %new
+    }
+
+So are products, and differences. The identity leaves every number as it is: it is -0 for sums of floats.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.ir import mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.recognition.nest import Nest, Rebuild
+from mlirml.raising.recognition.terms import Mask, masks_of
+
+_IDENTITIES = {"addf": -0.0, "subf": 0.0, "mulf": 1.0, "addi": 0, "subi": 0, "muli": 1}
+_COMMUTES = ("addf", "mulf", "addi", "muli")
+
+
+@dataclass(frozen=True)
+class Masked:
+    """The out is combined with `value` by the operation `name` of `arith` where the masks agree."""
+
+    name: str
+    value: mlir.Value
+    masks: tuple[Mask, ...]
+
+
+def match_masked(nest: Nest) -> Masked:
+    """Raises `NoMatch`."""
+    if len(nest.outs) != 1 or not any(nest.reduction):
+        raise NoMatch("no reduction to one out")
+    out, value = nest.arguments[-1], nest.yields[0]
+    masks: tuple[Mask, ...] = ()
+    while (op := nest.inner(value)) is not None and op.name == "arith.select":
+        condition, yes, no = op.operands
+        if nest.reads_out(condition) or out not in (yes, no):
+            raise NoMatch("a condition between two values")
+        masks += tuple(masks_of(nest, condition, no == out))
+        value = yes if no == out else no
+    if op is None or not masks or op.name.removeprefix("arith.") not in _IDENTITIES:
+        raise NoMatch("no accumulation under a mask")
+    name = op.name.removeprefix("arith.")
+    others = [operand for operand in op.operands if operand != out]
+    if len(others) != 1 or nest.reads_out(others[0]) or (name not in _COMMUTES and op.operands[0] != out):
+        raise NoMatch("the out is not combined with one value")
+    return Masked(name, others[0], masks)
+
+
+def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
+    """A reduction that combines the out in every iteration."""
+    kind = nest.outs[0].type.element_type
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
+        value = rebuild(masked.value)
+        for mask in masked.masks:
+            nothing = emit.number(kind, _IDENTITIES[masked.name])
+            branches = [value, nothing] if mask.wanted else [nothing, value]
+            value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
+        return [emit.same_type(f"arith.{masked.name}", arguments[-1], value)]
+
+    kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
+    result: mlir.Value = emit.generic(nest.inputs, nest.outs, nest.maps, kinds, body).results[0]
+    return result
