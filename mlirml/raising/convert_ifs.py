@@ -42,6 +42,7 @@ from mlirml.dialects.mlirml import CHECK
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.raising.batch_dots import TAKEN
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.remarks import remark
 from mlirml.raising.speculation import may_speculate
@@ -80,6 +81,8 @@ def convert_function(function: mlir.Operation, longest: int, exchanges: bool) ->
                 found = match_if(op, ranges, longest, exchanges)
             except NoMatch as reason:
                 remark(op, f"the `if` stays, because {reason}")
+                if TAKEN in op.attributes:
+                    del op.attributes[TAKEN]
                 continue
             with op.location:
                 build_selects(found, ranges)
@@ -198,8 +201,11 @@ def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
 def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:
     """Whether a branch is taken in at least half of the rounds, by a condition on linear expressions of loop variables.
 
+    A branch is taken for granted, too, whose dot products have been batched.
     A loop in such a branch runs in vain where it is not taken, but can be raised with the loops around.
     """
+    if TAKEN in op.attributes:
+        return bool(mlir.IntegerAttr(op.attributes[TAKEN]).value == branch)
     terms: list[Linear] = []
     holds = _condition(op.operands[0], Reader(lambda _: True), terms)
     variables = list(dict.fromkeys(v for term in terms for v in term.factors))
