@@ -36,6 +36,8 @@ from mlirml.raising.remarks import remark
 
 TAKEN = "mlirml.taken"
 """The attribute of an `scf.if`: the branch that is worth running everywhere."""
+BATCHED = "mlirml.batched"
+"""The attribute of a loop whose dot products are computed before it, until mlirml-expand-rows has run."""
 _MOST_ELEMENTS = 1 << 19
 """More sums than these would leave the second cache before the loops read them."""
 
@@ -148,12 +150,12 @@ def _row(value: mlir.Value, loops: list[mlir.Operation]) -> Row:
     if not kind.has_static_shape or len(kind.shape) != 1:
         raise NoMatch("no row of static length")
     if op is None or op.name != "tensor.extract_slice":
-        if _is_inside(value, loops[0]):
+        if is_inside(value, loops[0]):
             raise NoMatch("the row is computed in the loops")
         return Row(value, (), (), 0, kind.shape[0])
     array, sizes = op.operands[0], list(op.attributes["static_sizes"])
     shape = list(mlir.ShapedType(array.type).shape)
-    if _is_inside(array, loops[0]) or any(stride != 1 for stride in op.attributes["static_strides"]):
+    if is_inside(array, loops[0]) or any(stride != 1 for stride in op.attributes["static_strides"]):
         raise NoMatch("the array is stored to in the loops, or has steps")
     if (
         not mlir.ShapedType(array.type).has_static_shape
@@ -171,7 +173,7 @@ def _row(value: mlir.Value, loops: list[mlir.Operation]) -> Row:
         number = next((n for n, v in enumerate(variables) if isinstance(offset, mlir.Value) and v == offset), None)
         if number is not None and _trips(loops[number]) > size:
             raise NoMatch("a loop leaves the array")
-        if number is None and isinstance(offset, mlir.Value) and _is_inside(offset, loops[0]):
+        if number is None and isinstance(offset, mlir.Value) and is_inside(offset, loops[0]):
             raise NoMatch("an index is computed in the loops")
         places.append(offset if number is None else number)
         counted.append(number is not None)
@@ -189,7 +191,7 @@ def _trips(loop: mlir.Operation) -> int:
     return numbers[1] if numbers[0] == 0 and numbers[2] == 1 else 0
 
 
-def _is_inside(value: mlir.Value, loop: mlir.Operation) -> bool:
+def is_inside(value: mlir.Value, loop: mlir.Operation) -> bool:
     """Whether a value is defined in a loop."""
     op = defining_op(value)
     around = op.parent if op is not None else value.owner.owner
@@ -232,6 +234,7 @@ def build_dots(op: mlir.Operation, dots: Dots) -> None:
         at = [dots.loops[loop].regions[0].blocks[0].arguments[0] for loop in used]
         number = emit.value("tensor.extract", [product, *at], element)
         op.results[0].replace_all_uses_with(emit.value("tensor.from_elements", [number], op.results[0].type))
+    dots.loops[0].attributes[BATCHED] = mlir.UnitAttr.get(op.context)
     for conditional, branch in dots.ifs:
         conditional.attributes[TAKEN] = emit.i64(branch)
     remark(op, "the dot products of its loops are one product before them", "raised")

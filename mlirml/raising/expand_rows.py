@@ -1,0 +1,216 @@
+"""Expand rows: in nests whose dot products are batched, elementwise operations on rows become loops over elements.
+
+Before:
+    %o = tensor.extract_slice %out[%i, 0] [1, 32] [1, 1] : tensor<64x32xf64> to tensor<32xf64>
+    %v = tensor.extract_slice %V[%j, 0] [1, 32] [1, 1] : tensor<64x32xf64> to tensor<32xf64>
+    %s = linalg.generic {maps = [(d) -> (d), () -> (), (d) -> (d), (d) -> (d)]} ins(%o, %w, %v) { %o + %w * %v }
+    %r = tensor.insert_slice %s into %out[%i, 0] [1, 32] [1, 1] : tensor<32xf64> into tensor<64x32xf64>
+After:
+    %r = scf.for %d = %c0 to %c32 step %c1 iter_args(%x = %out) -> (tensor<64x32xf64>) {
+      %a = tensor.extract %x[%i, %d] : tensor<64x32xf64>
+      %b = tensor.extract %V[%j, %d] : tensor<64x32xf64>
+      %c = ... %a + %w * %b
+      %y = tensor.insert %c into %x[%i, %d] : tensor<64x32xf64>
+      scf.yield %y : tensor<64x32xf64>
+    }
+
+A row that a loop carries is stored into where it is carried on. All operations on arrays of the nest must be of this
+kind; the nest is then one of elements, and can be raised as a whole. Others are left as they are.
+"""
+
+from __future__ import annotations
+
+from mlirml.dataclass import dataclass
+from mlirml.dialects import emit
+from mlirml.dialects.scalars import slice_offsets
+from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.raising.batch_dots import BATCHED, is_inside
+from mlirml.raising.loops import loop_functions
+
+_ELEMENTS = ("tensor.extract", "tensor.insert", "tensor.from_elements", "tensor.empty", "linalg.fill", "linalg.yield")
+_SCALARS = ("arith", "math", "scf", "affine")
+
+
+@register
+@dataclass(frozen=True)
+class ExpandRowsPass(Pass):
+    """Make loops over elements of elementwise operations on rows, in nests whose dot products are batched."""
+
+    name = "mlirml-expand-rows"
+
+    def run(self, module: mlir.Operation) -> None:
+        changed = False
+        for function in loop_functions(module):
+            for nest in [op for op in operations(function) if op.name == "scf.for" and BATCHED in op.attributes]:
+                del nest.attributes[BATCHED]
+                try:
+                    sinks = match_sinks(nest)
+                except NoMatch:
+                    continue
+                for op, number in sinks:
+                    with op.location:
+                        build_loop(read_sink(op, number))
+                    changed = True
+        if changed:
+            run_upstream(module, "canonicalize,cse")
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Operand `number` of `op`, a computed row that goes into `array` at `offsets`, the last of which is the first."""
+
+    op: mlir.Operation
+    number: int
+    row: mlir.Value
+    array: mlir.Value
+    offsets: tuple[mlir.Value | int, ...]
+
+
+def match_sinks(nest: mlir.Operation) -> list[tuple[mlir.Operation, int]]:
+    """The operands that computed rows of a nest are; raises `NoMatch` where it has other operations on arrays."""
+    sinks: list[tuple[mlir.Operation, int]] = []
+    rows: list[mlir.Value] = []
+    for op in operations(nest):
+        if op.name == "linalg.generic":
+            check_generic(op)
+            rows.append(op.results[0])
+        elif op.name == "tensor.insert_slice":
+            sinks.append((op, 0))
+        elif op.name == "tensor.extract_slice":
+            check_row(op, op.results[0].type)
+        elif op.name not in _ELEMENTS and op.name.partition(".")[0] not in _SCALARS:
+            raise NoMatch(f"a {op.name}")
+    for row in rows:
+        uses = list(row.uses)
+        if len(uses) != 1:
+            raise NoMatch("a row is needed several times")
+        user = uses[0].owner.operation
+        if user.name == "scf.yield":
+            sinks.append((user, uses[0].operand_number))
+        elif user.block != defining_op(row).block:  # type: ignore[union-attr]
+            raise NoMatch("a row is needed elsewhere")
+        elif user.name not in ("linalg.generic", "tensor.insert_slice"):
+            raise NoMatch(f"a row is needed by a {user.name}")
+    for op, number in sinks:
+        sink = read_sink(op, number)
+        check_reads(sink, sink.row, nest)
+    return sinks
+
+
+def read_sink(op: mlir.Operation, number: int) -> Sink:
+    """Where a row goes that is an operand of an operation; raises `NoMatch`."""
+    if op.name == "tensor.insert_slice":
+        row = op.operands[0]
+        return Sink(op, 0, row, op.operands[1], check_row(op, row.type))
+    return match_carried(op, number, op.operands[number])
+
+
+def check_generic(op: mlir.Operation) -> None:
+    """Raises `NoMatch` for what is not elementwise on rows and numbers."""
+    block = op.regions[0].blocks[0]
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    kinds = [str(kind) for kind in op.attributes["iterator_types"]]
+    if len(op.results) != 1 or len(kinds) != 1 or "parallel" not in kinds[0]:
+        raise NoMatch("no row")
+    if any(True for _ in block.arguments[len(maps) - 1].uses):
+        raise NoMatch("it reads its out")
+    if not mlir.ShapedType(op.results[0].type).has_static_shape:
+        raise NoMatch("a row of dynamic length")
+    identity = mlir.AffineMap.get_identity(1)
+    if maps[-1] != identity or any(m != identity and m.results for m in maps):
+        raise NoMatch("it is not elementwise")
+    if any(inner.name.partition(".")[0] not in ("arith", "math", "linalg") for inner in block_ops(block)):
+        raise NoMatch("it computes with more than numbers")
+    if any(inner.name == "linalg.index" for inner in block_ops(block)):
+        raise NoMatch("it counts")
+
+
+def check_row(op: mlir.Operation, kind: mlir.Type) -> tuple[mlir.Value | int, ...]:
+    """The offsets of a slice that is a part of the last dimension; raises `NoMatch` for others."""
+    sizes = list(op.attributes["static_sizes"])
+    if len(kind.shape) != 1 or any(s != 1 for s in sizes[:-1]) or sizes[-1] != kind.shape[0]:
+        raise NoMatch("a slice that is no row")
+    if any(stride != 1 for stride in op.attributes["static_strides"]):
+        raise NoMatch("a slice with steps")
+    return tuple(slice_offsets(op))
+
+
+def match_carried(final: mlir.Operation, number: int, row: mlir.Value) -> Sink:
+    """A computed row that a loop or a branch carries on."""
+    around = final.parent.operation
+    if around.name == "scf.for":
+        return Sink(final, number, row, around.regions[0].blocks[0].arguments[1 + number], (0,))
+    if around.name != "scf.if" or len(around.regions[1].blocks) == 0:
+        raise NoMatch("a row leaves something else")
+    others = [region.blocks[0] for region in around.regions if region.blocks[0] != final.block]
+    other = block_ops(others[0])[-1].operands[number]
+    if is_inside(other, around):
+        raise NoMatch("both branches compute a row")
+    return Sink(final, number, row, other, (0,))
+
+
+def check_reads(sink: Sink, row: mlir.Value, nest: mlir.Operation) -> None:
+    """Raises `NoMatch` where a row is computed from other elements of the array that it goes into."""
+    op = defining_op(row)
+    if not isinstance(row.type, mlir.RankedTensorType) or not row.type.shape:
+        return
+    if op is not None and op.name == "linalg.generic" and op.block == sink.op.block:
+        for operand in list(op.operands)[:-1]:
+            check_reads(sink, operand, nest)
+    elif op is not None and op.name == "tensor.extract_slice":
+        array, offsets = op.operands[0], tuple(slice_offsets(op))
+        if (array == sink.array and offsets != sink.offsets) or (array != sink.array and is_inside(array, nest)):
+            raise NoMatch("a row of an array that changes")
+    elif op is not None and op.name == "linalg.fill":
+        return
+    elif row != sink.array and is_inside(row, nest) and (op is None or op.name != "scf.for"):
+        raise NoMatch("a row that changes")
+
+
+def build_loop(sink: Sink) -> None:
+    """A loop that stores the elements of a row."""
+    length = mlir.ShapedType(sink.row.type).shape[0]
+    with mlir.InsertionPoint(sink.op):
+        bounds = [emit.index(number) for number in (0, length, 1)]
+        loop = emit.create("scf.for", [*bounds, sink.array], [sink.array.type], regions=1)
+        inner = emit.block(loop, [mlir.IndexType.get(), sink.array.type])
+    at, array = inner.arguments
+    with mlir.InsertionPoint(inner):
+        value = element(sink, sink.row, at, array)
+        stored = emit.value("tensor.insert", [value, array, *place(sink.offsets, at)], array.type)
+        emit.create("scf.yield", [stored])
+    if sink.op.name == "tensor.insert_slice":
+        sink.op.results[0].replace_all_uses_with(loop.results[0])
+        sink.op.erase()
+    else:
+        sink.op.operands[sink.number] = loop.results[0]
+
+
+def place(offsets: tuple[mlir.Value | int, ...], at: mlir.Value) -> list[mlir.Value]:
+    """The indices of an element of a row."""
+    *front, start = [emit.index(offset) if isinstance(offset, int) else offset for offset in offsets]
+    return [*front, at if offsets[-1] == 0 else emit.same_type("arith.addi", start, at)]
+
+
+def element(sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value) -> mlir.Value:
+    """An element of a row, or a number; `array` is what the loop stores into, in place of that of the sink."""
+    if not isinstance(row.type, mlir.RankedTensorType):
+        return row
+    op, kind = defining_op(row), mlir.ShapedType(row.type)
+    if not kind.shape:
+        return emit.value("tensor.extract", [row], kind.element_type)
+    if row == sink.array:
+        return emit.value("tensor.extract", [array, at], kind.element_type)
+    if op is not None and op.name == "linalg.generic":
+        inputs = list(op.operands)[:-1]
+        values = [element(sink, operand, at, array) for operand in inputs]
+        block = op.regions[0].blocks[0]
+        return emit.body_again(block, [*values, *list(block.arguments)[len(inputs) :]])[0]
+    if op is not None and op.name == "tensor.extract_slice":
+        whole = array if op.operands[0] == sink.array else op.operands[0]
+        return emit.value("tensor.extract", [whole, *place(tuple(slice_offsets(op)), at)], kind.element_type)
+    if op is not None and op.name == "linalg.fill":
+        number: mlir.Value = op.operands[0]
+        return number
+    return emit.value("tensor.extract", [row, at], kind.element_type)
