@@ -105,3 +105,16 @@ def test_a_sum_with_two_outcomes_stays() -> None:
     generic = Generic("iK", ROWS, text)
     check(generic, [x], [start])
     assert "arith.select" in str(recognised(generic.text([x], [start])))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_masked_extremes_of_infinities(op: str, wanted: bool) -> None:
+    chosen = "%m, %o" if wanted else "%o, %m"
+    text = f"%m = arith.{op}numf %o, %a : f64\n%c = arith.cmpf ogt, %b, %z : f64\n%r = arith.select %c, {chosen} : f64"
+    text = f"%z = arith.constant 0.0 : f64\n{text}"
+    x, y = numbers((6, 40), "float64", 0), numbers((6, 40), "float64", 1)
+    x[0, :], x[1, ::2], x[2, 1::3], x[3, :] = np.inf, -np.inf, np.nan, np.nan
+    y[4, :], y[5, :] = 1.0, -1.0
+    start = np.full(6, -np.inf if op == "max" else np.inf)
+    check(Generic("iK", ["i, k", "i, k", "i"], text), [x, y], [start], native=True)

@@ -59,7 +59,24 @@ class Reducer:
 
     def or_identity(self, value: mlir.Value) -> mlir.Value:
         """A value, or the identity for NaN: one instruction, where a select would keep LLVM from vectorising."""
-        return emit.value(self.name, [value, self.identity()], self.kind)
+        return emit.value(self.name, [self._unmasked(value), self.identity()], self.kind)
+
+    def _unmasked(self, value: mlir.Value) -> mlir.Value:
+        """A select between a number and the identity, as a sum that is the number, or else the identity or NaN.
+
+        Of a maximum of selects LLVM makes branches, which it does not vectorise. A number plus minus infinity is that,
+        or NaN where it is infinite, and plus -0 it is the number itself.
+        """
+        op, limit = defining_op(value), _FLOAT_IDENTITY[self.short]
+        if op is None or op.name != "arith.select":
+            return value
+        mask, yes, no = op.operands
+        nothing, identity = emit.number(self.kind, -0.0), self.identity()
+        if is_constant(no, limit):
+            return emit.same_type("arith.addf", yes, emit.same_type("arith.select", mask, nothing, identity))
+        if is_constant(yes, limit):
+            return emit.same_type("arith.addf", no, emit.same_type("arith.select", mask, identity, nothing))
+        return value
 
     def combine_without_nan(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
         """`maxnumf` or `minnumf` of numbers. LLVM 22 loses elements when it vectorises chains of `llvm.minnum`."""
@@ -71,6 +88,12 @@ class Reducer:
         """The maximum of two values that are not NaN; poison if one is. One instruction."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
         return emit.value(self.name, [a, b], self.kind, fastmath=flags)
+
+
+def is_constant(value: mlir.Value, number: float) -> bool:
+    """Whether a value is a constant float."""
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant" and op.attributes["value"].value == number
 
 
 def is_nan(value: mlir.Value) -> mlir.Value:
