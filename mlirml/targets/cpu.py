@@ -58,8 +58,7 @@ HOST_CHECKS = (
 LOWER = f"mlirml-lower-sort,mlirml-lower-factorizations,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
     "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars",
-    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements",
-    "block_examples", "double_buffer",
+    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
     "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
@@ -100,6 +99,7 @@ _NEEDS = (
     ("mlirml-forward-stores", (*_LOOPS, _REQUESTS, "tensor.insert_slice")),
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
     ("mlirml-unroll-reductions", (*_LOOPS, _REQUESTS)),
+    ("mlirml-peel-loops", (*_LOOPS, _REQUESTS)),
     ("mlirml-unroll-windows", (*_LOOPS, _REQUESTS, "linalg.window")),
     ("mlirml-lower-sort", (*_LOOPS, _REQUESTS)),
     ("mlirml-choose-library", (_REQUESTS,)),
