@@ -114,6 +114,9 @@ class Watched(NDArrayOperatorsMixin):
         return function(*map(_plain, args), **{name: _plain(x) for name, x in kwargs.items()})
 
     def __getitem__(self, index: Any) -> Any:
+        trace = _trace_of(index)
+        if trace is not None:
+            return trace.array(self, copy=False)[index]
         found = self._array[_plain(index)]
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._array):
             return Watched(found, self.record)
@@ -170,6 +173,16 @@ class Watched(NDArrayOperatorsMixin):
 
     def __deepcopy__(self, memo: Any) -> np.ndarray:
         return np.array(self.plain())
+
+
+def _trace_of(index: Any) -> Any:
+    """The trace of the first number or array in an index that is known only when the program runs; None if none is."""
+    if isinstance(index, Traced):
+        return index._trace if index._known() is None else None
+    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else index
+    if not isinstance(parts, (tuple, list)):
+        return None
+    return next((trace for part in parts if (trace := _trace_of(part)) is not None), None)
 
 
 def _plain(value: Any) -> Any:

@@ -165,13 +165,13 @@ def test_arrays_exchanged_in_a_loop_of_a_loop() -> None:
     check_error(
         lambda: ml.compile(turned)(V.copy(), V.copy()),
         """
-        mlirml.CaptureError: arrays are exchanged in a way that differs from round to round, as far as is known
-          --> test_loops_variables.py:158:15 (turned)
+        mlirml.CaptureError: a store into `b`, which is another array in the next round of the loop: compiled code cannot tell whose elements change
+          --> test_loops_variables.py:159:13 (turned)
              |
-         158 |         while a[i] > 0.5:
-             |               ^^^^^^^^^^
-           = help: exchange them once in each round of one loop without `break`, or copy: `a[:] = b`
-        """,
+         159 |             b[i] = a[i] * 0.5
+             |             ^^^^
+           = help: take a `.copy()` first, and store into that
+        """,  # noqa: E501
     )
 
 
