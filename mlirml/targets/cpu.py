@@ -28,8 +28,8 @@ FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 OPTIMIZE_HOST = (
-    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,{_FUSE},mlirml-recompute-elements,"
-    f"{BLOCK}"
+    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,mlirml-jam-loops,{_FUSE},"
+    f"mlirml-recompute-elements,{BLOCK}"
 )
 SCHEDULE = (
     "mlirml-double-buffer,mlirml-rotate-buffers,"
@@ -57,7 +57,7 @@ HOST_CHECKS = (
 )
 LOWER = f"mlirml-lower-sort,mlirml-lower-factorizations,mlirml-lower-host-calls,{TO_LLVM}"
 PASSES = (
-    "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars",
+    "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars", "jam_loops",
     "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
@@ -94,7 +94,15 @@ _NEEDS = (
     ("mlirml-flush-denormals", (_REQUESTS,)),
     *(
         (f"mlirml-{name}", (*_LOOPS, _REQUESTS))
-        for name in ("expand-scalars", "hoist", "double-buffer", "rotate-buffers", "align-while", "tile-sweeps")
+        for name in (
+            "expand-scalars",
+            "jam-loops",
+            "hoist",
+            "double-buffer",
+            "rotate-buffers",
+            "align-while",
+            "tile-sweeps",
+        )
     ),
     ("mlirml-forward-stores", (*_LOOPS, _REQUESTS, "tensor.insert_slice")),
     ("mlirml-lower-affine", ("affine.", _REQUESTS)),
