@@ -104,3 +104,36 @@ func.func @vectorised(%x: memref<512xf64>, %y: memref<512xf64>) -> f64 {
   }
   return %s : f64
 }
+
+// -----
+
+// The bits of a checksum, each of which needs the one before; not a sum of integers.
+// CHECK:       #llvm.loop_unroll<full = true>
+// CHECK-LABEL: func.func @bits
+// CHECK:       scf.yield
+// CHECK-NEXT:  } {llvm.loop_annotation
+// CHECK:       scf.yield
+// CHECK-NEXT:  }
+// CHECK-NEXT:  arith.addi
+func.func @bits(%x: memref<8xi64>, %start: i64) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 8 : index
+  %one = arith.constant 1 : i64
+  %poly = arith.constant 33800 : i64
+  %crc = scf.for %i = %c0 to %n step %c1 iter_args(%t = %start) -> i64 {
+    %low = arith.andi %t, %one : i64
+    %odd = arith.cmpi eq, %low, %one : i64
+    %half = arith.shrsi %t, %one : i64
+    %other = arith.xori %half, %poly : i64
+    %next = arith.select %odd, %other, %half : i64
+    scf.yield %next : i64
+  }
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%t = %start) -> i64 {
+    %a = memref.load %x[%i] : memref<8xi64>
+    %u = arith.addi %t, %a : i64
+    scf.yield %u : i64
+  }
+  %both = arith.addi %crc, %sum : i64
+  return %both : i64
+}

@@ -35,6 +35,9 @@ _SMALL, _MOST = 12, 48
 _FEW = 8
 _COUNTS = {_SMALL: 8, _MOST: 4}
 _PLAIN = ("arith.", "math.", "memref.load", "memref.store", "cf.assert")
+_REDUCTIONS = tuple(
+    f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")
+)
 _REORDERED = ("reassoc", "fast>")
 
 
@@ -69,10 +72,12 @@ def match_loop(loop: mlir.Operation) -> str:
         raise NoMatch("a large loop, or one of vectors")
     if any(is_narrow(op) and is_computed(list(op.operands)[1:], block) for op in ops if op.name == "memref.load"):
         return "#llvm.loop_annotation<vectorize = <width = 1 : i32>, unroll = <count = 4 : i32>>"
-    if not is_recurrent(ops, end, block) and not stores_what_it_loads(ops):
-        raise NoMatch("LLVM may vectorise it")
     lower, upper, step = map(constant_of, list(loop.operands)[:3])
-    if lower is not None and upper is not None and step and (upper - lower) // step <= _FEW:
+    few = lower is not None and upper is not None and step and (upper - lower) // step <= _FEW
+    recurrent = is_recurrent(ops, end, block) or (few and has_integer_recurrence(end, block))
+    if not recurrent and not stores_what_it_loads(ops):
+        raise NoMatch("LLVM may vectorise it")
+    if few:
         return "#llvm.loop_annotation<unroll = <full = true>>"
     count = next(count for most, count in _COUNTS.items() if size <= most)
     return f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
@@ -104,6 +109,16 @@ def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         op = defining_op(value)
         if isinstance(carried.type, mlir.FloatType) and op is not None and op in ops and not is_reordered(op):
+            return True
+    return False
+
+
+def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a carried integer becomes the next one by more than one operation in which the order does not count."""
+    for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
+        users = [use.owner.operation for use in carried.uses]
+        simple = len(users) == 1 and users[0] == defining_op(value) and users[0].name in _REDUCTIONS
+        if isinstance(carried.type, (mlir.IntegerType, mlir.IndexType)) and users and not simple:
             return True
     return False
 
