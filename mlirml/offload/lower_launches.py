@@ -87,6 +87,10 @@ def rounds_of(op: mlir.Operation) -> int:
     return total
 
 
+_MOST = (1 << 63) - 1
+"""What a count is that does not fit into an attribute: that of a loop from the least number on."""
+
+
 def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
     """The name of a kernel, for each of its arguments 0 if it is a buffer, else its size in bytes, its line, and how
     often it is launched.
@@ -97,7 +101,7 @@ def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
         {
             "name": kernel.attributes["sym_name"],
             "arguments": mlir.DenseI64ArrayAttr.get(sizes),
-            "launches": emit.i64(launches),
+            "launches": emit.i64(min(launches, _MOST)),
             "place": mlir.StringAttr.get("" if place is None else f"{place.file}:{place.line}"),
         }
     )
