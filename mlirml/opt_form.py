@@ -209,5 +209,12 @@ def _unfit_attributes(op: mlir.Operation) -> Iterator[str]:
     for name in op.attributes:
         name = name if isinstance(name, str) else name.name
         wanted = _ATTRIBUTES.get(name)
-        if wanted is not None and type(op.attributes[name]).__name__ != wanted:
-            yield f"has `{name} = {op.attributes[name]}`, which should be a {wanted.removesuffix('Attr')}"
+        if wanted is None:
+            continue
+        try:
+            found = op.attributes[name]
+        except TypeError:  # the bindings know no array of such elements
+            yield f"has `{name}`, which should be a {wanted.removesuffix('Attr')}"
+            continue
+        if type(found).__name__ != wanted:
+            yield f"has `{name} = {found}`, which should be a {wanted.removesuffix('Attr')}"

@@ -51,6 +51,12 @@ def test_mutated_modules() -> None:
             "`func.func` has an argument of type i32, and @main takes arrays only",
         ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
+        (
+            "func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> attributes {mlirml.writebacks = array<i128: 0>} {\n"
+            "  return %x : tensor<4xf64>\n}\n",
+            ["--mlirml-bufferize"],
+            "has `mlirml.writebacks`, which should be a DenseI64Array",
+        ),
     ],
 )
 def test_a_module_that_a_pass_does_not_take_is_explained(

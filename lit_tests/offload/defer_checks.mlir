@@ -28,10 +28,10 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// What the host has, what is about no index, and what stands in a loop is checked at once.
+// What the host has, what is about no index or has no number, and what stands in a loop is checked at once.
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   mlirml.deferred_checks
-// CHECK-COUNT-3: cf.assert
+// CHECK-COUNT-4: cf.assert
 func.func @main(%n: memref<i32>, %i: index, %x: memref<4xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -43,6 +43,10 @@ func.func @main(%n: memref<i32>, %i: index, %x: memref<4xi32>) {
   %2 = memref.load %t[] : memref<i32>
   %3 = arith.cmpi ult, %2, %c10 : i32
   cf.assert %3, "there are too many" {mlirml.check = 1 : i64}
+  %u = memref.alloc() : memref<i32>
+  %6 = memref.load %u[] : memref<i32>
+  %7 = arith.cmpi ult, %6, %c10 : i32
+  cf.assert %7, "an index is out of bounds" {mlirml.check_base = 5 : i64}
   scf.for %j = %c0 to %i step %c1 {
     %4 = memref.load %t[] : memref<i32>
     %5 = arith.cmpi ult, %4, %c10 : i32

@@ -47,7 +47,8 @@ class DeferChecksPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         start = main.regions[0].blocks[0]
-        ops = [op for op in block_ops(start) if op.name == "cf.assert" and CHECK_BASE in op.attributes]
+        ops = [op for op in block_ops(start) if op.name == "cf.assert"]
+        ops = [op for op in ops if CHECK in op.attributes and CHECK_BASE in op.attributes]
         found = [match for op in ops if (match := match_check(op)) is not None]
         if not found:
             return
