@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SPLIT = re.compile(r"^[ \t]*// -----[^\n]*\n", re.MULTILINE)
 _NO_CODE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_DYNAMIC = str(-(1 << 63))
 _DEEPEST = 256
 _STDIN = "<stdin>"
 
@@ -193,10 +194,15 @@ def _parse(text: str, options: Options, context: mlir.Context) -> mlir.Module:
         raise ParseError(f"the input is nested too deeply: {_DEEPEST} brackets inside of each other are the most")
     whole_file = options.input != "-" and "split-input-file" not in options
     try:
-        return mlir.Module.parseFile(options.input, context) if whole_file else mlir.Module.parse(text, context)
+        module = mlir.Module.parseFile(options.input, context) if whole_file else mlir.Module.parse(text, context)
     except mlir.MLIRError as cause:
         error = error_from_diagnostics(cause, "the input is not valid MLIR")
         raise ParseError(error.message, location=error.location, notes=error.notes) from cause
+    if _DYNAMIC in text:
+        from mlirml.opt_form import check_dynamic_sizes
+
+        check_dynamic_sizes(module.operation)
+    return module
 
 
 def nesting(text: str) -> int:

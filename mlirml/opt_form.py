@@ -11,13 +11,37 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mlirml.errors import InternalError, MlirmlError, PreconditionError
+from mlirml.errors import InternalError, MlirmlError, ParseError, PreconditionError
 
 if TYPE_CHECKING:
     from mlirml.ir import mlir
 
 _BUFFERIZE = "mlirml-bufferize"
 _TO_LLVM = "convert-func-to-llvm"
+
+
+DYNAMIC = str(-(1 << 63))
+"""What stands for a size or an offset that is an operand."""
+
+
+def check_dynamic_sizes(module: mlir.Operation) -> None:
+    """Raise `ParseError` for an operation with a size that is an operand by its attributes, and not there.
+
+    MLIR's verifier does not look, and its printer ends the process.
+    """
+    from mlirml.ir import mlir, operations
+    from mlirml.location import source_location
+
+    for op in operations(module):
+        names = [name if isinstance(name, str) else name.name for name in op.attributes]
+        lists = [op.attributes[name] for name in names if name.startswith("static_")]
+        wanted = sum(list(sizes).count(int(DYNAMIC)) for sizes in lists if isinstance(sizes, mlir.DenseI64ArrayAttr))
+        given = sum(isinstance(operand.type, mlir.IndexType) for operand in op.operands)
+        if wanted > given:
+            raise ParseError(
+                f"`{op.name}` has {DYNAMIC} for a size or an offset, which stands for an operand that it has not",
+                location=source_location(op.location),
+            )
 
 
 def explained(error: MlirmlError, context: mlir.Context) -> MlirmlError:

@@ -52,6 +52,14 @@ def test_mutated_modules() -> None:
         ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
         (
+            "func.func @main(%x: tensor<4xf64>, %e: f64) -> tensor<4xf64> {\n"
+            "  %0 = tensor.pad %x low[-9223372036854775808] high[0] {\n"
+            "  ^bb0(%i: index):\n    tensor.yield %e : f64\n  } : tensor<4xf64> to tensor<4xf64>\n"
+            "  return %0 : tensor<4xf64>\n}\n",
+            ["--canonicalize"],
+            "`tensor.pad` has -9223372036854775808 for a size or an offset",
+        ),
+        (
             "func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> attributes {mlirml.writebacks = array<i128: 0>} {\n"
             "  return %x : tensor<4xf64>\n}\n",
             ["--mlirml-bufferize"],

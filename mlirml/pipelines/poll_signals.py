@@ -158,7 +158,7 @@ def trip_count(loop: mlir.Operation) -> int | None:
     if any(op is None or op.name != "arith.constant" for op in bounds):
         return None
     lower, upper, step = (mlir.IntegerAttr(op.attributes["value"]).value for op in bounds if op is not None)
-    return max(0, -(-(int(upper) - int(lower)) // int(step)))
+    return max(0, -(-(int(upper) - int(lower)) // int(step))) if step else None
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:

@@ -46,7 +46,8 @@ _QUICK = (
     "math.ct",
 )  # fmt: skip
 _LIKELY = ((False, ("oeq", "uno")), (True, ("one", "une", "ord")))
-_STORES = ("memref.store", "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
+_STORE = "memref.store"
+_STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
 
 
 @register
@@ -60,15 +61,13 @@ class SinkOperationsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for", "scf.while")):
             if is_serial(loop):
-                for block in list(_own_blocks(loop)):
-                    for op in block_ops(block)[::-1]:
-                        while (kept := match_kept(op)) is not None:  # by a select of selects, once for each
-                            build_store(op, kept)
-                for block in list(_own_blocks(loop)):
-                    for op in block_ops(block):
-                        choice = match_joined(op)
-                        if choice is not None:
-                            op.move_before(build_branch(choice))
+                for store in [op for block in _own_blocks(loop) for op in block_ops(block)[::-1] if op.name == _STORE]:
+                    while (kept := match_kept(store)) is not None:  # by a select of selects, once for each
+                        build_store(store, kept)
+                for branch in [op for block in _own_blocks(loop) for op in block_ops(block) if op.name == "scf.if"]:
+                    choice = match_joined(branch)
+                    if choice is not None:
+                        branch.move_before(build_branch(choice))
                 for block in list(_own_blocks(loop)):
                     self.sink_in(block)
 
@@ -205,7 +204,7 @@ class Kept:
 
 def match_kept(store: mlir.Operation) -> Kept | None:
     """Whether an operation stores what is there already, or something new, by a select."""
-    select = defining_op(store.operands[0]) if store.name == "memref.store" else None
+    select = defining_op(store.operands[0]) if store.name == _STORE else None
     if select is None or select.name != "arith.select" or select.block != store.block or not _is_used_once(select):
         return None
     for side in (True, False):

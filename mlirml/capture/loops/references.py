@@ -84,6 +84,10 @@ def check_alone(variables: Variables, before: Mapping[str, Any], turns: Turns) -
 
 
 def watch(result: Traced, leaves: Sequence[Any]) -> None:
-    """A result that may be one of these arrays is not to be used after one of them was stored into."""
+    """A result that may be one of these arrays is not to be used after one of them was stored into.
+
+    One that a loop or branch inside has made may be one of those that it watches in turn.
+    """
     cells: list[Cell] = [leaf._cell for leaf in leaves if is_array(leaf)]
-    result._cell.watched = tuple((cell, cell.version) for cell in cells)
+    found = [pair for cell in cells for pair in ((cell, cell.version), *cell.watched)]
+    result._cell.watched = tuple((cell, version) for cell, version in found if cell.region is None or cell.region.open)

@@ -323,6 +323,7 @@ class Loop(Construct):
             for slot, leaf in arrays
             if not self.runs
             or leaf._cell.region is not self.trace.builder.region
+            or leaf._cell.watched
             or sum(leaf._cell is other._cell for _, other in arrays) > 1
         }
         self.ends = {slot.path: leaf for slot, leaf in arrays}
@@ -484,7 +485,7 @@ class Loop(Construct):
         if not slot.scalar and slot.path in self.shared:
             result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays behind the loop"
             known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]
-            watch(result, [leaf for leaf in known if is_array(leaf) and leaf._cell.region is result._cell.region])
+            watch(result, known)
         steps = self.rounds.steps.get(slot.path)
         return result if steps is None else remaining(result, steps, self.count)
 

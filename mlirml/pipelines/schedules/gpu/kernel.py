@@ -210,7 +210,7 @@ class Kernel:
 
     def cover(self, blocks: int) -> Form:
         """Make a grid of at least `blocks` blocks; the number of the block, which may be beyond them."""
-        width = min(blocks, MOST_BLOCKS)
+        width = max(min(blocks, MOST_BLOCKS), 1)
         self.grid = (width, -(-blocks // width), 1)
         return self.block_number("y") * width + self.block_number("x")
 
