@@ -13,8 +13,8 @@ _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 
 Range = tuple[int, int]
 """The least and the greatest number, both included."""
-Change = tuple[Range, tuple[Range, ...]]
-"""What an iteration adds to a number that a loop carries, and the numbers that may take its place, before or after."""
+Change = tuple[Range, Range | None]
+"""What an iteration adds to a number that a loop carries, and the range of what may take its place, before or after."""
 
 
 class Ranges:
@@ -159,14 +159,14 @@ class Ranges:
         if changes is None:
             return None
         added, given = changes
-        starts = [self.of(loop.operands[3 + number]), *given]
-        low, high = min(low for low, _ in starts), max(high for _, high in starts)
+        start = self.of(loop.operands[3 + number])
+        low, high = start if given is None else _either(start, given)
         return low + count * min(added[0], 0), high + count * max(added[1], 0)
 
     def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
         """How a carried number becomes `value`; None for anything but sums with constants, constants and choices."""
         if value == carried:
-            return (0, 0), ()
+            return (0, 0), None
         if value not in seen:
             seen[value] = self._changes_of(value, carried, seen)
         return seen[value]
@@ -178,14 +178,14 @@ class Ranges:
         if op is None:
             return None
         if op.name == "arith.constant":
-            return (0, 0), (self.of(value),)
+            return (0, 0), self.of(value)
         if op.name in ("arith.addi", "arith.subi"):
             before, rule = self._changes(op.operands[0], carried, seen), _add if op.name == "arith.addi" else _subtract
             number = defining_op(op.operands[1])
             if before is None or number is None or number.name != "arith.constant":
                 return None
             by = self.of(op.operands[1])
-            return rule(before[0], by), tuple(rule(given, by) for given in before[1])
+            return rule(before[0], by), None if before[1] is None else rule(before[1], by)
         if op.name == "arith.select":
             sides = list(op.operands)[1:]
         elif op.name == "scf.if":
@@ -195,7 +195,10 @@ class Ranges:
         else:
             return None
         one, other = (self._changes(side, carried, seen) for side in sides)
-        return None if one is None or other is None else (_either(one[0], other[0]), (*one[1], *other[1]))
+        if one is None or other is None:
+            return None
+        given = [side for side in (one[1], other[1]) if side is not None]
+        return _either(one[0], other[0]), _either(given[0], given[-1]) if given else None
 
     def _of_map(self, op: mlir.Operation) -> Range | None:
         affine = mlir.AffineMapAttr(op.attributes["map"]).value

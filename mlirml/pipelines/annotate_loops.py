@@ -116,8 +116,8 @@ def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir
 def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
     """Whether a carried integer becomes the next one by more than one operation in which the order does not count."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
-        users = [use.owner.operation for use in carried.uses]
-        simple = len(users) == 1 and users[0] == defining_op(value) and users[0].name in _REDUCTIONS
+        users, op = [use.owner.operation for use in carried.uses], defining_op(value)
+        simple = op is not None and op.name in _REDUCTIONS and users == [op]
         if isinstance(carried.type, (mlir.IntegerType, mlir.IndexType)) and users and not simple:
             return True
     return False

@@ -100,7 +100,8 @@ def match_inspected(loop: mlir.Operation, longest: int) -> Checked:
     if all(is_linear(check, found) for check in found.checks):
         raise NoMatch("the ends of a range tell of all indices")
     carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
-    if any(value in carried for op in found.computed for value in op.operands):
+    used = [check.key for check in found.checks] + [value for op in found.computed for value in op.operands]
+    if any(value in carried for value in used):
         raise NoMatch("an index depends on the iteration before")
     if not loads_constant_memory(found, loop):
         raise NoMatch("the loop may store into what its indices are loaded from")

@@ -350,20 +350,29 @@ class _Walk:
 
     def collect(self, value: mlir.Value, statement: Statement) -> None:
         """Find what is read to compute a value for a statement."""
+        waiting, seen = [value], set[mlir.Value]()
+        while waiting:
+            value = waiting.pop()
+            if value not in seen:
+                seen.add(value)
+                waiting += reversed(self.collect_one(value, statement))
+
+    def collect_one(self, value: mlir.Value, statement: Statement) -> list[mlir.Value]:
+        """Note that a statement reads a value; gives what it is computed of, if it is no element of an array."""
         if value in statement.reads or value not in self.inside:
-            return
+            return []
         array = self.versions.get(value)
         if array is not None:
             if self.current[array] != value:
                 raise _Stale(value)
             statement.reads[value] = Access(array)
-            return
+            return []
         if value in self.reader.indices:
-            return
+            return []
         version, access = self.stored.get(value, (None, None))
         if access is not None and self.current[access.array] == version:
             statement.reads[value] = access
-            return
+            return []
         op = defining_op(value)
         if op is None:
             raise NoMatch("it carries something else than numbers and arrays")
@@ -371,14 +380,10 @@ class _Walk:
             source, *indices = op.operands
             places = self.indices(indices)
             statement.reads[value] = Access(self.read_array(source, value), places)
-            if places is None:
-                for index in indices:
-                    self.collect(index, statement)
-        elif is_pure(op):
-            for operand in op.operands:
-                self.collect(operand, statement)
-        else:
+            return indices if places is None else []
+        if not is_pure(op):
             raise NoMatch(f"{_WORDS.get(op.name, op.name)} is in it")
+        return list(op.operands)
 
     def read_array(self, source: mlir.Value, read: mlir.Value) -> Array:
         array = self.versions.get(source)

@@ -71,9 +71,17 @@ def counts_in_place(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
         y[column[k]] += 1.0
 
 
+def the_one_before(data: Any, column: Any, start: Any, x: Any, y: Any) -> float:
+    total, before = 0.0, column[-1]
+    for k in range(len(column)):
+        total = total * 0.5 + x[before] - y[column[k]]
+        before = column[k]
+    return total
+
+
 PROGRAMS: list[Callable[..., Any]] = [
     product, scattered_rows, carried_rows, rows_that_change, columns_that_change, counts, counts_of_counts,
-    counts_in_place,
+    counts_in_place, the_one_before,
 ]  # fmt: skip
 MANY = max(COUNT // 8, 40)
 
