@@ -17,7 +17,7 @@ CONSIDERED = {
     ("attention/match.py", "tags_behind"): "bodies that read tensors are refused, by check_kinds",
     ("blocking/cluster.py", "still"): "a size, for the choice of a length",
     ("blocking/gathers.py", "check_before"): "walks into regions itself",
-    ("lower_contract.py", "build_call"): "the operands of a kernel that has no body",
+    ("inspect_indices.py", "match_rows"): "operations that indices are computed by, none of which has a region",
     ("recompute_elements.py", "_again"): "operations of a body without regions, by match_kept",
     ("schedules/contract_producer.py", "_check_memory"): "what a kernel writes, which only operands are",
     ("scope_buffers.py", "gathers"): "LLVM operations have no regions",
@@ -32,6 +32,8 @@ CONSIDERED = {
     ("autodiff/stop_shifts.py", "_structured"): "walks into regions itself",
     ("autodiff/stop_shifts.py", "_accumulated"): "scalar operations",
     ("shorten_recurrences.py", "early_products"): "blocks of operations without regions",
+    ("shorten_recurrences.py", "lags_of"): "blocks of operations without regions, by match_sum",
+    ("version_checks.py", "without_checks"): "the operands of `arith.ori`, which has no region",
 }
 """Functions that may look for values among the operands of operations, and why they miss nothing."""
 
