@@ -21,7 +21,7 @@ _TO_LLVM = "convert-func-to-llvm"
 
 
 DYNAMIC = str(-(1 << 63))
-"""What stands for a size or an offset that is an operand."""
+"""What means that a size or an offset is an operand."""
 
 
 def check_dynamic_sizes(module: mlir.Operation) -> None:
@@ -39,7 +39,7 @@ def check_dynamic_sizes(module: mlir.Operation) -> None:
         given = sum(isinstance(operand.type, mlir.IndexType) for operand in op.operands)
         if wanted > given:
             raise ParseError(
-                f"`{op.name}` has {DYNAMIC} for a size or an offset, which stands for an operand that it has not",
+                f"`{op.name}` has {DYNAMIC} for a size or an offset, which means an operand that it has not",
                 location=source_location(op.location),
             )
 

@@ -8,7 +8,7 @@
         : (tensor<2x40x40xf64>, tensor<2x40x3xf64>, tensor<2x40x3xf64>) -> tensor<2x40x3xf64>
 
 `mlirml.cholesky` reads the lower triangle and gives the lower factor. `mlirml.lu_diagonal` gives the diagonal of the
-upper factor of the LU decomposition, and the sign of the permutation behind it. Complex matrices have a further
+upper factor of the LU decomposition, and the sign of the permutation after it. Complex matrices have a further
 dimension of 2, and `kind` is then "c64" or "c128". A singular matrix has a result of NaN, or a zero on its diagonal.
 """
 

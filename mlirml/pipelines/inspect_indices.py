@@ -42,13 +42,15 @@ from mlirml.analysis.values import outer_values
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import constant_of
+from mlirml.pipelines.split_loops import is_fixed
 from mlirml.pipelines.version_checks import (
     INSPECTED,
     Check,
     Checked,
+    checked_loops,
     clone_body,
     clone_folded,
     factor_of,
@@ -75,8 +77,7 @@ class InspectIndicesPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
-            checks = named_operations(module, ("cf.assert",))
-            for loop in dict.fromkeys(check.parent.operation for check in checks):
+            for loop in checked_loops(module):
                 with suppress(NoMatch):
                     found = match_inspected(loop, self.longest)
                     rows = match_rows(found)
@@ -132,10 +133,11 @@ def match_rows(found: Checked) -> Rows | None:
         return None
     inside = set(outer_values(inner))
     values = {v for op in found.computed for v in op.operands if v in inside}
-    if any(is_defined_in(value, outer) for value in values):
+    body = outer.regions[0].blocks[0]
+    if not all(is_fixed(value, body) for value in values):
         return None
     start = lower[0]
-    if is_defined_in(start, outer) or body_effects(outer).writes_to(start) or not loads_constant_memory(found, outer):
+    if not is_fixed(start, body) or body_effects(outer).writes_to(start) or not loads_constant_memory(found, outer):
         return None
     return Rows(outer, start)
 
@@ -154,13 +156,6 @@ def follows(value: mlir.Value, row: mlir.Value) -> bool:
     """Whether a value is `row + 1`."""
     op = defining_op(value)
     return op is not None and op.name == "arith.addi" and op.operands[0] == row and constant_of(op.operands[1]) == 1
-
-
-def is_defined_in(value: mlir.Value, loop: mlir.Operation) -> bool:
-    """Whether a value is an argument or a result in the body of a loop."""
-    return bool(value.owner == loop.regions[0].blocks[0]) or (
-        (op := defining_op(value)) is not None and op.block == loop.regions[0].blocks[0]
-    )
 
 
 def build_chunks(found: Checked, chunk: int) -> None:

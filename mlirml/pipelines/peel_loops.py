@@ -32,10 +32,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
+from mlirml.analysis.affine import Reader
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.ranges import Range, Ranges
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir import block_ops, clone_with, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.rounds import constant_of
 
@@ -92,18 +93,11 @@ def changes_of(op: mlir.Operation, loop: mlir.Operation) -> list[int]:
 
 def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:
     """How much a value is greater than the loop variable in each iteration, if that is a number."""
-    total = 0
-    while value != variable:
-        op = defining_op(value)
-        if op is None or op.name not in ("arith.addi", "arith.subi", "arith.index_cast"):
-            return None
-        if op.name != "arith.index_cast":
-            number = constant_of(op.operands[1])
-            if number is None:
-                return None
-            total += number if op.name == "arith.addi" else -number
-        value = op.operands[0]
-    return total
+    reader = Reader(lambda _: True)
+    found, base = reader.read(value), reader.read(variable)
+    if found is None or base is None or not (found - base).is_constant:
+        return None
+    return (found - base).constant
 
 
 def build(loop: mlir.Operation, bounds: list[int]) -> None:

@@ -44,8 +44,9 @@ from typing import TypeAlias
 from mlirml.dataclass import dataclass
 from mlirml.dialects import emit
 from mlirml.dialects.mlirml import TILE
-from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir
+from mlirml.ir import block_ops, callee_of, has_op, mlir
 from mlirml.passes import Pass, register
+from mlirml.pipelines.rounds import round_count
 
 RUNTIME = "mlirml_poll"
 _LOOPS = ("scf.for", "scf.while")
@@ -104,7 +105,7 @@ class Costs:
         if op.name == "scf.while":
             return _UNKNOWN, _USUAL_TRIPS * usual
         if op.name == "scf.for":
-            count = trip_count(op)
+            count = round_count(op)
             return (_UNKNOWN, _USUAL_TRIPS * usual) if count is None else (count * most, count * usual)
         return most, usual
 
@@ -136,7 +137,7 @@ def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
         if inner.name == "scf.for" and costs.of(inner)[0] >= _LONG:
             # An inner loop of unknown length inside of one that polls is taken for a short one.
             most = costs.of_body(inner)[0]
-            polls = trip_count(inner) is None or most < _LONG or most == _UNKNOWN
+            polls = round_count(inner) is None or most < _LONG or most == _UNKNOWN
         if polls:
             yield inner, costs.of_body(inner)
         if polls and inner.name == "scf.for":
@@ -148,17 +149,8 @@ def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
 def long_loops_in(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
     """The loops inside of one that polls which poll themselves: a `while`, and a `for` that is known to be long."""
     for loop, cost in loops_to_poll(op, costs):
-        if loop.name == "scf.while" or trip_count(loop) is not None:
+        if loop.name == "scf.while" or round_count(loop) is not None:
             yield loop, cost
-
-
-def trip_count(loop: mlir.Operation) -> int | None:
-    """How many iterations an `scf.for` has, where that is known."""
-    bounds = [defining_op(value) for value in loop.operands[:3]]
-    if any(op is None or op.name != "arith.constant" for op in bounds):
-        return None
-    lower, upper, step = (mlir.IntegerAttr(op.attributes["value"]).value for op in bounds if op is not None)
-    return max(0, -(-(int(upper) - int(lower)) // int(step))) if step else None
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:

@@ -158,9 +158,9 @@ def match_choice(last: mlir.Operation, least: int) -> Choice | None:
 
 
 def match_joined(branch: mlir.Operation) -> Choice | None:
-    """The selects behind a branch by the same condition, or its negation, that may stand in it; None if none may.
+    """The selects after a branch by the same condition, or its negation, that may move into it; None if none may.
 
-    The branch is there in any case, and behind it the processor need not wait for what only the other side computes.
+    The branch is there in any case, and after it the processor need not wait for what only the other side computes.
     """
     if branch.name != "scf.if" or len(branch.results):
         return None

@@ -185,7 +185,7 @@ class _Parts:
         return [self.add([op]) if op.name == "scf.for" and _can_be_outlined(op) else op for op in part]
 
     def add(self, part: Sequence[mlir.Operation]) -> mlir.Operation:
-        """Move operations into a function in front of @main, or drop them where there is one like it; its call."""
+        """Move operations into a function before @main, or drop them where there is one like it; its call."""
         captures = Captures(part, names=_REBUILT)
         name = f"main.part{len(self._names)}"
         last = part[-1]  # what the part needs stands in front of it

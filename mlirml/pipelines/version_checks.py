@@ -67,8 +67,7 @@ class VersionChecksPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
-            checks = named_operations(module, ("cf.assert",))
-            for loop in dict.fromkeys(check.parent.operation for check in checks):
+            for loop in checked_loops(module):
                 with suppress(NoMatch):
                     build(match(loop, self.longest), self.chunk)
 
@@ -90,6 +89,11 @@ class Checked:
     loop: mlir.Operation
     checks: tuple[Check, ...]
     computed: tuple[mlir.Operation, ...]
+
+
+def checked_loops(module: mlir.Operation) -> list[mlir.Operation]:
+    """The operations in whose bodies there are checks, loops among them."""
+    return list(dict.fromkeys(check.parent.operation for check in named_operations(module, ("cf.assert",))))
 
 
 def match(loop: mlir.Operation, longest: int) -> Checked:

@@ -23,7 +23,7 @@ void mlirml_cholesky(const void *in, void *out, int64_t count, int64_t n, int64_
 // The inverses.
 void mlirml_inverse(const void *in, void *out, int64_t count, int64_t n, int64_t kind);
 
-// For each matrix the diagonal of the upper triangular factor of its LU decomposition, and behind it the sign of the
+// For each matrix the diagonal of the upper triangular factor of its LU decomposition, and after it the sign of the
 // permutation: n + 1 elements. A singular matrix has a zero there.
 void mlirml_lu_diagonal(const void *in, void *out, int64_t count, int64_t n, int64_t kind);
 
