@@ -262,9 +262,10 @@ class PanelKernel(TileKernel):
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
             copies = self._copies(work, t, u, end) if self.copies and end is not None else None
             places = (a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t))
-            self._fill_tile_from(*places, work, copies)
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
             place = work.place.step(self.problem.m, row).step(self.problem.n, column)
+            self.writer.prefetch(place)
+            self._fill_tile_from(*places, work, copies)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
             width, size = self.columns.width, self.columns.size
             columns = e.minimum(width, size - column) if self.columns.rest else width

@@ -307,9 +307,10 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     mr, nr = panel_tile(problem, machine)
     prefetch = 8 if k * n * size > machine.l2_bytes else 0
     rows, columns = round_up(m, mr), round_up(n, nr)
-    # Tiles read their panel of a from the first cache, one element after another, while b comes from the second.
-    panel_a = (machine.l1_bytes * 9 // 8) // (mr * size)
-    most = min(PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
+    # Tiles read their panel of a one element after another, mostly from the first cache, while b comes from the second.
+    # Each block of k reads and writes all of out, which takes longer than what of a panel comes from the second, too.
+    panel_a = (machine.l1_bytes * 5 // 3) // (mr * size)
+    most = min(2 * PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
     if is_narrow_float(problem.c, problem.compute):
         most = k
     blocks = -(-k // max(most, K_BLOCK))

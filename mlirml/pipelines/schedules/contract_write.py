@@ -19,9 +19,14 @@ from mlirml.pipelines.schedules.contract_kernel import (
     passed,
     widen,
 )
-from mlirml.pipelines.schedules.contract_plan import power_of_two, round_up
+from mlirml.pipelines.schedules.contract_plan import BITS, power_of_two, round_up
 from mlirml.pipelines.schedules.contract_shared import any_view, finish, named, symbol
 from mlirml.pipelines.schedules.emitter import Emitter, Index, Value, View, vector
+
+LINE = 64
+"""Bytes of a line of cache."""
+_LEAST_K = 128
+"""Shorter sums take less time than to ask for the lines that they go to."""
 
 
 class TileWriter:
@@ -79,6 +84,19 @@ class TileWriter:
         arguments = [tile.name, e.at(rows), e.at(columns), *places, *names, *flag]
         kinds = [self.tile, "index", "index", *["index"] * len(places), *types, *["i1"] * len(flag)]
         self.frame.call(self.name, arguments, kinds)
+
+    def prefetch(self, place: Place) -> None:
+        """Ask for the lines of out that the tile at `place` goes to, while it is computed."""
+        e, schedule = self.frame.e, self.job.schedule
+        if "c" not in self.frame.named or schedule.kc < _LEAST_K or self.job.problem.n.c != 1:
+            return
+        out, start = self.frame.base("c")
+        view, line = any_view(e, out, self.element), LINE * 8 // BITS.get(self.element, 16)
+        first = start + place.c
+        for row in range(schedule.mr):
+            at = first + row * self.job.problem.m.c
+            for number in (*range(0, schedule.nr, line), schedule.nr - 1):  # rows may start anywhere in a line
+                e.prefetch(view, at + number)
 
     def _shared_function(self) -> str:
         e = Emitter()
