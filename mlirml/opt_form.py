@@ -79,6 +79,8 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
         if op.name in ("builtin.module", "func.func"):
             continue
         reason = _unfit_operation(op, level) or removed(op.name)
+        if not reason and pass_name == _BUFFERIZE and op.name == "scf.while" and not _is_aligned(op):
+            reason = "has arrays at other places in one of its regions: run mlirml-align-while before"
         if reason:
             yield op, reason
         yield from ((op, why) for why in _unfit_attributes(op))
@@ -178,6 +180,27 @@ def _unfit_operation(op: mlir.Operation, level: str) -> str:
         if list(op.results[0].type.shape)[:1] != [size]:
             return f"has size {size}, and its result is a {op.results[0].type}"
     return ""
+
+
+def _is_aligned(loop: mlir.Operation) -> bool:
+    """Whether the types of what an `scf.while` starts from, passes on and yields are the same at each place."""
+    from mlirml.ir import block_ops
+
+    before, after = (block_ops(region.blocks[0])[-1] for region in loop.regions)
+    first, passed, yielded = ([v.type for v in values] for values in (loop.operands, before.operands, after.operands))
+    return bool(first == passed[1:] == yielded) and _passes_arguments(loop)
+
+
+def _passes_arguments(loop: mlir.Operation) -> bool:
+    """Whether the condition passes each array on that came in at its place, or what was made of it."""
+    from mlirml.ir import block_ops, mlir
+
+    block = loop.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    for number, value in enumerate(list(block_ops(block)[-1].operands)[1:]):
+        if value in arguments and isinstance(value.type, mlir.ShapedType) and value != arguments[number]:
+            return False
+    return True
 
 
 def _unfit_level(kind: mlir.Type, level: str) -> str:

@@ -95,3 +95,18 @@ def test_an_array_made_of_pieces_has_two_names() -> None:
     for frontend in ("auto", "loops"):
         found = ml.compile(program, frontend=frontend)(*cloned(given))
         assert_same(found, program(*cloned(given)), "program")
+
+
+def test_a_loop_takes_an_array_of_pieces_from_outside() -> None:
+    def program(u, v, a):  # type: ignore[no-untyped-def]
+        for i in range(5):
+            v = np.roll(u, 1)
+            for _ in range(i + 1):
+                u = v
+            v = v.copy()
+            v[i % 3] += 1
+        return u, v
+
+    arrays = [np.arange(5.0), np.ones(5), np.ones((5, 5))]
+    for found, expected in zip(ml.compile(program)(*arrays), program(*(x.copy() for x in arrays))):
+        np.testing.assert_array_equal(found, expected)

@@ -50,6 +50,16 @@ def test_mutated_modules() -> None:
             ["--target=cpu"],
             "`func.func` has an argument of type i32, and @main takes arrays only",
         ),
+        (
+            "func.func @main(%x: tensor<4xf64>, %y: tensor<4xf64>, %c: tensor<i1>) -> tensor<4xf64> {\n"
+            "  %go = tensor.extract %c[] : tensor<i1>\n"
+            "  %r = scf.while (%a = %x, %b = %y) : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64> {\n"
+            "    scf.condition(%go) %b : tensor<4xf64>\n  } do {\n  ^bb0(%b: tensor<4xf64>):\n"
+            "    scf.yield %b, %b : tensor<4xf64>, tensor<4xf64>\n  }\n"
+            "  return %r : tensor<4xf64>\n}\n",
+            ["--mlirml-bufferize"],
+            "`scf.while` has arrays at other places in one of its regions: run mlirml-align-while before",
+        ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
         (
             "func.func @main(%x: tensor<4xf64>, %e: f64) -> tensor<4xf64> {\n"

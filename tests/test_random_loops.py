@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
 
 import mlirml as ml
+from mlirml.pipelines import known_types
 from mlirml.targets import cpu
 from tests.fuzzing import COUNT, first_seed
 from tests.loop_generator import Program, programs
@@ -77,6 +78,7 @@ def passes_for_long_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for flag, long in OPTIONS.items():
             text = text.replace(flag, long)
         monkeypatch.setattr(cpu, name, text)
+    monkeypatch.setattr(known_types, "FEW", 0)
     cpu.target_with.cache_clear()
     yield
     cpu.target_with.cache_clear()

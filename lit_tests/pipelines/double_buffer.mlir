@@ -178,3 +178,25 @@ func.func @twice(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor
   }
   return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// What the loop takes from outside of it stays where it is: other things read it.
+
+// CHECK-LABEL: func.func @from_outside
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: tensor.insert_slice {{.*}} into %[[E]][0] [1] [1]
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]*}} = %{{[a-z0-9]*}}) -> (tensor<5xf64>)
+func.func @from_outside(%x: tensor<5xf64>, %n: index) -> (tensor<5xf64>, tensor<5xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = tensor.extract_slice %x[4] [1] [1] : tensor<5xf64> to tensor<1xf64>
+  %first = tensor.extract_slice %x[0] [4] [1] : tensor<5xf64> to tensor<4xf64>
+  %e = tensor.empty() : tensor<5xf64>
+  %a = tensor.insert_slice %last into %e[0] [1] [1] : tensor<1xf64> into tensor<5xf64>
+  %rolled = tensor.insert_slice %first into %a[1] [4] [1] : tensor<4xf64> into tensor<5xf64>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%u = %x) -> (tensor<5xf64>) {
+    scf.yield %rolled : tensor<5xf64>
+  }
+  return %r, %rolled : tensor<5xf64>, tensor<5xf64>
+}

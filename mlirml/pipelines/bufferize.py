@@ -45,6 +45,7 @@ from mlirml.pipelines.inits import (
     reuse_dying_inputs,
     tensor_blocks,
 )
+from mlirml.pipelines.known_types import drop_calls, state_types
 from mlirml.pipelines.out_parameters import (
     add_out_parameters,
     memref_type,
@@ -91,7 +92,9 @@ class BufferizePass(Pass):
         view_arguments(main)
         run_upstream(module, EMPTY)
         order_stores(main)  # the patterns of the second pass fold them
+        state_types(main)
         run_upstream(module, UPSTREAM)
+        drop_calls(module)
         call_launches(main)
         run_upstream(module, TIDY, verify=False)
 

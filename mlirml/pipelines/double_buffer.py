@@ -94,7 +94,7 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     old, new = block.arguments[1 + number], block_ops(block)[-1].operands[number]
     if not isinstance(old.type, mlir.RankedTensorType) or new == old:
         raise NoMatch("no new tensor")
-    if begins_empty(new) is not None:
+    if begins_empty(new, block) is not None:
         if not only_read(old, None):
             raise NoMatch("something is stored into the old tensor")
         return Update(number, new, None, ())
@@ -115,10 +115,9 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     return Update(number, made, insert, tuple(copies_of(loop, number, made)))
 
 
-def begins_empty(new: mlir.Value) -> tuple[mlir.Operation, int] | None:
-    """Where a tensor begins empty that is put together of static slices and by loops: the operation and its operand."""
-    op, block = defining_op(new), new.owner
-    block = op.block if op is not None else block
+def begins_empty(new: mlir.Value, block: mlir.Block) -> tuple[mlir.Operation, int] | None:
+    """Where a tensor begins empty that a block puts together of static slices and by loops: operation and operand."""
+    op = defining_op(new)
     while op is not None and op.block == block:
         position = init_position(op, new)
         if position is None:
@@ -250,7 +249,7 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         yields.append(block.arguments[1 + update.number])
         if update.insert is not None:
             update.insert.operands[1] = other
-        elif (first := begins_empty(update.made)) is not None:
+        elif (first := begins_empty(update.made, block)) is not None:
             op, position = first
             op.operands[position] = other
         else:
