@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test driver lint machines other-machine bench accuracy fuzz rehearse-cuda gpu gpu-bundle rehearse-gpu \
+.PHONY: demo test driver lint machines other-machine bench accuracy fuzz record replay rehearse-cuda gpu gpu-bundle rehearse-gpu \
   develop constraints clean
 
 demo: $(VENV)/installed
@@ -59,6 +59,14 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/test_random_lists.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/test_mutated_modules.py
+
+# What every stage makes of some 360 programs: `make record` before a change, `make replay` after it.
+RECORD ?= build/replay.zip
+record: $(VENV)/installed
+	@mkdir -p $(dir $(RECORD))
+	$(BIN)/python -m tests.replay record $(RECORD)
+replay: $(VENV)/installed
+	$(BIN)/python -m tests.replay compare $(RECORD)
 
 # What `pytest -m cuda` does on an NVIDIA GPU, but for the work of the kernels: these are only assembled.
 rehearse-cuda: $(VENV)/installed

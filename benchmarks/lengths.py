@@ -140,6 +140,17 @@ def stores_at_indices(n: int) -> tuple[Callable[..., Any], list[Any]]:
     return function_of(["def f(x, k):", *body, "    return x"]), [np.ones(n), np.random.default_rng(0).permutation(n)]
 
 
+def loops_in_a_loop(n: int) -> tuple[Callable[..., Any], list[Any]]:
+    """Loops in the body of a loop."""
+    body = [
+        line
+        for k in range(n)
+        for line in (f"        for j in range(k[{k}]):", f"            x[j * {k} % 7] += x[(j + {k}) % 5] * 0.5")
+    ]
+    given = [np.ones(9), np.random.default_rng(0).integers(0, 9, n)]
+    return function_of(["def f(x, k):", "    for i in range(100):", *body, "    return x"]), given
+
+
 def arguments(n: int) -> tuple[Callable[..., Any], list[Any]]:
     """Arguments."""
     names = [f"a{j}" for j in range(n)]
@@ -160,7 +171,8 @@ def statements(n: int) -> tuple[Callable[..., Any], list[Any]]:
 
 LONG = {
     stores: (500, 1000, 2000), stores_in_a_loop: (200, 400, 1000), stores_at_indices: (200, 400, 1000),
-    arguments: (500, 1000, 2000), stacked: (500, 1000, 2000), statements: (750, 1500, 3000),
+    loops_in_a_loop: (10, 30, 100), arguments: (500, 1000, 2000), stacked: (500, 1000, 2000),
+    statements: (750, 1500, 3000),
 }  # fmt: skip
 
 

@@ -175,6 +175,9 @@ def _unfit_operation(op: mlir.Operation, level: str) -> str:
         why = _unfit_level(value.type, level) or _unfit_type(value.type, sized=op.name in _MAKERS)
         if why:
             return f"is on a {value.type}, {why}"
+    why = _unfit_request(op)
+    if why:
+        return why
     if op.name == "mlirml.vmap" and "size" in op.attributes:
         size = mlir.IntegerAttr(op.attributes["size"]).value
         if list(op.results[0].type.shape)[:1] != [size]:
@@ -240,6 +243,26 @@ def _unfit_element(kind: mlir.Type) -> str:
     if isinstance(kind, (mlir.IndexType, mlir.VectorType)) or str(kind) in _KINDS or str(kind).startswith("!llvm.ptr"):
         return ""
     return f"and {kind} is no element type here"
+
+
+@cache
+def _wanted() -> dict[str, tuple[tuple[str, ...], int]]:
+    """The attributes that operations of the dialect must have, and the rank of their arrays, 0 for any."""
+    from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+
+    sorts: dict[str, tuple[tuple[str, ...], int]] = dict.fromkeys(SORTS, (("kind", "descending"), 2))
+    values = dict.fromkeys(("mlirml.host_value", "mlirml.host_result"), (("kind",), 0))
+    return {**sorts, **values, **dict.fromkeys(FACTORIZATIONS, (("kind",), 3))}
+
+
+def _unfit_request(op: mlir.Operation) -> str:
+    names, rank = _wanted().get(op.name, ((), 0))
+    missing = next((name for name in names if name not in op.attributes), None)
+    if missing is not None:
+        return f"has no attribute `{missing}`"
+    if rank and any(operand.type.rank != rank for operand in op.operands):
+        return f"is on arrays of another number of dimensions than {rank}"
+    return ""
 
 
 # What the attributes of the dialect that passes read must be.

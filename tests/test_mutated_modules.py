@@ -60,6 +60,18 @@ def test_mutated_modules() -> None:
             ["--mlirml-bufferize"],
             "`scf.while` has arrays at other places in one of its regions: run mlirml-align-while before",
         ),
+        (
+            "func.func @main(%x: memref<3xf32>, %y: memref<3xf32>) {\n"
+            '  "mlirml.sort"(%x, %y) : (memref<3xf32>, memref<3xf32>) -> ()\n  return\n}\n',
+            ["--mlirml-lower-sort"],
+            "`mlirml.sort` has no attribute `kind`",
+        ),
+        (
+            "func.func @main(%x: memref<3xf32>, %y: memref<3xf32>) {\n"
+            '  "mlirml.inverse"(%x, %y) {kind = "f32"} : (memref<3xf32>, memref<3xf32>) -> ()\n  return\n}\n',
+            ["--mlirml-lower-factorizations"],
+            "`mlirml.inverse` is on arrays of another number of dimensions than 3",
+        ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
         (
             "func.func @main(%x: tensor<4xf64>, %e: f64) -> tensor<4xf64> {\n"
