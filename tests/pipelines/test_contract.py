@@ -190,6 +190,21 @@ def test_panels_are_copied_while_tiles_multiply(sizes: str, name: str, parallel:
     check("mk,kn->mn", a, b, run(text, [a, b], out, passes), None)
 
 
+@pytest.mark.parametrize(("dtype", "packs"), [("f8", False), ("f4", True)])
+@pytest.mark.parametrize(("m", "k", "n"), [(516, 530, 517), (130, 5200, 640)])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_big_products_of_f64_read_rows_in_place(
+    m: int, k: int, n: int, dtype: str, packs: bool, parallel: bool
+) -> None:  # fmt: skip
+    a, b = random((m, k), np.dtype(dtype), 1), random((k, n), np.dtype(dtype), 2)
+    out = np.empty((m, n), dtype)
+    text, passes = module_text("mk,kn->mn", a, b, out), options(parallel=parallel)
+    module = parse(text)
+    pipeline(passes).run(module, stop_after="schedule")
+    assert ("contract_pack_squares" in str(module)) == packs
+    check("mk,kn->mn", a, b, run(text, [a, b], out, passes), None)
+
+
 def test_negative_zeros_add_up_as_in_numpy() -> None:
     a, b = np.full((40, 40), -0.0, np.float32), np.ones((40, 40), np.float32)
     for kernel in ("packed", "direct"):

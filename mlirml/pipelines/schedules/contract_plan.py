@@ -198,6 +198,8 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
     name = "symmetric" if is_worth_halving(problem, machine) else choose_kernel(problem, machine)
     if name == "direct":
         pack = wanted_packing(problem, machine)
+        if pack == "ab" and reads_rows_in_place(problem):
+            return plan_rows(problem, machine)
         return (
             plan_panels(problem, machine) if pack == "ab" and len(problem.k) == 1 else plan_tile(problem, machine, pack)
         )
@@ -319,6 +321,35 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
     return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
+
+
+def reads_rows_in_place(problem: Problem) -> bool:
+    """Whether packing a big f64 product's rows of a takes more time than it saves: they are contiguous already.
+
+    Sums of f64 may be as long as the caches allow, so that out is not written often. Those of f32 are `K_BLOCK` long
+    for accuracy; tiles of packed panels go through memory, where that takes no second visit of out.
+    """
+    plain = len(problem.k) == 1 and not problem.a.casts and not problem.b.casts and not problem.outer_m
+    contiguous = problem.k[-1].a == 1 and problem.n.b == problem.n.c == 1
+    return plain and contiguous and problem.compute == "f64" and problem.work >= BIG_WORK
+
+
+def plan_rows(problem: Problem, machine: Machine) -> Schedule:
+    """A few packed panels of b, and as many rows of a as leave room for them in the second cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    mr, nr = panel_tile(problem, machine)
+    # Each block of k reads and writes all of out.
+    most = max(K_BLOCK, (machine.l2_bytes * 3 // 10) // (nr * size))
+    blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-problem.k_size // most)
+    kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
+    nc = max(1, (machine.l2_bytes * 3 // 10) // (kc * size * nr)) * nr
+    mc = max(1, (machine.l2_bytes * 2 // 5) // (kc * size * mr)) * mr
+    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    schedule = Schedule(
+        "packed", lanes, mr, nr, 1, kc, min(mc, round_up(problem.m.size, mr)), min(nc, round_up(problem.n.size, nr)),
+        "b", prefetch,
+    )  # fmt: skip
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 
 def is_worth_halving(problem: Problem, machine: Machine) -> bool:
