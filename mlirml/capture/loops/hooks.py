@@ -92,6 +92,7 @@ class Hooks:
         target: str,
         stop: str,
         nests: bool,
+        renewed: Words = (),
         *,
         peels: bool = True,
     ) -> bool:
@@ -120,6 +121,7 @@ class Hooks:
                     stop="" if nests else stop,
                     head=sorted({*head, *after}) if stop and nests else head,  # rounds after the end keep it all
                     after=after,
+                    renewed=renewed,
                 )
                 known = loop.rounds
                 try:
@@ -210,7 +212,9 @@ class Hooks:
             else:
                 body(item)
 
-    def while_(self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words) -> None:
+    def while_(
+        self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words, renewed: Words
+    ) -> None:
         """A `while` statement. Its first rounds are known where it counts; only those have a derivative in reverse."""
         for _ in range(UNROLLED if self._trace.derivatives else 0):
             truth = self.truth(test())
@@ -220,7 +224,8 @@ class Hooks:
                 break
             body()
         with at_user_line():
-            WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, head=head, after=after).run()
+            names: dict[str, Words] = {"head": head, "after": after, "renewed": renewed}
+            WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
 
     def if_(
         self,

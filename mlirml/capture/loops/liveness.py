@@ -9,7 +9,8 @@ live before it in the user's statements.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Names = frozenset[str]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -85,6 +86,28 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
                 base = base.value
             if isinstance(base, ast.Name):
                 found.add(base.id)
+    return frozenset(found)
+
+
+def renewed(body: Sequence[ast.stmt]) -> Names:
+    """The names that an iteration leaves with the result of an operation: an array among them is a new one each time.
+
+    Those are counted to them that it gives the value of such a name.
+    """
+    last: dict[str, ast.expr] = {}
+    count: Counter[str] = Counter()
+    for statement in body:
+        count.update(assigned([statement]))
+        if isinstance(statement, ast.Assign):
+            target, value = statement.targets[-1], statement.value
+            if isinstance(target, ast.Name):
+                last[target.id] = value
+            elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                last |= {one.id: part for one, part in zip(target.elts, value.elts) if isinstance(one, ast.Name)}
+    once = {name: value for name, value in last.items() if count[name] == 1}
+    found = {name for name, value in once.items() if isinstance(value, ast.BinOp)}
+    while more := {n for n, v in once.items() if n not in found and isinstance(v, ast.Name) and v.id in found}:
+        found |= more
     return frozenset(found)
 
 

@@ -4,7 +4,7 @@
         s += a[i]                       nonlocal i, s
                                         i = item
                                         s += a[i]
-                                    __mlirml__.for_(range(n), body, ("i", "s"), ("s",), ("s",), (), "i", "")
+                                    __mlirml__.for_(range(n), body, ("i", "s"), ("s",), ("s",), (), "i", "", False, ())
 
 The rewritten function has the file, lines and columns of the source, and the user's name in every part of it. Its state
 are the cells of its closures, which the hooks read and set.
@@ -19,7 +19,17 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from mlirml.capture.loops.jumps import without_jumps
-from mlirml.capture.loops.liveness import Names, annotate, appended, assigned, given, indexed, stored, with_aliases
+from mlirml.capture.loops.liveness import (
+    Names,
+    annotate,
+    appended,
+    assigned,
+    given,
+    indexed,
+    renewed,
+    stored,
+    with_aliases,
+)
 from mlirml.capture.loops.simplify import simplified
 from mlirml.capture.loops.source import Definition, Source, source_of
 from mlirml.capture.loops.syntax import check_syntax, has_loops, may_be_loop, refused
@@ -152,7 +162,7 @@ class _Rewriter(ast.NodeTransformer):
     # Statements.
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        own, changed = assigned([node.target, *node.body]), stored(node.body)
+        own, changed, new = assigned([node.target, *node.body]), stored(node.body), renewed(node.body)
         take = _at(ast.Assign([node.target], _at(ast.Name(".item", ast.Load()), node.target)), node.target)
         body = self.part(node, [self.visit(take), *self.statements(node.body)], own, ".item")
         target = node.target.id if isinstance(node.target, ast.Name) else ""
@@ -162,14 +172,14 @@ class _Rewriter(ast.NodeTransformer):
         header = _span(node, node.iter)
         nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
         constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
-        arguments = [self.visit(node.iter), _name(body), *words, *constants]
+        arguments = [self.visit(node.iter), _name(body), *words, *constants, *_words(new - changed)]
         return [body, _hook("for_", arguments, header)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        own, changed = assigned(node.body), stored(node.body)
+        own, changed, new = assigned(node.body), stored(node.body), renewed(node.body)
         test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
         body = self.part(node, self.statements(node.body), own)
-        words = _words(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
+        words = _words(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
         return [test, body, _hook("while_", [_name(test), _name(body), *words], node.test)]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:

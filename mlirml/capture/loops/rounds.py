@@ -65,11 +65,13 @@ class Rounds:
 
 class Loop(Construct):
     """A `for` or a `while`. `head` are the variables that a round reads from the one before, `after` those that are
-    read behind the loop."""
+    read behind the loop, and `renewed` those that get new values in each round, as their source shows."""
 
-    def __init__(self, *arguments: Any, head: Sequence[str], after: Sequence[str], keep: str = "") -> None:
+    def __init__(
+        self, *arguments: Any, head: Sequence[str], after: Sequence[str], renewed: Sequence[str] = (), keep: str = ""
+    ) -> None:
         super().__init__(*arguments)
-        self.head, self.after = frozenset(head), frozenset(after)
+        self.head, self.after, self.renewed = frozenset(head), frozenset(after), frozenset(renewed)
         self.rounds: Rounds = self.trace.learned.setdefault(self.signature(), Rounds())
         self.keep = keep
         self.symbols: dict[str, Any] = {}  # what is known of carried integers, the same in all parts of the loop
@@ -107,6 +109,8 @@ class Loop(Construct):
 
     def prepare(self, before: dict[str, Any]) -> None:
         """The leaves of each variable that are carried as values."""
+        # What a round would tell of these is known without writing it once in vain.
+        self.rounds.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
         for kept in self.held.growing():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from mlirml.capture.loops.liveness import annotate
+from mlirml.capture.loops.liveness import annotate, renewed
 
 
 def loops_of(text: str) -> list[ast.For]:
@@ -37,3 +37,13 @@ def test_names_of_functions_are_their_own() -> None:
     text = "def f(s, k):\n    t = s + c\n    return t\nfor i in a:\n    s = f(i)\n    t = [u for u in s]\n    x = t[0]"
     (loop,) = loops_of(text)
     assert loop.head == {"a", "c", "f"} - {"a"}  # type: ignore[attr-defined]
+
+
+def test_names_that_an_iteration_renews() -> None:
+    """Those that get the result of an operation once and under no condition, or the value of such a one."""
+    assert renewed(ast.parse("h = h @ w + u").body) == {"h"}
+    assert renewed(ast.parse("u, v = 2 * u - v, u").body) == {"u", "v"}
+    assert renewed(ast.parse("a = b\nb = b * 2").body) == {"a", "b"}
+    assert renewed(ast.parse("if c:\n    h = h + 1\ng = h").body) == set()
+    assert renewed(ast.parse("h = h + 1\nh = x").body) == set()
+    assert renewed(ast.parse("h += 1\na = f(a)\nb = -c").body) == set()

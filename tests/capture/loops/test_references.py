@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.capture.loops.for_loop import ForLoop
 
 from .against_python import check
 
@@ -244,3 +245,49 @@ def test_temporaries_of_one_name_in_nested_rounds() -> None:
                     a[k] += t[k]
 
     check(program, V, np.zeros(9))
+
+
+def test_arrays_that_are_seen_to_be_new_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop is not written a first time to learn that `h + x` is another array than `h`."""
+    attempts = []
+    write = ForLoop.write
+    monkeypatch.setattr(ForLoop, "write", lambda self, *given: attempts.append(self) or write(self, *given))
+
+    def recurrence(x, h, n):
+        u, v = h, h * 0.5
+        for _ in range(n):
+            u, v = 2 * u - v + x, u
+        return u, v
+
+    check(recurrence, V, np.ones(9), 70, targets=("cpu",))
+    assert len(attempts) == 1
+
+
+def test_new_arrays_next_to_those_that_are_stored_into() -> None:
+    def sweep(x, h):
+        a = x
+        for i in range(70):
+            b = a
+            a = a + 1.0
+            b[0] = i
+        return a, x, h
+
+    def kept(x, h):
+        a, b = x, h
+        for i in range(70):
+            a = b
+            b = b * 1.01 + x
+            x[i % 9] = a[3]
+        a[0] = 5.0
+        return a, b, x
+
+    def constant(x, h):
+        a = x
+        for _ in range(70):
+            a = V * 2
+        return a + h
+
+    check(constant, V, np.ones(9), targets=("cpu",))
+    for function in (sweep, kept):
+        with pytest.raises(ml.errors.CaptureError, match=r"in (the next|another) round"):
+            ml.compile(function, frontend="loops")(V.copy(), np.ones(9))
