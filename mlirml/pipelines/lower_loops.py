@@ -20,9 +20,14 @@ Loops are ordered by stride, neighbours that all operands walk as one are merged
 enough work becomes `scf.parallel` with the attribute `mlirml.grain`. How reductions are cut is told in
 `schedules/reduction.py`. A fill of an out in front of a reduction is folded into it. Neighbours that work on the same
 rows share the loop over the rows (`schedules/rows.py`).
+
+A copy of a few bytes from one stretch of memory to another, with no neighbour to share a loop with, stays a
+`memref.copy`, which becomes LLVM's `memcpy`: LLVM would make that of a loop, too, in ten times the time.
 """
 
 from __future__ import annotations
+
+import math
 
 from mlirml.analysis.memory import VIEWS
 from mlirml.dataclass import dataclass
@@ -31,6 +36,7 @@ from mlirml.errors import LoweringError
 from mlirml.ir import block_ops, mlir, named_operations
 from mlirml.location import source_location
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.schedules.contract import row_major
 from mlirml.pipelines.schedules.frame import Frame
 from mlirml.pipelines.schedules.rows import groups, lower_group
 from mlirml.pipelines.schedules.structured import Structured, lower, match_structured
@@ -41,10 +47,14 @@ _HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 @register
 @dataclass(frozen=True)
 class LowerLoopsPass(Pass):
-    """Lower every linalg operation and memref.copy to loops. `vector_bits` is the width of the vector registers."""
+    """Lower every linalg operation and memref.copy to loops. `vector_bits` is the width of the vector registers.
+
+    Copies of up to `copy_bytes` of contiguous memory stay copies.
+    """
 
     name = "mlirml-lower-loops"
     vector_bits: int = 256
+    copy_bytes: int = 0
 
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
@@ -55,6 +65,8 @@ class LowerLoopsPass(Pass):
                     with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
                         if len(group) > 1:
                             lower_group(group, self.vector_bits)
+                        elif is_short_copy(group[0], self.copy_bytes):
+                            emit.create("memref.copy", group[0].op.operands)
                         else:
                             lower(group[0], Frame(group[0].op), self.vector_bits)
                     for item in group:
@@ -99,6 +111,31 @@ def read(op: mlir.Operation) -> Structured:
         error = LoweringError(f"no loops for `{op.name}`: {reason}", location=source_location(op.location))
         error.op = op.name
         raise error from None
+
+
+def is_short_copy(item: Structured, most: int) -> bool:
+    """Whether an operation copies at most so many bytes from one contiguous piece of memory to another."""
+    op, (final, *others) = item.op, block_ops(item.op.regions[0].blocks[0])
+    if op.name != "linalg.generic" or others or len(op.operands) != 2 or len(final.operands) != 1:
+        return False
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    if final.operands[0] != op.regions[0].blocks[0].arguments[0] or maps[0] != maps[1] or not maps[0].is_permutation:
+        return False
+    access = item.nest.out(0)
+    source, target = (value.type for value in op.operands)
+    return (
+        source.shape == target.shape
+        and 0 < math.prod(source.shape) * access.bytes <= most
+        and is_contiguous(source)
+        and is_contiguous(target)
+    )
+
+
+def is_contiguous(kind: mlir.MemRefType) -> bool:
+    """Whether the elements of a memref of some rank are one after the other, the last dimension first."""
+    if not kind.rank or kind.memory_space is not None:
+        return False
+    return tuple(kind.get_strides_and_offset()[0]) == row_major(kind.shape)
 
 
 def as_generic(copy: mlir.Operation) -> None:

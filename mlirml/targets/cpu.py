@@ -39,7 +39,7 @@ SCHEDULE = (
     "mlirml-peel-loops,mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
-    "mlirml-lower-loops{{vector-bits={bits}}},mlirml-parallelize-loops,{stream}"
+    "mlirml-lower-loops{{vector-bits={bits} copy-bytes=4096}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-exit-loops,mlirml-sink-operations,mlirml-split-function,mlirml-annotate-loops"
 )
