@@ -35,10 +35,12 @@ _WRITES = {
 """Which operands an operation writes the elements of."""
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")
 """Operations that touch memory only if they have operands that are memory."""
-_NOTHING = (
+_NUMBERS = ("arith.", "math.")
+"""Those of them that have none, but for `arith.select`."""
+_NOTHING = frozenset([
     "memref.alloc", "memref.alloca", "memref.get_global", "memref.dim", "memref.extract_strided_metadata", *VIEWS,
     "linalg.index", "linalg.yield", "scf.yield", "scf.condition", "scf.reduce", "affine.yield", "func.return",
-)  # fmt: skip
+])  # fmt: skip
 _REGIONS = ("scf.", "affine.for", "affine.if", "affine.parallel")
 """Operations that do what those in their regions do."""
 _MEMORY = (mlir.MemRefType, mlir.UnrankedMemRefType)
@@ -105,7 +107,9 @@ def _effects(ops: Iterable[mlir.Operation]) -> Effects:
     writes: set[mlir.Value] = set()
     for inner in ops:
         name = inner.name
-        if name in _NOTHING or (name.startswith(_REGIONS) and len(inner.regions)):
+        if name in _NOTHING or (name.startswith(_NUMBERS) and name != "arith.select"):
+            continue
+        if name.startswith(_REGIONS) and len(inner.regions):
             continue
         if name.startswith("linalg.") and len(inner.regions):
             memory = [v for v in inner.operands if isinstance(v.type, mlir.MemRefType)]

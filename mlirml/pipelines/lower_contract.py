@@ -22,11 +22,13 @@ schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
 from typing import TypeVar
 
+from mlirml.analysis.memory import Effects, effects
 from mlirml.dataclass import dataclass, replace
 from mlirml.dialects import emit
 from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations, parse
@@ -74,9 +76,10 @@ class LowerContractPass(Pass):
         matches: list[tuple[mlir.Operation, CallMatch]] = []
         taken: list[mlir.Operation] = []
         # All are looked at before one is changed: a consumer may stand behind several contractions.
+        look = cache(effects)
         for op in named_operations(module, CONTRACTIONS):
             try:
-                matches.append((op, match_call(op, machine, taken)))
+                matches.append((op, match_call(op, machine, taken, look)))
             except NoMatch:
                 if NAME in op.attributes:
                     del op.attributes[NAME]
@@ -99,10 +102,16 @@ class CallMatch:
     gone: tuple[mlir.Operation, ...]
 
 
-def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]) -> CallMatch:
+def match_call(
+    op: mlir.Operation,
+    machine: Machine,
+    taken: list[mlir.Operation],
+    look: Callable[[mlir.Operation], Effects] = effects,
+) -> CallMatch:
     """Look at a contraction; raises `NoMatch` when it is to be lowered to loops.
 
-    `taken` are consumers that other contractions compute; it learns that of this one.
+    `taken` are consumers that other contractions compute; it learns that of this one. `look` says what operations do to
+    memory.
     """
     if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
         raise NoMatch("an operand is no memref")
@@ -127,7 +136,7 @@ def match_call(op: mlir.Operation, machine: Machine, taken: list[mlir.Operation]
         raise NoMatch("no kernel fits")
     consumer: Consumer | None = None
     with suppress(NoMatch):
-        consumer = _consumer(form, schedule, taken)
+        consumer = _consumer(form, schedule, taken, look)
     match = _call(form, schedule, consumer, {})
     producers: dict[int, Producer] = {}
     # The symmetric kernel reads both operands as one.
@@ -162,13 +171,13 @@ class Form:
     layouts: tuple[tuple[list[int], int | None], ...]
 
 
-def _consumer(form: Form, schedule: Schedule, taken: Sequence[mlir.Operation]) -> Consumer:
+def _consumer(
+    form: Form, schedule: Schedule, taken: Sequence[mlir.Operation], look: Callable[[mlir.Operation], Effects]
+) -> Consumer:
     """The elementwise consumer that runs on the register tiles of a contraction; raises `NoMatch`."""
     if schedule.kernel not in ("packed", "symmetric", "direct"):
         raise NoMatch("only register tiles take an epilogue")
-    consumer = match_consumer(form.op)
-    if consumer.op in taken:
-        raise NoMatch("the consumer is computed by another kernel")
+    consumer = match_consumer(form.op, taken, look)
     _call(form, schedule, consumer, {})
     return consumer
 

@@ -7,9 +7,9 @@ what the consumer writes is no operand of the contraction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from mlirml.analysis.memory import after, buffer_of, conflict, effects, is_known
+from mlirml.analysis.memory import Effects, after, buffer_of, conflict, effects, is_known
 from mlirml.dataclass import dataclass
 from mlirml.ir import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
@@ -34,10 +34,19 @@ class Consumer:
     keep: bool
 
 
-def match_consumer(op: mlir.Operation) -> Consumer:
-    """The consumer of the contraction `op` on memrefs; raises `NoMatch`."""
+def match_consumer(
+    op: mlir.Operation,
+    taken: Sequence[mlir.Operation] = (),
+    look: Callable[[mlir.Operation], Effects] = effects,
+) -> Consumer:
+    """The consumer of the contraction `op` on memrefs, which is none of `taken`; raises `NoMatch`.
+
+    `look` says what operations do to memory.
+    """
     a, b, product = op.operands
-    consumer = _next_reader(op)
+    consumer = _next_reader(op, look)
+    if consumer in taken:
+        raise NoMatch("the consumer is computed by another kernel")
     if consumer.name != "linalg.generic" or len(consumer.results):
         raise NoMatch("what reads the product is no elementwise operation")
     if any("parallel" not in str(kind) for kind in consumer.attributes["iterator_types"]):
@@ -67,11 +76,11 @@ def match_consumer(op: mlir.Operation) -> Consumer:
     return Consumer(consumer, epilogue, tuple(operands[number] for number in others), dims, keep)
 
 
-def _next_reader(op: mlir.Operation) -> mlir.Operation:
+def _next_reader(op: mlir.Operation, look: Callable[[mlir.Operation], Effects]) -> mlir.Operation:
     """The first operation after `op` that touches the product, if `op` may be exchanged with those in between."""
-    product, own = op.operands[2], effects(op)
+    product, own = op.operands[2], look(op)
     for following in after(op, _NEAR):
-        other = effects(following)
+        other = look(following)
         if not other.unknown and other.touches(product):
             return following
         if conflict(own, other):
