@@ -39,7 +39,7 @@ from mlirml.capture.loops.choose import (
 from mlirml.capture.loops.mark import MARK
 from mlirml.capture.rows import LongIteration
 from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
-from mlirml.compilation import Clock, Lowered, begin_loading, built, on_loops, opened, parsed, progress, run_pipeline
+from mlirml.compilation import Clock, Lowered, begin_loading, compiled, on_loops, opened, parsed, progress, run_pipeline
 from mlirml.config import config, float64_choice
 from mlirml.errors import (
     ArgumentError,
@@ -581,9 +581,7 @@ class Compiled(Dispatcher):
         remarks = None
         if program is None:
             begin_loading()
-            module = parsed(captured)
-            clock.note("parse")
-            artifact, watch = built(self.target, module, clock)
+            artifact, watch = compiled(self.target, captured, clock)
             remarks = on_loops(watch)
             cache.store(entries, artifact)
             clock.note("store")

@@ -28,13 +28,16 @@ _FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"
 
 
 @native_code()
-def parsed(captured: Captured) -> mlir.Module:
-    """The captured text as a module. MLIR's verifier runs here: what it refuses, the op records should have."""
+def parsed(captured: Captured, context: mlir.Context | None = None) -> mlir.Module:
+    """The captured text as a module, of a context of its own where none is given.
+
+    MLIR's verifier runs here: what it refuses, the op records should have.
+    """
     from mlirml.ir import mlir, parse
     from mlirml.passes.run import error_from_diagnostics
 
     try:
-        return parse(captured.text)
+        return parse(captured.text, context)
     except mlir.MLIRError as error:
         found = error_from_diagnostics(error, "the captured module is not valid MLIR")
         raise InternalError(
@@ -116,6 +119,16 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
         host=Host(captured.host_functions) if captured.host_functions else None,
         **options,
     )
+
+
+def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:
+    """Make code of what was captured; what was seen of the passes, too. The compiler's lock is held."""
+    from mlirml.ir import lent_context
+
+    with lent_context(target.name, len(captured.text)) as context:
+        module = parsed(captured, context)
+        clock.note("parse")
+        return built(target, module, clock)
 
 
 @native_code()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Container, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch_mlir import ir as mlir
@@ -36,9 +37,9 @@ def _erase_unused(op: Any) -> None:
 mlir.Operation.erase = mlir.OpView.erase = _erase_unused
 
 __all__ = [
-    "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "linalg", "llvm",
-    "main_function", "make_context", "mlir", "named_function", "named_operations", "operations", "parse", "passmanager",
-    "rewrite", "seen_through", "set_function_type", "to_text",
+    "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "lent_context",
+    "linalg", "llvm", "main_function", "make_context", "mlir", "named_function", "named_operations", "operations",
+    "parse", "passmanager", "ready_managers", "rewrite", "seen_through", "set_function_type", "to_text",
 ]  # fmt: skip
 
 
@@ -72,6 +73,50 @@ def make_context() -> mlir.Context:
     with context, mlir.Location.unknown():
         irdl.load_dialects(mlir.Module.parse(DIALECT))
     return context
+
+
+_MOST_TEXT = 1 << 20
+"""So many characters of programs make MLIR keep some ten megabytes of their types, attributes and locations."""
+
+
+class Lent:
+    """A context that one program after the other is compiled in, and pass managers that are ready to run in it."""
+
+    def __init__(self) -> None:
+        self.context = make_context()
+        self.managers: dict[str, Any] = {}
+        self.characters = 0
+
+
+_IDLE: dict[str, list[Lent]] = {}
+_LENT: list[Lent] = []  # now
+
+
+@contextmanager
+def lent_context(target: str, characters: int) -> Iterator[mlir.Context]:
+    """A context for a program of so many characters that nobody sees but the compiler, whose lock is held.
+
+    It is lent again to programs for the same target, as to make one takes 2 ms, until there is a lot in it that MLIR
+    keeps. One in which a compilation has failed is not.
+    """
+    idle = _IDLE.setdefault(target, [])
+    lent = idle.pop() if idle else Lent()
+    _LENT.append(lent)
+    try:
+        yield lent.context
+    finally:
+        _LENT.remove(lent)
+    lent.characters += characters
+    if lent.characters < _MOST_TEXT:
+        idle.append(lent)
+
+
+def ready_managers(context: mlir.Context) -> dict[str, Any] | None:
+    """The pass managers that are kept for a context, by their text; None for one that is not lent.
+
+    Only passes without a memory may be kept so: `convert-math-to-funcs` would use functions of an earlier program.
+    """
+    return next((lent.managers for lent in _LENT if lent.context is context), None)
 
 
 def parse(text: str, context: mlir.Context | None = None) -> mlir.Module:
@@ -137,9 +182,17 @@ def has_op(op: mlir.Operation, names: Iterable[str]) -> bool:
 
 def named_operations(op: mlir.Operation, names: Collection[str]) -> list[mlir.Operation]:
     """The operations of these names inside of `op`, in the order of `operations`."""
-    found = _inner_first(op, names)
-    if any(_is_inside(each, op, names) for each in found):
-        return [each for each in operations(op) if each != op and each.name in names]
+    found: list[mlir.Operation] = []
+    inside: list[tuple[mlir.Operation, list[mlir.Operation]]] = []  # what is in operations of these names around
+    for each in _inner_first(op, names):
+        around = _around(each, op, names)
+        own = [each]
+        while inside and inside[-1][0] == each:
+            own[1:1] = inside.pop()[1]
+        if around is None:
+            found += own
+        else:
+            inside.append((around, own))
     return found
 
 
@@ -162,14 +215,14 @@ def _inner_first(op: mlir.Operation, names: Iterable[str]) -> list[mlir.Operatio
     return seen
 
 
-def _is_inside(op: mlir.Operation, outermost: mlir.Operation, names: Collection[str]) -> bool:
-    """Whether an operation of these names is around `op`, inside of `outermost`."""
+def _around(op: mlir.Operation, outermost: mlir.Operation, names: Collection[str]) -> mlir.Operation | None:
+    """The innermost operation of these names around `op`, inside of `outermost`."""
     around = op.parent
     while around is not None and around != outermost:
         if around.name in names:
-            return True
+            return around.operation
         around = around.parent
-    return False
+    return None
 
 
 def main_function(module: Any) -> mlir.Operation:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mlirml.ir import has_op, named_operations, operations, parse
+import pytest
+
+from mlirml.ir import has_op, lent_context, named_operations, operations, parse, ready_managers
 
 LOOPS = """
 func.func @f(%x: memref<8xf32>, %n: index) {
@@ -39,3 +41,24 @@ def test_only_what_is_inside_is_found() -> None:
     outer, inner, _ = named_operations(module.operation, ("scf.for",))
     assert named_operations(outer, ("scf.for",)) == [inner]
     assert has_op(outer, ("scf.for",)) and not has_op(inner, ("scf.for",))
+
+
+def test_a_context_is_lent_again_until_it_holds_a_lot() -> None:
+    with lent_context("a test", 100) as first:
+        assert ready_managers(first) == {}
+        with lent_context("a test", 100) as second:
+            assert second is not first
+    with lent_context("a test", 1 << 20) as third:
+        assert third is first
+    with lent_context("a test", 1) as fourth:
+        assert fourth is second
+        assert ready_managers(third) is None
+    with lent_context("another test", 1) as other:
+        assert other is not second
+
+
+def test_a_context_in_which_something_failed_is_not_lent_again() -> None:
+    with pytest.raises(ValueError), lent_context("a failure", 1) as context:
+        raise ValueError
+    with lent_context("a failure", 1) as other:
+        assert other is not context

@@ -12,7 +12,7 @@ from mlirml.config import config
 from mlirml.dataclass import dataclass
 from mlirml.dialects.legality import verify_stage
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, PreconditionError, TargetError
-from mlirml.ir import mlir, passmanager, to_text
+from mlirml.ir import mlir, passmanager, ready_managers, to_text
 from mlirml.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
@@ -46,6 +46,9 @@ def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentat
 
 def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = True) -> Any:
     """The pass manager of an upstream step; raises `PipelineError` when MLIR does not know it or its options."""
+    ready = ready_managers(context) if not verify and step.text.startswith("canonicalize") else None
+    if ready is not None and step.text in ready:
+        return ready[step.text]
     with context:
         manager = passmanager.PassManager("builtin.module")
         manager.enable_verifier(verify)
@@ -53,6 +56,8 @@ def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = Tr
             manager.add(step.text)
         except ValueError as error:
             raise _upstream_error(step, str(error)) from None
+    if ready is not None:
+        ready[step.text] = manager
     return manager
 
 
@@ -63,8 +68,15 @@ def run_upstream(module: mlir.Operation, passes: str, *, verify: bool = True) ->
     """
     if verify:
         _verify(module)
-    manager = passmanager.PassManager.parse(f"{module.name}({passes})", module.context)
-    manager.enable_verifier(False)
+    text, ready = f"{module.name}({passes})", None
+    if passes == "canonicalize,cse":
+        ready = ready_managers(module.context)
+    manager = ready.get(text) if ready is not None else None
+    if manager is None:
+        manager = passmanager.PassManager.parse(text, module.context)
+        manager.enable_verifier(False)
+        if ready is not None:
+            ready[text] = manager
     manager.run(module)
 
 
