@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from mlirml.dialects.while_ranges import range_of_argument, range_of_result
 from mlirml.ir import defining_op, mlir
 
 _SIGNED = 5
 """The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
+_DIFFERENT = 1
 _NEGATED = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
 _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 
@@ -90,6 +92,8 @@ class Ranges:
             return 0, _whole(value.type)[1]
         if op.name == "scf.for" and "unsignedCmp" not in op.attributes:
             return self._of_counter(op, list(op.results).index(value), 0)
+        if op.name == "scf.while":
+            return range_of_result(self, op, list(op.results).index(value))
         rule = _RULES.get(op.name)
         if rule is None or isinstance(value.type, mlir.ShapedType):
             return None
@@ -138,6 +142,8 @@ class Ranges:
     def _of_argument(self, value: mlir.Value) -> Range | None:
         block = value.owner
         loop = block.owner.operation if isinstance(block, mlir.Block) else None
+        if loop is not None and loop.name == "scf.while":
+            return range_of_argument(self, loop, value)
         if loop is None or loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
             return None
         if value != block.arguments[0]:
@@ -155,7 +161,7 @@ class Ranges:
             return None
         count = max(-(-(upper[1] - lower[0]) // step[0]) - fewer, 0)
         ends = block.operations[len(block.operations) - 1].operands
-        changes = self._changes(ends[number], block.arguments[1 + number], {})
+        changes = self.changes(ends[number], block.arguments[1 + number])
         if changes is None:
             return None
         added, given = changes
@@ -163,8 +169,11 @@ class Ranges:
         low, high = start if given is None else _either(start, given)
         return low + count * min(added[0], 0), high + count * max(added[1], 0)
 
-    def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
+    def changes(self, value: mlir.Value, carried: mlir.Value) -> Change | None:
         """How a carried number becomes `value`; None for anything but sums with constants, constants and choices."""
+        return self._changes(value, carried, {})
+
+    def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
         if value == carried:
             return (0, 0), None
         if value not in seen:
@@ -248,11 +257,24 @@ def _facts(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple
         if not holds:
             predicate = _NEGATED[predicate]
         a, b = op.operands
-        yield a, _bound(predicate, ranges.of(b), _whole(a.type))
-        yield b, _bound(_SWAPPED[predicate], ranges.of(a), _whole(b.type))
+        x, y = ranges.of(a), ranges.of(b)
+        if predicate == _DIFFERENT:
+            yield a, _without(x, y)
+            yield b, _without(y, x)
+        else:
+            yield a, bound(predicate, y, _whole(a.type))
+            yield b, bound(_SWAPPED[predicate], x, _whole(b.type))
 
 
-def _bound(predicate: int, other: Range, whole: Range) -> Range:
+def _without(found: Range, other: Range) -> Range:
+    """A range without a number at one of its ends, where `other` is one number."""
+    (low, high), (number, last) = found, other
+    if number != last or low == high:
+        return found
+    return low + (low == number), high - (high == number)
+
+
+def bound(predicate: int, other: Range, whole: Range) -> Range:
     """Where a value lies that compares with a value in `other`."""
     low, high = other
     if predicate > _SIGNED:

@@ -23,7 +23,8 @@ After:
 
 Only what ends as a scalar is touched: what an element is stored from, an index, a condition, a number that a loop
 carries, and all that these are computed from. A number that only operations on arrays read stays a tensor of rank 0.
-Rows that are read element by element are read where they are, and elements of them stored there.
+Rows that are read element by element are read where they are, and elements of them stored there. A `while` that counts
+is a `for` then.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from mlirml.dialects import emit
 from mlirml.dialects.scalars import Scalars, behind, element_place, is_number, is_scalar
 from mlirml.ir import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.raising.counted_while import count_loops
 from mlirml.raising.counters import close_counters
 from mlirml.raising.loops import loop_functions
 from mlirml.raising.plain_indices import decide, make_indices_plain
@@ -59,6 +61,7 @@ class PromoteScalarsPass(Pass):
             # What the scalars came from is dead now, and casts of constants fold.
             run_upstream(module, _CLEAN)
         for function in functions:
+            count_loops(function)
             close_counters(function)
             make_indices_plain(function)
             decide(function)
