@@ -104,6 +104,8 @@ class _Library:
         # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they
         # compare all rows that are met, which overlap as soon as the rows of one array are combined.
         self.SetCommandLine(b"mlirml", b"-hoist-runtime-checks=false")
+        # A choice of what memory holds stays one, where a branch would be: `ids[n] = i if found else ids[n]`.
+        self.SetCommandLine(b"mlirml", b"-x86-cmov-converter-force-mem-operand=false")
         self.InitializeNativeTarget()
         self.InitializeNativeAsmPrinter()
 
