@@ -54,7 +54,9 @@ class Target:
 
         Passes that are left out are not imported.
         """
-        idle = {name for name, starts in self.needs if not any(op.startswith(starts) for op in present)}
+        kinds = {starts for _, starts in self.needs}
+        found = {starts: any(op.startswith(starts) for op in present) for starts in kinds}
+        idle = {name for name, starts in self.needs if not found[starts]}
         return _pipeline(self, frozenset(idle), self.stages[stages])
 
     def fingerprint(self) -> list[tuple[str, str]]:
@@ -76,7 +78,7 @@ def demoting(target: Target) -> Target:
     return replace(target, stages=stages, load_passes=load_passes, demotes=True)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, str], ...]) -> Pipeline:
     from mlirml.passes import Pipeline, stage
     from mlirml.passes.syntax import parse_elements

@@ -77,7 +77,7 @@ def test_full_tracebacks() -> None:
 
 
 def test_an_exception_from_elsewhere_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlirml.api.parsed", broken)
+    monkeypatch.setattr("mlirml.api.compiled", broken)
     found = frames(lambda: ml.compile(lambda x: x + 17.25)(np.ones(3)))
     assert found[-1][0] == "broken"
 
