@@ -7,6 +7,7 @@ from mlirml.dataclass import dataclass
 from mlirml.dialects.ranges import Ranges
 from mlirml.ir import defining_op, mlir
 
+_FROM = ("tensor.extract", "memref.subview")
 _ELEMENTS = ("tensor.extract", "tensor.insert")
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
@@ -75,7 +76,7 @@ class Distances:
 
 def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
     """What an operation reads or stores; None where that is no linear expression, or steps are not positive."""
-    first = 1 if op.name.startswith("tensor.extract") else 2
+    first = 1 if op.name.startswith(_FROM) else 2
     offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
     sizes: list[Linear | None] = [Linear(1)] * len(offsets)
     steps = [1] * len(offsets)
