@@ -39,6 +39,7 @@ SCHEDULE = (
     "mlirml-peel-loops,mlirml-shorten-recurrences,mlirml-widen-bools,"
     "mlirml-lower-contract{{{contract}}},"
     "mlirml-lower-conv{{vector-bits={bits}}},mlirml-tile-sweeps{{l2-bytes={l2} least-bytes={l2}}},"
+    "mlirml-tile-rows{{l2-bytes={l2}}},"
     "mlirml-lower-loops{{vector-bits={bits} copy-bytes=4096}},mlirml-parallelize-loops,{stream}"
     "mlirml-share-buffers,mlirml-plan-buffers{{places=true}},"
     "mlirml-outline-parallel,mlirml-exit-loops,mlirml-sink-operations,mlirml-split-function,mlirml-annotate-loops"
@@ -61,7 +62,7 @@ PASSES = (
     "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples", "double_buffer",
     "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
     "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
-    "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "lower_loops", "parallelize_loops",
+    "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "tile_rows", "lower_loops", "parallelize_loops",
     "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
     "split_function", "annotate_loops", "lower_sort", "lower_factorizations", "lower_host_calls", "inspect_indices",
     "poll_signals", "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math",
@@ -102,6 +103,7 @@ _NEEDS = (
             "rotate-buffers",
             "align-while",
             "tile-sweeps",
+            "tile-rows",
         )
     ),
     ("mlirml-forward-stores", (*_LOOPS, _REQUESTS, "tensor.insert_slice")),
