@@ -19,6 +19,8 @@ from mlirml.errors import DTypeError, SourceLocation
 # Marks in operation text where a location goes.
 LOC = "\x01"
 SMALL_CONSTANT_BYTES = 1024
+SHARED_CONSTANT_BYTES = 1 << 20
+"""Larger constants are not compared."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,7 @@ class Builder:
         self.arguments: list[Value] = []
         self.constants: list[np.ndarray] = []
         self._constant_values: dict[int, Value] = {}
+        self._known_constants: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
         self.int_ranges: list[tuple[int, int, int, str]] = []
         self.narrowed_at: list[SourceLocation | None] = []  # where each of `int_ranges` comes from
         self.lenient = False  # whether Python integers of unknown size may be narrowed, since they may yet be no such
@@ -374,7 +377,7 @@ class Builder:
             elif array.nbytes <= SMALL_CONSTANT_BYTES:
                 value = self._dense(array)
             else:
-                value = self.hidden_argument(array, array.shape, array.dtype)
+                value = self.hidden_argument(self._shared(array), array.shape, array.dtype)
             self._contents[value.name] = array
             return value
         return self.hidden_argument(array, array.shape, array.dtype)
@@ -387,6 +390,12 @@ class Builder:
             self._constant_values[id(array)] = known
             self.constants.append(array)
         return known
+
+    def _shared(self, array: np.ndarray) -> np.ndarray:
+        """The first constant of these elements, so that what is computed from either is computed once."""
+        if array.nbytes > SHARED_CONSTANT_BYTES:
+            return array
+        return self._known_constants.setdefault((array.dtype.str, array.shape, array.tobytes()), array)
 
     def _dense(self, array: np.ndarray) -> Value:
         kind = tensor_type(array.shape, array.dtype)

@@ -146,3 +146,33 @@ def test_a_captured_array_used_twice_is_one_argument() -> None:
     text = ml.trace(lambda x: (x + table) * table, np.ones(1000)).as_text()
     assert text.count("%const") == 1 + 2
     assert "%const1" not in text
+
+
+def test_equal_known_arrays_are_one_argument() -> None:
+    def f(x: Any) -> Any:
+        return x + np.arange(1000.0), x * np.arange(1000.0), np.arange(1000), np.arange(1000.0)[::-1] - x
+
+    text = ml.trace(f, np.ones(1000)).as_text()
+    assert "%const2" in text
+    assert "%const3" not in text
+    check(f, np.ones(1000))
+
+
+def test_equal_known_arrays_are_results_of_their_own() -> None:
+    def f(x: Any) -> Any:
+        one, other = np.arange(1000.0), np.arange(1000.0)
+        one[3] = x[0]
+        return one, other, np.arange(1000.0)
+
+    check(f, V)
+    results = ml.compile(f)(V)
+    assert not np.may_share_memory(results[1], results[2])
+
+
+def test_histograms_of_one_array_count_in_the_same_bins() -> None:
+    def f(x: Any, weights: Any) -> Any:
+        return np.histogram(x, 300)[0], np.histogram(x, 300, weights=weights)[0]
+
+    x, weights = np.sin(np.arange(2000.0)), np.arange(2000.0)
+    assert ml.compile(f).ir("optimize", x, weights).count("arith.fptosi") == 1
+    check(f, x, weights)
