@@ -14,7 +14,7 @@ from mlirml.capture.frames import user_variables
 from mlirml.capture.growing_list import Counts, GrowingList, Growth
 from mlirml.capture.indexing import VARYING, is_varying
 from mlirml.capture.loops.construct import Again, Construct
-from mlirml.capture.loops.containers import Place, with_other_name
+from mlirml.capture.loops.containers import Place, is_flat_list, with_other_name
 from mlirml.capture.loops.growing import Writer, learned, opened
 from mlirml.capture.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
 from mlirml.capture.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
@@ -85,6 +85,7 @@ class Loop(Construct):
         self.number: Any = None  # of the iteration that is being written
         self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
         self.runs = False  # whether there is a first round for certain
+        self.either: set[str] = set()  # variables of lists that keep a list with a second name where there is none
 
     def add_places(self, places: Iterable[Place]) -> bool:
         if not super().add_places(places):
@@ -399,14 +400,23 @@ class Loop(Construct):
         return pairs
 
     def _check_names(self, name: str, before: Any, value: Any) -> None:
-        """Refuse a variable that becomes another list or dict, if one of the two has another name and may change."""
+        """Refuse a variable that becomes another list or dict, if one of the two has another name and may change.
+
+        Behind a loop that may have no round, a flat list may still be the one with another name: it is only read.
+        """
         dead = {name, *self.own} - {*self.passed} | {name}
         named = [pair for pair in user_variables() if pair[0] not in dead]
         ends = named if name in self.variables.places else [*named, (name, value)]
-        starts = [*named, (name, before)]
-        if with_other_name(value, before, ends) or (
-            self.held.has_changed(before) and with_other_name(before, value, starts)
-        ):
+        other = with_other_name(before, value, [*named, (name, before)])
+        kept = other and not self.certain and name in self.after
+        reads = is_flat_list(before) and name not in self.variables.places
+        if kept and reads:
+            self.either.add(name)
+        if (
+            with_other_name(value, before, ends)
+            or (other and self.held.has_changed(before))
+            or (kept and not reads)
+        ):  # fmt: skip
             error = UnsupportedSyntaxError(
                 f"`{name}` refers to a list or dict that has another name, and to another one in another iteration",
                 help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
@@ -479,7 +489,11 @@ class Loop(Construct):
             if before[name] is UNBOUND and first is not None:
                 self.variables.set(name, first.treedef.unflatten(values))
             else:
-                self.variables.set(name, self._filled(name, before[name], values))
+                filled = self._filled(name, before[name], values)
+                if name in self.either:
+                    filled = GrowingList(self.trace, filled, grows=False)
+                    filled.only_read([before[name]])
+                self.variables.set(name, filled)
 
     def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
         result = slot.inside(self.trace, value)

@@ -175,6 +175,34 @@ def changed_before_a_read(x, n):
     return x
 
 
+def changed_behind_a_loop(x, n):
+    a = [0.0, 1.0]
+    b = a
+    for p in range(n):
+        b = [x[p], 2.0]
+    a[0] = 5.0
+    return x, b
+
+
+def stored_behind_a_loop(x, n):
+    a = [0.0, 1.0]
+    b = a
+    while n > 2:
+        b = [x[n], 2.0]
+        n -= 1
+    b[0] = 5.0
+    return x, a
+
+
+def row_behind_a_loop(x, n):
+    a = [0.0, 1.0]
+    t = [[2.0, 3.0], a]
+    for p in range(n):
+        t[1] = [x[p], 4.0]
+    a[0] = 5.0
+    return x, t
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -182,6 +210,10 @@ def changed_before_a_read(x, n):
         (of_two, "one list or dict or another, and one of them has another name"),
         (changed_after, "a list changes that is one list or another"),
         (changed_before_a_read, "this is one list or another, and one of them has changed since"),
+        # Where the loop has no round, the two names are still one list.
+        (changed_behind_a_loop, "this is one list or another, and one of them has changed since"),
+        (stored_behind_a_loop, "a list changes that is one list or another"),
+        (row_behind_a_loop, r"`t\[1\]` refers to a list or dict that has another name"),
     ],
 )
 def test_a_second_name_for_a_container_that_changes(function: Any, message: str) -> None:
@@ -207,7 +239,14 @@ def test_a_second_name_for_a_list_that_is_read() -> None:
                 t[0], t[-1 - i] = t[-1 - i], t[0]
         return t, r
 
-    for function in (chosen, alias):
+    def behind_a_loop(x, n):
+        a = [0.0, 1.0]
+        b = a
+        for p in range(n - 2):
+            b = [x[p], 7.0]
+        return [a[0] + b[1]], b
+
+    for function in (chosen, alias, behind_a_loop):
         for n in (2, 3):
             found, expected = ml.compile(function, frontend="loops")(np.ones(5), n), function(np.ones(5), n)
             for one, other in zip(found, expected):
