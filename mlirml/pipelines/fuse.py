@@ -30,16 +30,20 @@ from mlirml.pipelines.fusion.merge import rewrite
 @register
 @dataclass(frozen=True)
 class FusePass(Pass):
-    """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams."""
+    """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
+
+    With `prologues`, what kernels of matrix-vector products compute on the way is left to them.
+    """
 
     name = "mlirml-fuse"
     max_ops: int = 96
     max_operands: int = 24
+    prologues: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
             for block in tensor_blocks(module):
-                rewrite(Graph(block, self.max_ops, self.max_operands))
+                rewrite(Graph(block, self.max_ops, self.max_operands, prologues=self.prologues))
 
 
 def tensor_blocks(module: mlir.Operation) -> list[mlir.Block]:

@@ -28,7 +28,8 @@ FUSE = f"{_CLEAN},{_FUSE}"
 OPTIMIZE = f"{FUSE},canonicalize,cse"
 BLOCK = "mlirml-block-examples{{l2-bytes={l2} vector-bits={bits}}},canonicalize,cse"
 OPTIMIZE_HOST = (
-    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,mlirml-jam-loops,{_FUSE},"
+    f"mlirml-unroll-windows,mlirml-unroll-reductions,{_CLEAN},mlirml-expand-scalars,mlirml-jam-loops,{_FUSE}"
+    "{{prologues=true}},"
     f"mlirml-recompute-elements,{BLOCK}"
 )
 SCHEDULE = (

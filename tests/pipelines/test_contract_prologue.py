@@ -68,6 +68,18 @@ def test_what_is_computed_leaves_no_loop_behind() -> None:
     assert not only_calls(lambda x, w: (x * 2) @ w + np.sum(x * 2), x, w)
 
 
+def updated_and_scaled(a: Array, u: Array, v: Array, x: Array) -> tuple[Array, Array, Array]:
+    a = a + np.outer(u, v)
+    return a, v @ a.T, (0.5 * a) @ x
+
+
+def test_a_matrix_that_stays_is_scaled_as_it_passes_by() -> None:
+    a, u, v, x = normal((130, 140), (130,), (140,), (140,))
+    check(updated_and_scaled, a, u, v, x, tolerance=1e-5)
+    text = ml.compile(updated_and_scaled).ir("schedule", a, u, v, x)
+    assert "to memref<130x140xf32>" not in text  # a part of the workspace
+
+
 def store_behind(x: Array, w: Array) -> Array:
     y = x * 2
     x[...] = 1

@@ -20,6 +20,7 @@ from mlirml.pipelines.fusion.nodes import (
     splat,
     through,
 )
+from mlirml.pipelines.fusion.prologues import full_input, scales_a_matrix
 from mlirml.pipelines.out_parameters import computes_tensor, slice_of
 
 _SEARCH = 512
@@ -79,9 +80,9 @@ def stream_count(one: Cluster, reads: set[mlir.Value], shared: set[mlir.Value]) 
 class Graph:
     """The operations of one block, and the clusters of its structured ones."""
 
-    def __init__(self, block: mlir.Block, max_ops: int, max_operands: int) -> None:
+    def __init__(self, block: mlir.Block, max_ops: int, max_operands: int, *, prologues: bool = False) -> None:
         self.ops = block_ops(block)
-        self.max_ops, self.max_operands = max_ops, max_operands
+        self.max_ops, self.max_operands, self.prologues = max_ops, max_operands, prologues
         # Operations as keys would not do: their hash changes when they are changed.
         self.defined = {result: number for number, op in enumerate(self.ops) for result in op.results}
         self.nodes: dict[int, Node] = {}
@@ -167,6 +168,10 @@ class Graph:
 
     def join(self, node: Node) -> None:
         """Join the clusters of producers, or of a node that reads the same tensor; else start a new cluster."""
+        if self.prologues and self.is_prologue(node):
+            self.start(node)
+            self.cluster[node].closed = True
+            return
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
             if found is None or number in node.inlined or not self.is_full(node, item, found):
@@ -185,6 +190,11 @@ class Graph:
                 self.inline(node, number)
         if node not in self.cluster and not self.join_sibling(node):
             self.start(node)
+
+    def is_prologue(self, node: Node) -> bool:
+        """Whether a matrix-vector product computes a node on the way, of a matrix that is in memory anyway."""
+        source = full_input(node)
+        return source is not None and self.stays(source) and scales_a_matrix(node)
 
     def start(self, node: Node) -> None:
         """A cluster of one node."""
