@@ -14,7 +14,8 @@ After:
 A fill with zero right before is dropped: the kernel overwrites instead. The elementwise consumer of a product runs on
 the register tile (`schedules/contract_consumer.py`), and its outs are written in place of the product. The elementwise
 producer of an operand that a kernel reads once runs as it is read (`schedules/contract_producer.py`). Contractions of
-equal shapes, layouts, schedules and consumers share a kernel, and others parts (`schedules/contract_shared.py`).
+equal shapes, layouts, schedules and consumers share a kernel, and others parts (`schedules/contract_shared.py`). Small
+ones are written out where they are (`schedules/contract_small.py`).
 Packing buffers are allocated at the top level of the calling function, for mlirml-plan-buffers. A contraction with the
 schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 """
@@ -46,6 +47,7 @@ from mlirml.pipelines.schedules.contract_consumer import Consumer, match_consume
 from mlirml.pipelines.schedules.contract_kernel import Argument, Buffer, Job, Kernel, Prologue
 from mlirml.pipelines.schedules.contract_plan import Machine, Schedule, check, plan
 from mlirml.pipelines.schedules.contract_producer import Producer, check_prologues, erase_buffer, match_producer
+from mlirml.pipelines.schedules.contract_small import build_small, check_small
 from mlirml.pipelines.schedules.contract_write import fits
 from mlirml.pipelines.schedules.structured import last_fill
 
@@ -74,11 +76,15 @@ class LowerContractPass(Pass):
         machine = Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
         library = Library(module)
         matches: list[tuple[mlir.Operation, CallMatch]] = []
+        small: list[tuple[mlir.Operation, Contraction]] = []
         taken: list[mlir.Operation] = []
         # All are looked at before one is changed: a consumer may stand behind several contractions.
         look = cache(effects)
         for op in named_operations(module, CONTRACTIONS):
             try:
+                if read_fields(op).get("kernel") == "small":
+                    small.append((op, match_small(op)))
+                    continue
                 matches.append((op, match_call(op, machine, taken, look)))
             except NoMatch:
                 if NAME in op.attributes:
@@ -86,7 +92,18 @@ class LowerContractPass(Pass):
         for op, match in matches:
             with op.location:
                 build_call(op, match, library)
+        for op, contraction in small:
+            build_small(op, contraction, _zero_fill(op))
         library.finish()
+
+
+def match_small(op: mlir.Operation) -> Contraction:
+    """Read a contraction that is written out; raises `NoMatch`."""
+    if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
+        raise NoMatch("an operand is no memref")
+    contraction = match_contraction(op)
+    check_small(contraction)
+    return contraction
 
 
 @dataclass(frozen=True)
@@ -132,7 +149,7 @@ def match_call(
     if schedule.kernel == "symmetric" and _zero_fill(op) is None:
         # What out holds before need not be symmetric.
         schedule = plan(replace(problem, same=False), machine)
-    if schedule.kernel == "loops":
+    if schedule.kernel in ("loops", "small"):
         raise NoMatch("no kernel fits")
     consumer: Consumer | None = None
     with suppress(NoMatch):

@@ -10,7 +10,9 @@ from mlirml.passes import NoMatch
 from mlirml.pipelines.schedules.contract import Operand, Problem
 
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
-KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "loops")
+KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops")
+SMALL = 64
+"""The most multiplications that are written out."""
 FEW = 8
 """The most rows or columns that the dot kernel keeps at hand."""
 K_BLOCK = 384
@@ -66,8 +68,9 @@ class Schedule:
 
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "symmetric" (a matrix times its own transpose is packed once, and tiles above the diagonal are copies of those below
-    it), "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by) or "loops" (left to
-    mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
+    it), "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by), "small" (all products are
+    written out) or "loops" (left to mlirml-lower-loops).
+    `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
     `pairs`: how many neighbours along k one instruction multiplies and adds: 2 for bf16 where the processor does that,
     32 where it multiplies tiles of 16 x 32 elements (AMX).
     `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
@@ -165,6 +168,8 @@ def check(problem: Problem, schedule: Schedule) -> None:
         few, many = (problem.m, problem.k[-1].b) if problem.m.size <= problem.n.size else (problem.n, problem.k[-1].a)
         if not one_k or many != 1 or few.size > FEW:
             raise NoMatch("no operand has few rows, the other contiguous along k")
+    if schedule.kernel == "small" and not is_small(problem):
+        raise NoMatch("it has many products, or converts numbers")
     if schedule.kernel == "stream":
         contiguous = problem.n.b == problem.n.c == 1
         if not one_k or not contiguous or problem.c.element != problem.compute:
@@ -210,6 +215,8 @@ def choose_kernel(problem: Problem, machine: Machine) -> str:
     """The kernel that is fastest; "direct" stands for the register tile, packed or not."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    if many > 1 and is_small(problem):
+        return "small"
     if len(problem.k) == 1 and _is_dot(problem, few, lanes):
         return "dot"
     if many == 1 or (problem.n.size > 1 and problem.n.c != 1 and any(axis.c == 1 for axis in problem.outer)):
@@ -223,6 +230,12 @@ def choose_kernel(problem: Problem, machine: Machine) -> str:
         except NoMatch:
             pass
     return "direct"
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether a problem has few products, of floats that are not converted."""
+    elements = {operand.element for operand in (problem.a, problem.b, problem.c)}
+    return problem.work <= SMALL and elements == {problem.compute} and problem.compute in ("f32", "f64")
 
 
 def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
@@ -590,5 +603,6 @@ _PLANS = {
     "direct": lambda problem, machine: plan_tile(problem, machine, ""),
     "dot": plan_dot,
     "stream": plan_stream,
+    "small": lambda problem, machine: Schedule("small"),
     "loops": plan_loops,
 }

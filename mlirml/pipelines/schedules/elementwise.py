@@ -14,6 +14,8 @@ from mlirml.pipelines.schedules.nest import Body, Nest
 SHORT = 8
 _FEW = 4
 """Elements that are computed one after the other, without a loop: LLVM takes longer for a loop than for these."""
+_SOME, _SHORT_BODIES = 16, 96
+"""So many elements are, too, where these are not more operations: values stay in registers from one to the next."""
 _SCATTER, _GATHER = 8, 4
 _PAIRS = 2  # the stride of the parts of complex numbers, which are loaded and stored in pairs
 
@@ -89,6 +91,11 @@ def nested(cursor: Cursor, first: int, last: int, inner: Callable[[Cursor], None
     )
 
 
+def most_written_out(body: Body) -> int:
+    """The most elements that are computed without a loop."""
+    return max(_FEW, min(_SOME, _SHORT_BODIES // max(1, len(body.ops))))
+
+
 def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Value, mlir.Value]) -> None:
     """Lower an ordered nest whose loops are all parallel. `inits` are the known scalars in outs."""
 
@@ -97,7 +104,7 @@ def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Val
         for number, value in enumerate(body.yields):
             cursor.store(environment.get(value, value), nest.out(number))
 
-    if nest.rank == 1 and 0 < nest.sizes[0] <= _FEW:
+    if nest.rank == 1 and 0 < nest.sizes[0] <= most_written_out(body):
         start = Cursor.start(frame, nest)
         for number in range(nest.sizes[0]):
             inner(start.enter(0, frame.index(number)))
