@@ -16,8 +16,8 @@ func.func @rows(%x: memref<4x8xf64>, %y: memref<8xf64>) {
 // CHECK-LABEL: func.func @longer_ones_are_loops
 // CHECK: scf.for
 // CHECK-NOT: memref.copy
-func.func @longer_ones_are_loops(%x: memref<9xf64>, %y: memref<9xf64>) {
-  memref.copy %x, %y : memref<9xf64> to memref<9xf64>
+func.func @longer_ones_are_loops(%x: memref<17xf64>, %y: memref<17xf64>) {
+  memref.copy %x, %y : memref<17xf64> to memref<17xf64>
   return
 }
 

@@ -106,11 +106,11 @@ func.func @options(%a: tensor<128x128xf32>, %x: tensor<128xf32>) -> tensor<128xf
 // -----
 
 // Where b lies, a vector of it costs more than an element of a: tiles are tall. What b fills of the cache is worth packing
-// from some size on, and panels of a stay in the first cache.
+// from some size on. Rows of a are read where they are, also by a product of f64 that is so big that others pack them.
 // CHECK-LABEL: func.func @in_place
 // CHECK: kernel = "direct", lanes = 16 : i64, mc = {{[0-9]+}} : i64, mr = 13 : i64, {{.*}}nr = 32 : i64
 // CHECK: kernel = "packed", {{.*}}pack = "b"
-// CHECK: kc = 512 : i64, kernel = "packed", {{.*}}mr = 8 : i64, {{.*}}pack = "ab"
+// CHECK: kc = 1024 : i64, kernel = "packed", {{.*}}mr = 8 : i64, {{.*}}pack = "b"
 func.func @in_place(%a: tensor<128x128xf32>, %b: tensor<320x320xf64>, %c: tensor<1024x1024xf64>) -> (tensor<128x128xf32>, tensor<320x320xf64>, tensor<1024x1024xf64>) {
   %0 = linalg.matmul ins(%a, %a : tensor<128x128xf32>, tensor<128x128xf32>) outs(%a : tensor<128x128xf32>) -> tensor<128x128xf32>
   %1 = linalg.matmul ins(%b, %b : tensor<320x320xf64>, tensor<320x320xf64>) outs(%b : tensor<320x320xf64>) -> tensor<320x320xf64>
