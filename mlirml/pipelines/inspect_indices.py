@@ -56,6 +56,7 @@ from mlirml.pipelines.version_checks import (
     factor_of,
     match,
     needed_by,
+    outside_of,
     without_checks,
 )
 
@@ -77,10 +78,13 @@ class InspectIndicesPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
-            for loop in checked_loops(module):
+            loops = checked_loops(module)
+            while loops:
+                loop = loops.pop(0)
                 with suppress(NoMatch):
                     found = match_inspected(loop, self.longest)
                     rows = match_rows(found)
+                    loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
                     if rows is None:
                         build_chunks(found, self.chunk)
                     else:

@@ -67,9 +67,13 @@ class VersionChecksPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
-            for loop in checked_loops(module):
+            loops = checked_loops(module)
+            while loops:
+                loop = loops.pop(0)
                 with suppress(NoMatch):
-                    build(match(loop, self.longest), self.chunk)
+                    found = match(loop, self.longest)
+                    loops = outside_of(loop, loops)  # the others are replaced
+                    build(found, self.chunk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +98,12 @@ class Checked:
 def checked_loops(module: mlir.Operation) -> list[mlir.Operation]:
     """The operations in whose bodies there are checks, loops among them."""
     return list(dict.fromkeys(check.parent.operation for check in named_operations(module, ("cf.assert",))))
+
+
+def outside_of(loop: mlir.Operation, others: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """Those of some operations that are not in the body of a loop."""
+    inside = set(operations(loop))
+    return [other for other in others if other not in inside]
 
 
 def match(loop: mlir.Operation, longest: int) -> Checked:

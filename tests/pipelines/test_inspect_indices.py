@@ -29,6 +29,23 @@ def scattered_rows(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
             y[column[k]] += data[k] * x[i]
 
 
+def permuted_rows(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
+    # The row's own index is checked behind the loop over it, whose nest is replaced.
+    for i in range(len(y)):
+        total = 0.0
+        for k in range(start[i], start[i + 1]):
+            total += data[k] * x[column[k]]
+        y[column[i]] = total
+
+
+def rows_twice(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
+    for i in range(len(y)):
+        for k in range(start[i], start[i + 1]):
+            y[i] += data[k] * x[column[k]]
+        for k in range(start[i], start[i + 1]):
+            y[i] -= data[k] * x[column[column[k]]]
+
+
 def carried_rows(data: Any, column: Any, start: Any, x: Any, y: Any) -> float:
     total = 1.0
     for i in range(len(y)):
@@ -80,8 +97,8 @@ def the_one_before(data: Any, column: Any, start: Any, x: Any, y: Any) -> float:
 
 
 PROGRAMS: list[Callable[..., Any]] = [
-    product, scattered_rows, carried_rows, rows_that_change, columns_that_change, counts, counts_of_counts,
-    counts_in_place, the_one_before,
+    product, scattered_rows, permuted_rows, rows_twice, carried_rows, rows_that_change, columns_that_change, counts,
+    counts_of_counts, counts_in_place, the_one_before,
 ]  # fmt: skip
 MANY = max(COUNT // 8, 40)
 
