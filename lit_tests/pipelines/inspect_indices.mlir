@@ -127,3 +127,71 @@ func.func @main(%start: memref<8xi64>, %columns: memref<20xi64>, %x: memref<5xf3
   }
   return
 }
+
+// -----
+
+// A loop over a slice runs from its start to its end, which are made of 32 bits without a sign, and clamped.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[START:.*]]: memref<8xi32>, %[[COLUMNS:.*]]: memref<20xi64>
+// CHECK: scf.for %[[C:.*]] =
+// CHECK: scf.for %{{.*}} = %[[C]] to
+// CHECK: arith.extui
+// CHECK: arith.minsi
+// CHECK: arith.cmpi sgt
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK: %[[FIRST:.*]] = arith.minsi
+// CHECK: %[[LAST:.*]] = arith.minsi
+// CHECK: scf.for %[[K:.*]] = %[[FIRST]] to %[[LAST]]
+// CHECK: memref.load %[[COLUMNS]][%[[K]]]
+// CHECK: scf.if
+// CHECK: cf.assert
+// CHECK: } else {
+// CHECK-NOT: cf.assert
+func.func @main(%start: memref<8xi32>, %columns: memref<20xi64>, %x: memref<5xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c7 = arith.constant 7 : index
+  %c20 = arith.constant 20 : index
+  %c5_i64 = arith.constant 5 : i64
+  %c10_i64 = arith.constant 10 : i64
+  %one = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %c7 step %c1 {
+    %next = arith.addi %i, %c1 : index
+    %first = memref.load %start[%i] : memref<8xi32>
+    %last = memref.load %start[%next] : memref<8xi32>
+    %wide_first = arith.extui %first : i32 to i64
+    %wide_last = arith.extui %last : i32 to i64
+    %index_first = arith.index_cast %wide_first : i64 to index
+    %index_last = arith.index_cast %wide_last : i64 to index
+    %from = arith.minsi %index_first, %c20 : index
+    %to = arith.minsi %index_last, %c20 : index
+    %length = arith.subi %to, %from : index
+    scf.for %j = %c0 to %length step %c1 {
+      %k = arith.addi %from, %j : index
+      %key = memref.load %columns[%k] : memref<20xi64>
+      %moved = arith.addi %key, %c5_i64 : i64
+      %inside = arith.cmpi ult, %moved, %c10_i64 : i64
+      cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 5 : i64}
+      %index = arith.index_cast %key : i64 to index
+      %clamped = arith.minui %index, %c4 : index
+      memref.store %one, %x[%clamped] : memref<5xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// A check outside of loops stays.
+// CHECK-LABEL: func.func @main(
+// CHECK: cf.assert
+func.func @main(%n: index, %x: memref<5xf32>) {
+  %c5 = arith.constant 5 : index
+  %one = arith.constant 1.0 : f32
+  %inside = arith.cmpi ult, %n, %c5 : index
+  cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64}
+  memref.store %one, %x[%n] : memref<5xf32>
+  return
+}

@@ -103,7 +103,10 @@ class Ranges:
         divided = remainder_of(op)
         if divided is not None:
             rule, operands = _remainder, divided
-        return rule(*map(self.of, operands))
+        found = rule(*map(self.of, operands))
+        if found is None and rule is _unsigned and _width(operands[0].type) < _width(value.type):
+            return 0, (1 << _width(operands[0].type)) - 1
+        return found
 
     def _of_select(self, op: mlir.Operation) -> Range:
         """Each of the two values counts only where it is chosen."""

@@ -26,7 +26,8 @@ gives. The indices must not depend on what the loop stores or carries.
 
 A loop over the rows of a sparse matrix, `for k in range(start[i], start[i + 1])` inside of a loop over `i`, has too
 few iterations for that. If `start` does not fall from row to row of a chunk, its rows are the range from the start of
-the first to the end of the last, and the inspector looks at that.
+the first to the end of the last, and the inspector looks at that. A loop over `columns[start[i]:start[i + 1]]` becomes
+one over that range first: it goes from zero to the length of the slice, and adds the start to its variable.
 
 See J. Saltz, R. Mirchandaney and K. Crowley, Run-time parallelization and scheduling of loops, IEEE Transactions on
 Computers 40, 1991, for the words inspector and executor.
@@ -61,6 +62,9 @@ from mlirml.pipelines.version_checks import (
 )
 
 Values = Sequence[mlir.Value]
+_FAR = 1 << 62
+_MOST_FOR_BOUND = 12
+"""Operations that make a bound of what is loaded, at most."""
 
 
 @register
@@ -82,6 +86,8 @@ class InspectIndicesPass(Pass):
             while loops:
                 loop = loops.pop(0)
                 with suppress(NoMatch):
+                    rebase(loop)
+                with suppress(NoMatch):
                     found = match_inspected(loop, self.longest)
                     rows = match_rows(found)
                     loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
@@ -93,10 +99,47 @@ class InspectIndicesPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The loop over rows, and the array of where they start: row `i` is from `start[i]` to `start[i + 1]`."""
+    """The loop over rows, and the array of where they start: row `i` is from `start[i]` to `start[i + 1]`.
+
+    `first` is how the loop makes a bound of `start[i]`.
+    """
 
     loop: mlir.Operation
     start: mlir.Value
+    first: Loaded
+
+    def bound(self, row: mlir.Value) -> mlir.Value:
+        """Where a row starts."""
+        load = self.first.load
+        values = {load.results[0]: emit.value("memref.load", [self.start, row], load.results[0].type)}
+        for op in self.first.ops:
+            for operand in op.operands:
+                if operand not in values:
+                    values[operand] = emit.constant(constant_attribute(operand))
+            clone_with(op, values)
+        return values[self.first.value]
+
+
+def rebase(loop: mlir.Operation) -> None:
+    """Let a loop from zero to `end - start` run from `start` to `end`, if its variable is only added to `start`."""
+    if loop.name != "scf.for":
+        raise NoMatch("it is no loop")
+    lower, upper, step = list(loop.operands)[:3]
+    length = defining_op(upper)
+    if constant_of(lower) != 0 or constant_of(step) != 1 or length is None or length.name != "arith.subi":
+        raise NoMatch("it does not go from zero to a length")
+    end, start = length.operands
+    ranges = Ranges()
+    if any(not -_FAR < number < _FAR for value in (start, end) for number in ranges.of(value)):
+        raise NoMatch("the length may overflow")
+    variable = loop.regions[0].blocks[0].arguments[0]
+    users = [use.owner.operation for use in variable.uses]
+    if not users or any(op.name != "arith.addi" or set(op.operands) != {start, variable} for op in users):
+        raise NoMatch("its variable is used by itself")
+    for op in users:
+        op.results[0].replace_all_uses_with(variable)
+        op.erase()
+    loop.operands[0], loop.operands[1] = start, end
 
 
 def match_inspected(loop: mlir.Operation, longest: int) -> Checked:
@@ -133,27 +176,70 @@ def match_rows(found: Checked) -> Rows | None:
         return None
     lower, upper = (loaded_index(value) for value in list(inner.operands)[:2])
     row = outer.regions[0].blocks[0].arguments[0]
-    if lower is None or upper is None or lower[0] != upper[0] or lower[1] != row or not follows(upper[1], row):
+    if lower is None or upper is None or lower.load.operands[0] != upper.load.operands[0]:
+        return None
+    if lower.load.operands[1] != row or not follows(upper.load.operands[1], row) or not are_alike(lower, upper):
         return None
     inside = set(outer_values(inner))
     values = {v for op in found.computed for v in op.operands if v in inside}
     body = outer.regions[0].blocks[0]
     if not all(is_fixed(value, body) for value in values):
         return None
-    start = lower[0]
+    start = lower.load.operands[0]
     if not is_fixed(start, body) or body_effects(outer).writes_to(start) or not loads_constant_memory(found, outer):
         return None
-    return Rows(outer, start)
+    return Rows(outer, start, lower)
 
 
-def loaded_index(value: mlir.Value) -> tuple[mlir.Value, mlir.Value] | None:
-    """The array of one dimension, and the index in it, that a number is loaded from."""
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A number that `ops` compute of an element of an array of one dimension and of constants."""
+
+    value: mlir.Value
+    load: mlir.Operation
+    ops: tuple[mlir.Operation, ...]
+
+
+def loaded_index(value: mlir.Value) -> Loaded | None:
+    """The element that a number is made of, and how."""
+    ops: list[mlir.Operation] = []
+    loads: list[mlir.Operation] = []
+
+    def collect(value: mlir.Value) -> bool:
+        op = defining_op(value)
+        if op is None or op in ops or op in loads or constant_of(value) is not None:
+            return op is not None
+        if op.name == "memref.load":
+            loads.append(op)
+            return len(loads) == 1 and len(op.operands) == 2
+        if not op.name.startswith("arith.") or len(ops) >= _MOST_FOR_BOUND or not all(map(collect, op.operands)):
+            return False
+        ops.append(op)
+        return True
+
+    return Loaded(value, loads[0], tuple(ops)) if collect(value) and loads else None
+
+
+def constant_attribute(value: mlir.Value) -> mlir.Attribute:
     op = defining_op(value)
-    while op is not None and op.name in ("arith.index_cast", "arith.extsi"):
-        op = defining_op(op.operands[0])
-    if op is None or op.name != "memref.load" or len(op.operands) != 2:
-        return None
-    return op.operands[0], op.operands[1]
+    assert op is not None
+    return op.attributes["value"]
+
+
+def are_alike(one: Loaded, other: Loaded) -> bool:
+    """Whether two numbers are made of their elements in the same way."""
+    same = {one.load.results[0]: other.load.results[0]}
+    for a, b in zip(one.ops, other.ops):
+        if a.name != b.name or a.results[0].type != b.results[0].type or len(a.operands) != len(b.operands):
+            return False
+        if {name: str(a.attributes[name]) for name in a.attributes} != {n: str(b.attributes[n]) for n in b.attributes}:
+            return False
+        for x, y in zip(a.operands, b.operands):
+            known = x in same or y in same.values()
+            if same.get(x) != y if known else (constant_of(x), x.type) != (constant_of(y), y.type):
+                return False
+        same[a.results[0]] = b.results[0]
+    return len(one.ops) == len(other.ops) and same.get(one.value) == other.value
 
 
 def follows(value: mlir.Value, row: mlir.Value) -> bool:
@@ -187,18 +273,13 @@ def build_rows(found: Checked, rows: Rows, count: int) -> None:
         one = emit.index(1)
 
         def falls(i: mlir.Value, any_before: list[mlir.Value]) -> Values:
-            following = emit.same_type("arith.addi", i, one)
-            here, there = (emit.value("memref.load", [rows.start, at], element) for at in (i, following))
+            here, there = rows.bound(i), rows.bound(emit.same_type("arith.addi", i, one))
             return [emit.same_type("arith.ori", any_before[0], emit.compare("sgt", here, there))]
 
-        element = mlir.MemRefType(rows.start.type).element_type
         falling = emit.for_loop(first, end, one, falls, [emit.number(flag(), 0)])[0]
 
         def columns() -> Values:
-            bounds = [emit.value("memref.load", [rows.start, at], element) for at in (first, end)]
-            if element != mlir.IndexType.get():
-                bounds = [emit.value("arith.index_cast", [bound], mlir.IndexType.get()) for bound in bounds]
-            return [outside(found, *bounds)]
+            return [outside(found, rows.bound(first), rows.bound(end))]
 
         return emit.conditional(falling, lambda: [falling], columns, [flag()])[0]
 

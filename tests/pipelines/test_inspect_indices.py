@@ -96,9 +96,29 @@ def the_one_before(data: Any, column: Any, start: Any, x: Any, y: Any) -> float:
     return total
 
 
+def slices(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
+    for i in range(len(y)):
+        columns = column[start[i] : start[i + 1]]
+        values = data[start[i] : start[i + 1]]
+        y[i] = values @ x[columns]
+
+
+def slice_sums(data: Any, column: Any, start: Any, x: Any, y: Any) -> float:
+    total = 0.0
+    for i in range(len(y)):
+        y[i] += np.sum(x[column[start[i] : start[i + 1]]])
+        total += np.max(data[start[i] :]) if start[i] == 3 else 0.0
+    return total
+
+
+def slices_of_other_ends(data: Any, column: Any, start: Any, x: Any, y: Any) -> None:
+    for i in range(len(y)):
+        y[i] = np.sum(x[column[start[i] : start[i + 1] + 1]])
+
+
 PROGRAMS: list[Callable[..., Any]] = [
     product, scattered_rows, permuted_rows, rows_twice, carried_rows, rows_that_change, columns_that_change, counts,
-    counts_of_counts, counts_in_place, the_one_before,
+    counts_of_counts, counts_in_place, the_one_before, slices, slice_sums, slices_of_other_ends,
 ]  # fmt: skip
 MANY = max(COUNT // 8, 40)
 
@@ -127,7 +147,7 @@ def arguments(rng: np.random.Generator, index: type) -> Arrays:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("index", [np.int64, np.int32])
+@pytest.mark.parametrize("index", [np.int64, np.int32, np.uint32])
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_random_indices(function: Callable[..., Any], index: type, compiled: Callable[..., Any]) -> None:
     program, rng, failures = compiled(function), np.random.default_rng(first_seed() if COUNT else 0), 0
