@@ -215,7 +215,7 @@ def choose_kernel(problem: Problem, machine: Machine) -> str:
     """The kernel that is fastest; "direct" stands for the register tile, packed or not."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
-    if many > 1 and is_small(problem):
+    if few > 1 and is_small(problem):  # a vector times a matrix takes others no longer, and is less code there
         return "small"
     if len(problem.k) == 1 and _is_dot(problem, few, lanes):
         return "dot"
