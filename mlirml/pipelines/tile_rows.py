@@ -17,8 +17,8 @@ After:
     } {mlirml.parallel}
 
 A column has one element in each line of the cache: the lines of all rows are fetched again for each column, unless the
-rows are so few that their lines stay. Rows do not depend on each other where all that is stored is a row of its own,
-and all that is read of what is stored is of the same row: then the tiles may run in parallel, too.
+rows are so few that their lines stay. Rows are independent where each operation stores into its own row, and reads
+no other row of an array that the loop writes: then the tiles may run in parallel, too.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def check_apart(rows: dict[mlir.Value, Rows], others: Sequence[mlir.Value], writ
         raise NoMatch("a buffer that may be another one")
     stored = {buffer_of(operand): rows[operand] for operand in written}
     if any(buffer_of(operand) in stored for operand in others):
-        raise NoMatch("all rows read what is stored")
+        raise NoMatch("all rows read an array that is written")
     for operand, found in rows.items():
         one = stored.get(buffer_of(operand), found)
         if (one.source, one.dim, one.offset) != (found.source, found.dim, found.offset):

@@ -30,6 +30,7 @@ from mlirml.dialects.ranges import Ranges
 from mlirml.dialects.while_ranges import is_outside
 from mlirml.ir import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch
+from mlirml.raising.counters import end_value
 
 _LESS, _GREATER = 2, 4  # slt, sgt
 _FAR = 1 << 61
@@ -122,7 +123,7 @@ def build_for(match: Counted) -> None:
     with final.location, mlir.InsertionPoint(body):
         emit.create("scf.yield", [value for place, value in enumerate(final.operands) if place != number])
     results = list(new.results)
-    results.insert(number, as_type(_last(lower, upper, match.step), kind))
+    results.insert(number, as_type(end_value(lower, upper, match.step, Ranges()), kind))
     final.erase()
     for result, place in zip(loop.results, match.passed, strict=True):
         result.replace_all_uses_with(results[place])
@@ -135,16 +136,6 @@ def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
         return value
     made: mlir.Value = op.clone().results[0]
     return made
-
-
-def _last(lower: mlir.Value, upper: mlir.Value, step: int) -> mlir.Value:
-    """The first value of the counter that ends the loop."""
-    end = emit.same_type("arith.maxsi", lower, upper)
-    if step == 1:
-        return end
-    length = emit.same_type("arith.subi", end, lower)
-    rounds = emit.same_type("arith.ceildivsi", length, emit.index(step))
-    return emit.same_type("arith.addi", lower, emit.same_type("arith.muli", rounds, emit.index(step)))
 
 
 def as_index(value: mlir.Value) -> mlir.Value:

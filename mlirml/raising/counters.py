@@ -46,7 +46,7 @@ def close_counter(loop: mlir.Operation, number: int, ranges: Ranges) -> None:
         with mlir.InsertionPoint.at_block_begin(body):
             here = _counted(loop, number, body.arguments[0], factor)
         with behind(loop.results[number]):
-            last = _last(lower, upper, step.constant, ranges)
+            last = end_value(lower, upper, step.constant, ranges)
             there = _counted(loop, number, last, factor)
     loop.results[number].replace_all_uses_with(there)
     final.operands[number] = count
@@ -58,19 +58,19 @@ def close_counter(loop: mlir.Operation, number: int, ranges: Ranges) -> None:
 def _counted(loop: mlir.Operation, number: int, place: mlir.Value, factor: int) -> mlir.Value:
     """`init + factor * (place - lower)`, built here."""
     start = loop.operands[3 + number]
-    rounds = emit.same_type("arith.subi", place, loop.operands[0])
-    total = emit.same_type("arith.muli", rounds, emit.index(factor))
+    moved = emit.same_type("arith.subi", place, loop.operands[0])
+    total = emit.same_type("arith.muli", moved, emit.index(factor))
     if start.type != total.type:
         total = emit.value("arith.index_cast", [total], start.type)
     return emit.same_type("arith.addi", total, start)
 
 
-def _last(lower: mlir.Value, upper: mlir.Value, step: int, ranges: Ranges) -> mlir.Value:
-    """The first place of a loop's variable that is none of its rounds, built here."""
+def end_value(lower: mlir.Value, upper: mlir.Value, step: int, ranges: Ranges) -> mlir.Value:
+    """The first value of a loop's variable that no iteration has, built here."""
     if ranges.of(lower)[1] > ranges.of(upper)[0]:
         upper = emit.same_type("arith.maxsi", lower, upper)
     if step == 1:
         return upper
     length = emit.same_type("arith.subi", upper, lower)
-    rounds = emit.same_type("arith.ceildivsi", length, emit.index(step))
-    return emit.same_type("arith.addi", lower, emit.same_type("arith.muli", rounds, emit.index(step)))
+    trip_count = emit.same_type("arith.ceildivsi", length, emit.index(step))
+    return emit.same_type("arith.addi", lower, emit.same_type("arith.muli", trip_count, emit.index(step)))

@@ -65,7 +65,7 @@ class Rounds:
 
 class Loop(Construct):
     """A `for` or a `while`. `head` are the variables that a round reads from the one before, `after` those that are
-    read behind the loop, and `renewed` those that get new values in each round, as their source shows."""
+    read after the loop, and `renewed` those that get new values in each iteration, as their source shows."""
 
     def __init__(
         self, *arguments: Any, head: Sequence[str], after: Sequence[str], renewed: Sequence[str] = (), keep: str = ""
@@ -110,7 +110,7 @@ class Loop(Construct):
 
     def prepare(self, before: dict[str, Any]) -> None:
         """The leaves of each variable that are carried as values."""
-        # What a round would tell of these is known without writing it once in vain.
+        # An iteration would show this of them: it need not be written once in vain.
         self.rounds.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
@@ -402,7 +402,7 @@ class Loop(Construct):
     def _check_names(self, name: str, before: Any, value: Any) -> None:
         """Refuse a variable that becomes another list or dict, if one of the two has another name and may change.
 
-        Behind a loop that may have no round, a flat list may still be the one with another name: it is only read.
+        After a loop whose trip count may be zero, a flat list may still be the one with another name: it is only read.
         """
         dead = {name, *self.own} - {*self.passed} | {name}
         named = [pair for pair in user_variables() if pair[0] not in dead]
