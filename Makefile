@@ -19,7 +19,7 @@ test: lint driver
 
 # The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor
 # than this one (its level, the size of its second-level cache, threads).
-STRUCTURE := tests/pipelines tests/targets/test_cpu.py tests/targets/test_llvm_bf16.py tests/test_control_flow.py
+STRUCTURE := tests/pipelines tests/codegen/cpu tests/targets/test_cpu.py tests/targets/llvm/test_bf16.py tests/test_control_flow.py
 OTHER := sse4.1 512K 1
 other-machine: $(VENV)/installed
 	MLIRML_PROCESSOR=$(word 1,$(OTHER)),l2=$(word 2,$(OTHER)) MLIRML_THREADS=$(word 3,$(OTHER)) \
@@ -53,13 +53,13 @@ accuracy: $(VENV)/bench
 	$(BIN)/python -m benchmarks.accuracy
 
 fuzz: $(VENV)/installed
-	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/test_programs.py
-	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/test_random_loops.py
-	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/test_exchanged_arrays.py
-	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/test_random_lists.py
+	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/fuzz/test_programs.py
+	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/fuzz/test_random_loops.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_exchanged_arrays.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_lists.py
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
-	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/test_mutated_modules.py
+	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/fuzz/test_mutated_modules.py
 
 # What every stage makes of some 360 programs: `make record` before a change, `make replay` after it.
 RECORD ?= build/replay.zip

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 import mlirml as ml
-from mlirml.dialects.dtypes import from_short_name, is_float, short_name
-from mlirml.dialects.ops import OPS, OpDef
+from mlirml.ir.text.dtypes import from_short_name, is_float, short_name
+from mlirml.ops import OPS, OpDef
 
 BYTES = 1 << 16  # of an operand: three of them fit into any second-level cache, and malloc needs no new pages
 ROUNDS = 15

@@ -34,7 +34,7 @@ def collect(folder: Path, python: str) -> None:
     command += ["--only-binary=:all:", "--implementation=cp", f"--python-version={python}", f"--target={folder}"]
     command += [f"--platform={name}" for name in PLATFORMS]
     subprocess.run([*command, *map(constraint, PACKAGES)], check=True)
-    from mlirml.targets.ptx import libdevice
+    from mlirml.targets.llvm.ptx import libdevice
 
     found = libdevice()
     if found is None:

@@ -115,7 +115,7 @@ def bare_chain(chain: int) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     from wgpu.backends.wgpu_native import ffi, lib
 
     from mlirml.runtime import load_object
-    from mlirml.targets.llvm import compile_to_object
+    from mlirml.targets.llvm.codegen import compile_to_object
 
     vulkan = next(a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] == "Vulkan")
     device = vulkan.request_device_sync(required_limits=dict(vulkan.limits))

@@ -79,7 +79,7 @@ def held(workload: Workload, quick: bool) -> Held:
     import mlirml as ml
     from benchmarks.peers.with_mlirml import transformed
     from mlirml.cli.explain import follow
-    from mlirml.tree import flatten
+    from mlirml.core.tree import flatten
 
     arguments = workload.arguments(quick)
     program = ml.compile(transformed(workload))

@@ -128,7 +128,7 @@ def parallel_launch(repeats: int) -> Times:
 
     import mlirml as ml
     from mlirml.runtime import _native, load_object
-    from mlirml.targets.llvm import compile_to_object
+    from mlirml.targets.llvm.codegen import compile_to_object
 
     code = load_object(compile_to_object(_LAUNCH))
     launch = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(code.address("launch"))

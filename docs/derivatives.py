@@ -8,9 +8,9 @@ from typing import Any
 
 from mlirml.autodiff.batching import batching
 from mlirml.autodiff.forward import pushforward
+from mlirml.autodiff.no_rule import UNWRITTEN
 from mlirml.autodiff.reverse import NO_DERIVATIVE, transpose
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
-from mlirml.autodiff.unwritten import UNWRITTEN
 
 PAGE = Path(__file__).with_name("derivatives.md")
 TABLES = {"forward": pushforward, "reverse": transpose, "batched": batching}

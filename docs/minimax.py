@@ -1,4 +1,4 @@
-"""Compute the polynomial coefficients in mlirml/pipelines/polynomials: weighted minimax fits by Lawson's iteration.
+"""Compute the polynomial coefficients in mlirml/codegen/math: weighted minimax fits by Lawson's iteration.
 
     python docs/minimax.py            # all tables, about a minute
     python docs/minimax.py exp_f32    # one table

@@ -9,9 +9,9 @@ import numpy as np
 
 import mlirml.nn
 import mlirml.numpy
-from mlirml.capture.linear_algebra import FUNCTIONS as SOLVERS
-from mlirml.dialects.ops import OPS, OpDef
-from mlirml.dialects.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
+from mlirml.frontend.namespace.linear_algebra import FUNCTIONS as SOLVERS
+from mlirml.ops import OPS, OpDef
+from mlirml.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
 PAGE = Path(__file__).with_name("ops.md")
 KINDS = {
@@ -37,7 +37,7 @@ COLUMNS = {
 HEAD = """\
 # What is compiled
 
-Written by `python docs/ops.py` from the records in `mlirml/dialects/ops`; the tests compare each of them with NumPy in
+Written by `python docs/ops.py` from the records in `mlirml/ops`; the tests compare each of them with NumPy in
 the dtypes marked here. `int` is i8, i16, i32 and i64, `uint` is u8, u16, u32 and u64, `complex` is c64 and c128, bf16
 is `ml_dtypes.bfloat16`. A blank is a dtype that NumPy refuses or converts first, such as integers to floats for
 `np.arctan`; that is done here too. Shapes broadcast and dtypes promote exactly as NumPy's. f16 and bf16 are computed in

@@ -6,8 +6,8 @@ import inspect
 import re
 from pathlib import Path
 
-from mlirml.config import _SETTINGS as SETTINGS
-from mlirml.config import Config
+from mlirml.core.config import _SETTINGS as SETTINGS
+from mlirml.core.config import Config
 
 PAGE = Path(__file__).with_name("settings.md")
 HEAD = """\

@@ -17,7 +17,7 @@ config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE.parent / "build" / "lit")
 
 python = shlex.quote(sys.executable)
-config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{python} -m mlirml.opt"))
+config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{python} -m mlirml.cli.opt"))
 config.substitutions.append((r"\bfilecheck\b", f"{python} -m filecheck"))
 config.substitutions.append((r"%python", python))
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
-from mlirml.capture.control import cond, fori_loop, scan, switch, while_loop
-from mlirml.capture.loops.mark import loops
-from mlirml.capture.loops.ranges import parallel
-from mlirml.capture.spec import TensorSpec
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
@@ -37,6 +33,10 @@ from mlirml.errors import (
     UnboundedRecursionError,
     UnsupportedSyntaxError,
 )
+from mlirml.frontend.loops.mark import loops
+from mlirml.frontend.loops.ranges import parallel
+from mlirml.frontend.spec import TensorSpec
+from mlirml.frontend.tracing.control import cond, fori_loop, scan, switch, while_loop
 from mlirml.runtime.array import Array, put, wait_all, wait_any
 from mlirml.runtime.device import device, devices
 from mlirml.transforms import (

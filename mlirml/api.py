@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mlirml.calls import (
+from mlirml.core.config import config, float64_choice
+from mlirml.core.processes import COMPILER, sends_functions, uncollected
+from mlirml.core.tracebacks import without_own_frames
+from mlirml.core.tree import flatten
+from mlirml.driver.calls import (
     Build,
     Call,
     changed,
@@ -27,20 +31,19 @@ from mlirml.calls import (
     store_items,
     without,
 )
-from mlirml.capture.advice import INDEX, SLICE
-from mlirml.capture.loops.choose import (
-    check_frontend,
-    is_of_calls,
-    short_loops,
-    turns_on_data,
-    turns_on_number,
-    wants_loops,
+from mlirml.driver.compilation import (
+    Clock,
+    Lowered,
+    begin_loading,
+    compiled,
+    on_loops,
+    opened,
+    parsed,
+    progress,
+    run_pipeline,
 )
-from mlirml.capture.loops.mark import MARK
-from mlirml.capture.rows import LongIteration
-from mlirml.capture.signature import argument_names, parameters_of, positional_names, readable, takes_out
-from mlirml.compilation import Clock, Lowered, begin_loading, compiled, on_loops, opened, parsed, progress, run_pipeline
-from mlirml.config import config, float64_choice
+from mlirml.driver.signature import argument_names, parameters_of, positional_names, readable, takes_out
+from mlirml.driver.state import State
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
@@ -50,19 +53,26 @@ from mlirml.errors import (
     TracedValueError,
     UnsupportedSyntaxError,
 )
-from mlirml.processes import COMPILER, sends_functions, uncollected
+from mlirml.frontend.advice import INDEX, SLICE
+from mlirml.frontend.loops.choose import (
+    check_frontend,
+    is_of_calls,
+    short_loops,
+    turns_on_data,
+    turns_on_number,
+    wants_loops,
+)
+from mlirml.frontend.loops.mark import MARK
+from mlirml.frontend.tracing.iteration_limits import LongIteration
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
-from mlirml.state import State
 from mlirml.targets.registry import get_target
-from mlirml.tracebacks import without_own_frames
-from mlirml.tree import flatten
 
 if TYPE_CHECKING:
-    from mlirml.capture.captured import Captured
-    from mlirml.capture.spec import TensorSpec
+    from mlirml.frontend.spec import TensorSpec
+    from mlirml.frontend.tracing.captured import Captured
     from mlirml.passes import Remark
 
 _LOG_LENGTH = 1000
@@ -290,8 +300,8 @@ class Compiled(Dispatcher):
             self._load_ahead()
             inlines = self._inlines((args, kwargs))
         if inlines:
-            from mlirml.capture.namespace import retarget
-            from mlirml.capture.trace import current_trace
+            from mlirml.frontend.namespace.numpy_namespace import retarget
+            from mlirml.frontend.tracing.trace import current_trace
 
             outer = current_trace()
             assert outer is not None
@@ -325,7 +335,7 @@ class Compiled(Dispatcher):
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
-        from mlirml import cache
+        from mlirml.driver import cache
 
         if not cache.is_there():
             begin_loading()
@@ -337,7 +347,7 @@ class Compiled(Dispatcher):
         try:
             return run()
         except CheckFailed as failed:
-            from mlirml.capture.launch import failure
+            from mlirml.driver.argument_errors import failure
 
             raise failure(build.captured, failed) from None
 
@@ -354,22 +364,22 @@ class Compiled(Dispatcher):
         return build.program(leaves, outs)
 
     def _refusal(self, build: Build, call: Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
-        from mlirml.capture.launch import refusal
+        from mlirml.driver.argument_errors import refusal
 
         return refusal(build.captured, leaves, call.input_paths(), outs)
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.
-        from mlirml.capture.trace import current_trace
+        from mlirml.frontend.tracing.trace import current_trace
 
         if current_trace() is None:
             return False
-        from mlirml.capture.array import Traced
+        from mlirml.frontend.tracing.array import Traced
 
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        from mlirml.capture.spec import TensorSpec, is_static, spec_of
+        from mlirml.frontend.spec import TensorSpec, is_static, spec_of
 
         self._check_arguments(args, kwargs)
         if not self._takes_names:  # in which order they are given makes no difference
@@ -377,7 +387,7 @@ class Compiled(Dispatcher):
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
         if self._state.places:
-            from mlirml.capture.trace import STATE
+            from mlirml.frontend.tracing.trace import STATE
 
             kwargs = {**kwargs, STATE: self._state.items()}
         names = argument_names(self.fn, args)
@@ -406,7 +416,7 @@ class Compiled(Dispatcher):
         return path in self._sizes and type(leaf) in (bool, int)
 
     def _check_static(self, value: Any, path: str) -> None:
-        from mlirml.capture.spec import refuse_random
+        from mlirml.frontend.spec import refuse_random
 
         refuse_random(value, path, _definition(self.fn))
         try:
@@ -464,7 +474,8 @@ class Compiled(Dispatcher):
 
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
-        from mlirml.capture import aliasing, launch
+        from mlirml.driver import argument_errors as launch
+        from mlirml.frontend.tracing import aliasing
 
         if self._by_layout:
             call.overlaps = aliasing.with_layouts(aliasing.NONE, call.inputs)
@@ -568,7 +579,7 @@ class Compiled(Dispatcher):
             return self._compile_timed(call, reason, known, clock)
 
     def _compile_timed(self, call: Call, reason: str, known: Sequence[Build], clock: Clock) -> Build:
-        from mlirml import cache
+        from mlirml.driver import cache
 
         captured = self._apart.pop(call.key(), None) or self._capture(call)
         clock.note("capture")
@@ -612,7 +623,7 @@ class Compiled(Dispatcher):
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
         """The artifact from the disk cache and its program, or None twice. What cannot be loaded here is made again."""
-        from mlirml import cache
+        from mlirml.driver import cache
 
         artifact = cache.load(entries)
         clock.note("cache lookup")
@@ -627,14 +638,14 @@ class Compiled(Dispatcher):
         return artifact, program
 
     def _capture(self, call: Call) -> Captured:
-        from mlirml.capture.trace import trace as capture
+        from mlirml.frontend.tracing.trace import trace as capture
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
             state: Any = {"places": tuple(self._state.places), "python": self._state.python, "paths": call.paths}
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
                 return capture(fn, *given, loops, **state)
-            from mlirml.capture.donation import Donation
+            from mlirml.driver.donation import Donation
 
             donation = Donation(
                 fn, (*self.donate_argnums, *self._donated_names), partial(without, statics=call.statics), loops
@@ -752,7 +763,7 @@ class Compiled(Dispatcher):
 
 
 def _failure(captured: Captured, failed: CheckFailed) -> Exception:
-    from mlirml.capture.launch import failure
+    from mlirml.driver.argument_errors import failure
 
     return failure(captured, failed)
 
@@ -766,7 +777,7 @@ def _float64(given: str | None) -> str:
 
 
 def _definition(fn: Any) -> Any:
-    from mlirml.capture.trace import definition
+    from mlirml.frontend.tracing.trace import definition
 
     return definition(fn)
 

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from mlirml.capture.control import _trace as current_trace
+from mlirml.frontend.tracing.control import _trace as current_trace
 
 __all__ = ["callback", "print"]
 
@@ -31,8 +31,8 @@ def print(format: Any, *args: Any, **kwargs: Any) -> None:
     if trace is None:
         _show(format, *args, **kwargs)
         return
-    from mlirml.capture import host_calls
-    from mlirml.capture.frames import at_user_line
+    from mlirml.frontend.frames import at_user_line
+    from mlirml.frontend.tracing import host_calls
 
     with at_user_line():
         host_calls.call(trace, _show, (format, *args), kwargs, name="debug.print")
@@ -67,11 +67,11 @@ def callback(function: Callable[..., Any], result: Any, *args: Any, **kwargs: An
     trace = current_trace()
     if trace is None:
         return function(*args, **kwargs)
-    from mlirml.capture import host_calls
-    from mlirml.capture.frames import at_user_line
-    from mlirml.capture.spec import TensorSpec
+    from mlirml.core.tree import flatten
     from mlirml.errors import ArgumentError
-    from mlirml.tree import flatten
+    from mlirml.frontend.frames import at_user_line
+    from mlirml.frontend.spec import TensorSpec
+    from mlirml.frontend.tracing import host_calls
 
     with at_user_line():
         specs, tree = flatten(result, lambda x: isinstance(x, TensorSpec))

@@ -6,7 +6,7 @@ import linecache
 import zlib
 from typing import Any
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,8 @@ class CheckFailed(Exception):
     """What a target raises when a check of the program failed.
 
     The argument is the number of the check, and above `CHECK_BITS` bits the number that the check is about, if the
-    highest of these bits is set. `mlirml.capture.launch` knows what the check is about; users see another error.
+    highest of these bits is set. `mlirml.driver.argument_errors` knows what the check is about; users see another
+    error.
     """
 
     @property

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.capture.control import _trace as current_trace
+from mlirml.core.tracebacks import shorten
 from mlirml.errors import ArgumentError
-from mlirml.tracebacks import shorten
+from mlirml.frontend.tracing.control import _trace as current_trace
 
 Function = Callable[..., Any]
 
@@ -65,10 +65,10 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
     _check_function("value_and_grad", fn)
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        from mlirml.capture import derivatives as d
-        from mlirml.capture.frames import at_user_line
-        from mlirml.capture.trace import at_function, value_of
-        from mlirml.tree import flatten
+        from mlirml.core.tree import flatten
+        from mlirml.frontend.frames import at_user_line
+        from mlirml.frontend.tracing.trace import at_function, value_of
+        from mlirml.frontend.transforms import derivatives as d
 
         trace = current_trace()
         assert trace is not None
@@ -111,7 +111,7 @@ def vjp(fn: Function, *primals: Any) -> tuple[Any, Function]:
     >>> f(np.zeros(3))
     (array([0., 0., 0.]), array([1., 1., 1.]))
     """
-    from mlirml.capture import derivatives as d
+    from mlirml.frontend.transforms import derivatives as d
 
     _check_function("vjp", fn)
     trace = current_trace()
@@ -148,7 +148,7 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
     >>> ml.jvp(np.sin, (np.zeros(2),), (np.ones(2),))
     (array([0., 0.]), array([1., 1.]))
     """
-    from mlirml.capture.derivatives import trace_jvp
+    from mlirml.frontend.transforms.derivatives import trace_jvp
 
     _check_function("jvp", fn)
     _check_tuples("jvp", primals=primals, tangents=tangents)
@@ -208,7 +208,7 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
     _check_function("vmap", fn)
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        from mlirml.capture.derivatives import trace_vmap
+        from mlirml.frontend.transforms.derivatives import trace_vmap
 
         trace = current_trace()
         assert trace is not None
@@ -260,7 +260,7 @@ def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function
     _check_function(name, fn)
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        from mlirml.capture.jacobians import jacobian_forward, jacobian_reverse
+        from mlirml.frontend.transforms.jacobians import jacobian_forward, jacobian_reverse
 
         places = _places(name, argnums, len(args))
 
@@ -351,7 +351,7 @@ class custom_vjp:
         trace, args = current_trace(), _by_position(self.fn, args, kwargs)
         if trace is None:
             return self.fn(*args)
-        from mlirml.capture.custom import call_with_vjp
+        from mlirml.frontend.transforms.custom import call_with_vjp
 
         name = getattr(self.fn, "__name__", "function")
         forward, backward = _given(self.rules, "custom_vjp", name, "defvjp(forward, backward)")
@@ -414,7 +414,7 @@ class custom_jvp:
         trace, args = current_trace(), _by_position(self.fn, args, kwargs)
         if trace is None:
             return self.fn(*args)
-        from mlirml.capture.custom import call_with_jvp
+        from mlirml.frontend.transforms.custom import call_with_jvp
 
         name = getattr(self.fn, "__name__", "function")
         rule = _given(self.rule, "custom_jvp", name, "defjvp(rule)")
@@ -425,7 +425,7 @@ class custom_jvp:
 def _given(rule: Any, transform: str, name: str, how: str) -> Any:
     """The derivative of a function of one's own, where it has been set."""
     if rule is None:
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(f"{transform}: `{name}` has no derivative yet", help=f"call `{name}.{how}` first")
@@ -443,7 +443,7 @@ def _by_position(fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(
@@ -468,7 +468,7 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
     array([0., 0.])
     """
     if policy not in ("nothing", "contractions"):
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(f"checkpoint: policy {policy!r} is neither 'nothing' nor 'contractions'")
@@ -477,7 +477,7 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
 
     @functools.wraps(fn, updated=())
     def again(*args: Any, **kwargs: Any) -> Any:
-        from mlirml.capture.custom import call_again
+        from mlirml.frontend.transforms.custom import call_again
 
         trace = current_trace()
         if trace is None:
@@ -500,7 +500,7 @@ def stop_gradient(x: Any) -> Any:
     >>> ml.grad(lambda x: x * ml.stop_gradient(x))(3.0)
     array(3.)
     """
-    from mlirml.capture.derivatives import trace_stop_gradient
+    from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 
     trace = current_trace()
     return x if trace is None else trace_stop_gradient(trace, x)
@@ -509,7 +509,7 @@ def stop_gradient(x: Any) -> Any:
 def _check_function(name: str, fn: Any) -> None:
     """That a transform is given something to call."""
     if not callable(fn):
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(
@@ -528,7 +528,7 @@ def _check_tuples(name: str, **given: Any) -> None:
     """That arguments stand in tuples: an array would be taken for as many arguments as it has rows."""
     for what, value in given.items():
         if not isinstance(value, (tuple, list)):
-            from mlirml.capture.frames import at_user_line
+            from mlirml.frontend.frames import at_user_line
 
             with at_user_line():
                 raise ArgumentError(
@@ -540,20 +540,20 @@ def _check_tuples(name: str, **given: Any) -> None:
 def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     places = (argnums,) if _is_one(argnums) else argnums
     if not isinstance(places, (tuple, list)) or not all(_is_one(place) for place in places):
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(f"{name}: argnums must be the number of an argument, or several, got: {argnums!r}")
     for place in places:
         if not -count <= place < count:
-            from mlirml.capture.frames import at_user_line
+            from mlirml.frontend.frames import at_user_line
 
             with at_user_line():
                 plural = "" if count == 1 else "s"
                 raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional argument{plural}")
     found = tuple(place % count for place in places)
     if len(set(found)) < len(found):
-        from mlirml.capture.frames import at_user_line
+        from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(f"{name}: argnums={argnums} names an argument twice")
@@ -586,7 +586,7 @@ def _callable(fn: Function, inside: Function, name: str) -> Function:
 
 def _inside(fn: Function) -> Function:
     """A function as traced code calls it, for calls from here, where it is not seen that one is traced."""
-    from mlirml.capture.inside import inside
+    from mlirml.frontend.transforms.nested_calls import inside
 
     trace = current_trace()
     assert trace is not None

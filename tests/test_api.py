@@ -22,7 +22,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.api import Compiled
-from tests.oracle import assert_same
+from tests.fuzz.oracle import assert_same
 
 X = np.arange(6.0).reshape(2, 3)
 STAGES = ("capture", "raise", "transform", "optimize", "offload", "schedule", "lower")
@@ -497,7 +497,7 @@ def test_lowering_is_the_pipeline_that_is_printed() -> None:
     """The text of the pipeline, given to `mlirml-opt` with the captured module, gives the lowered module."""
     compiled = ml.compile(lambda x, y: np.sum(np.exp(x), axis=1) + y)
     arguments = (X, np.ones(2))
-    command = [sys.executable, "-m", "mlirml.opt", "-", f"--pass-pipeline={compiled.target.pipeline}"]
+    command = [sys.executable, "-m", "mlirml.cli.opt", "-", f"--pass-pipeline={compiled.target.pipeline}"]
     done = subprocess.run(command, input=compiled.ir("capture", *arguments), capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout == compiled.lower(*arguments).as_text()

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.capture import control
-from mlirml.tree import flatten
-from tests import oracle
+from mlirml.core.tree import flatten
+from mlirml.frontend.tracing import control
+from tests.fuzz import oracle
 
 TARGETS = ("cpu", "reference")
 

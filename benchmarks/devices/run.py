@@ -19,7 +19,7 @@ import mlirml as ml
 from benchmarks import tables
 from benchmarks.devices.workloads import WORKLOADS, DeviceWorkload
 from benchmarks.rounds import Measured, Peer
-from mlirml.tree import flatten, map_leaves
+from mlirml.core.tree import flatten, map_leaves
 
 Row = dict[str, Measured]
 

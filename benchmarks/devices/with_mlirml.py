@@ -9,7 +9,7 @@ import numpy as np
 
 import mlirml as ml
 from benchmarks.devices.workloads import DeviceWorkload
-from mlirml.tree import flatten, map_leaves
+from mlirml.core.tree import flatten, map_leaves
 
 
 def version(target: str) -> str:

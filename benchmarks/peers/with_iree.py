@@ -12,7 +12,7 @@ import numpy as np
 
 import mlirml as ml
 from benchmarks.workloads import WORKLOADS, Arguments
-from mlirml.tree import flatten
+from mlirml.core.tree import flatten
 
 _FLAGS = (
     "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",

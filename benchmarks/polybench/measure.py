@@ -60,16 +60,14 @@ def compiled(kernel: Kernel, target: str = "cpu") -> Any:
 
 def structure(kernel: Kernel, size: int) -> Structure:
     """Run stage `raise` and look at what is there."""
-    from mlirml.ir import operations, parse
-    from mlirml.location import source_location
+    from mlirml.ir.bindings import operations, parse
+    from mlirml.ir.location import source_location
     from mlirml.passes import Instrumentation, parse_pipeline
-    from mlirml.pipelines.stages import load_passes
     from mlirml.raising import RAISE
 
     captured = compiled(kernel).trace(*kernel.arguments(size))
     module = parse(captured.text)
     watch = Instrumentation()
-    load_passes(RAISE)
     parse_pipeline(RAISE).run(module, instrumentation=watch)
     ops = list(operations(module))
     left = collections.Counter(op.name for op in ops if _is_left(op))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
 
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi")
 _WIDE = ("index", "i64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.ir import defining_op, mlir, operations
+from mlirml.ir.bindings import defining_op, mlir, operations
 
 VIEWS = (
     "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview", "memref.cast",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlirml.analysis.affine import Linear, Reader
-from mlirml.dataclass import dataclass
-from mlirml.dialects.ranges import Ranges
-from mlirml.ir import defining_op, mlir
+from mlirml.analysis.ranges import Ranges
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
 
 _FROM = ("tensor.extract", "memref.subview")
 _ELEMENTS = ("tensor.extract", "tensor.insert")

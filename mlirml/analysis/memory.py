@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mlirml.analysis.values import outer_values, place_in
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
-from mlirml.ir import block_ops, defining_op, mlir, operations, seen_through
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through
 
 VIEWS = (
     "memref.subview", "memref.expand_shape", "memref.collapse_shape", "memref.cast", "memref.reinterpret_cast",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mlirml.ir import mlir, operations
+from mlirml.ir.bindings import mlir, operations
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:

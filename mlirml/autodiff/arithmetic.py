@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 
 def is_float(kind: mlir.Type) -> bool:

@@ -11,8 +11,8 @@ After:
 from __future__ import annotations
 
 from mlirml.autodiff.expand import expand
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 
 

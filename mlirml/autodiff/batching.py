@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import element_type
+from mlirml.autodiff.no_rule import why_unwritten
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.rule_table import RuleTable
-from mlirml.autodiff.unwritten import why_unwritten
-from mlirml.dialects import emit
 from mlirml.errors import NoBatchingError
-from mlirml.ir import mlir
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+from mlirml.ir.location import source_location
 
 STAYS = {"mlirml.unbatch"}
 """The beginning of another request."""

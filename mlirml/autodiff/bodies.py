@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.arithmetic import add, is_float, number, select
+from mlirml.autodiff.no_rule import why_unwritten
 from mlirml.autodiff.rules.scalars import INACTIVE, Rule, derivative
-from mlirml.autodiff.unwritten import why_unwritten
-from mlirml.dialects import emit
 from mlirml.errors import NoDerivativeError
-from mlirml.ir import mlir
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+from mlirml.ir.location import source_location
 
 LINEAR = {"arith.addf", "arith.subf", "arith.negf", "arith.extf", "arith.truncf", "arith.select"}
 """Operations whose partials are finite whatever the operands are."""

@@ -20,12 +20,12 @@ are expanded, where what they keep is known, and is too much.
 
 from __future__ import annotations
 
+from mlirml.analysis.ranges import Ranges
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.reverse import group_of
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, has_op, mlir, named_operations, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 
 ROUNDS = "mlirml.rounds"

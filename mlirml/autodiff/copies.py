@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.autodiff.reverse import MARKS, group_of
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
 
 
 def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:

@@ -24,9 +24,9 @@ from mlirml.autodiff.requests import (
 )
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
-from mlirml.ir import block_ops, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 KINDS = ("mlirml.vjp", "mlirml.jvp", "mlirml.vmap")

@@ -19,7 +19,7 @@ from mlirml.autodiff.bodies import push, refuse
 from mlirml.autodiff.reverse import NO_DERIVATIVE, used_by
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 Pushforward = Callable[["Push", mlir.Operation], None]
 

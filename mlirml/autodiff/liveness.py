@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.values import used_values
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir, operations
 
 
 def live_values(op: mlir.Operation) -> set[mlir.Value]:

@@ -28,9 +28,9 @@ from collections.abc import Iterable
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import number, select
 from mlirml.autodiff.structured import Structured, dims_of
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, defining_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
 
 _NEUTRAL = {
     "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.maxnumf": -math.inf,

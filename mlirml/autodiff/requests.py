@@ -24,10 +24,10 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch
 from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import NoBatchingError
-from mlirml.ir import block_ops, defining_op, mlir, named_operations, operations
-from mlirml.location import source_location
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.ir.location import source_location
 
 OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
 _BEGINNINGS = set(OPENS.values())

@@ -20,7 +20,7 @@ from mlirml.autodiff.bodies import Pullback, refuse
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.dialects.mlirml import HOST_CALLS
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 

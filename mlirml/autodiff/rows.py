@@ -11,8 +11,8 @@ What comes back for such a row in a round is all that ever comes for it: it is s
 from __future__ import annotations
 
 from mlirml.autodiff.checkpoint import constant_index
-from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from mlirml.autodiff.unwritten import UNWRITTEN
+from mlirml.autodiff.no_rule import UNWRITTEN
 from mlirml.errors import InternalError
-from mlirml.ir import mlir
-from mlirml.location import source_location
+from mlirml.ir.bindings import mlir
+from mlirml.ir.location import source_location
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 Types = Callable[[mlir.Operation], bool]

@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.minimum_cut import Network
 from mlirml.analysis.values import used_values
 from mlirml.autodiff.structured import Structured
-from mlirml.dialects.minimum_cut import Network
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")
 _LOOPS = ("scf.", *SORTS, *FACTORIZATIONS)

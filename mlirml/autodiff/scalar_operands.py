@@ -23,8 +23,8 @@ from collections.abc import Iterable
 
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.reverse import used_by
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, defining_op, linalg, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, linalg, mlir, operations
 
 _OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
 

@@ -22,9 +22,9 @@ from dataclasses import replace
 
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.structured import Structured
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 
 _LARGEST = ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mlirml.autodiff import tensors
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, clone_with, linalg, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, linalg, mlir
 
 LinearForm = tuple[int, dict[int, int]]
 """A constant, and the factor of each dimension."""

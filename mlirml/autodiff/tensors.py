@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mlirml.analysis.ordered_loops import SCATTER
 from mlirml.autodiff.arithmetic import add, element_type
-from mlirml.dialects import emit
-from mlirml.dialects.ordered import SCATTER
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 
 _PURE = ("arith.", "math.", "linalg.index", "tensor.extract", "affine.apply")
 

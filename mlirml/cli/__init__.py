@@ -94,7 +94,7 @@ def _function_command(commands: argparse._SubParsersAction, name: str, what: str
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import mlirml
-        from mlirml.cache import versions
+        from mlirml.driver.cache import versions
 
         found = ", ".join(f"{name.removeprefix('version.')} {v}" for name, v in versions()[1:])
         print(f"mlirml {mlirml.__version__} (Python {sys.version.split()[0]}, {found})")
@@ -125,7 +125,7 @@ def _ir(options: argparse.Namespace) -> int:
 def _cache(action: str) -> object:
     def run(options: argparse.Namespace) -> int:
         from mlirml.cli import disk_cache
-        from mlirml.private_folder import Untrusted
+        from mlirml.core.private_folder import Untrusted
 
         try:
             if action == "check":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 
-from mlirml import cache
+from mlirml.driver import cache
 
 
 def show() -> int:

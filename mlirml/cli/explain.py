@@ -9,14 +9,14 @@ from collections import Counter
 from dataclasses import field
 from pathlib import Path
 
-from mlirml import cache
 from mlirml.api import Compiled
 from mlirml.cli.console import console, size, table
 from mlirml.cli.function import Call
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import parallel_grain
+from mlirml.driver import cache
 from mlirml.errors import PipelineError
-from mlirml.ir import mlir, operations, parse, to_text
+from mlirml.ir.bindings import mlir, operations, parse, to_text
 from mlirml.passes import Instrumentation, Pipeline
 from mlirml.runtime.artifact import Artifact
 

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from mlirml.api import Compiled
-from mlirml.capture.spec import TensorSpec
-from mlirml.dataclass import dataclass
-from mlirml.dialects.dtypes import from_short_name
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import ArgumentError, MlirmlError, SourceLocation
+from mlirml.frontend.spec import TensorSpec
+from mlirml.ir.text.dtypes import from_short_name
 
 _ARGS = "--args"
 _PYTHON_NUMBERS = {"bool": bool, "int": int, "float": float}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 KINDS = (
     "addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf", "mins", "minu",

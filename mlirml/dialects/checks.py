@@ -6,9 +6,9 @@ cf.assert %inside, "an index is out of bounds" {mlirml.check = 3 : i64, mlirml.c
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE
-from mlirml.ir import defining_op, mlir
+from mlirml.ir.bindings import defining_op, mlir
 
 _BELOW = 6  # `ult` of `arith.cmpi`
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import LoweringError, MlirmlError
-from mlirml.ir import mlir, operations
-from mlirml.location import is_unknown, source_location
+from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.location import is_unknown, source_location
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
 FACTORIZATIONS = ("mlirml.cholesky", "mlirml.inverse", "mlirml.lu_diagonal", "mlirml.solve")

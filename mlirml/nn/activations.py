@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.dialects.ops import activations  # noqa: F401  (makes the record of gelu)
-from mlirml.dialects.ops.registry import NUMBERS
 from mlirml.errors import DTypeError
 from mlirml.nn.define import as_array, composite, floats, from_record, rounded, shown
+from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)  # noqa: F401  (makes the record of gelu)
+from mlirml.ops.registry import NUMBERS
 
 # Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", equation 2 and appendix 1.
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805

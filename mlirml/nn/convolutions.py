@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlirml.dialects.ops import convolutions  # noqa: F401  (makes the records)
 from mlirml.nn.define import from_record
+from mlirml.ops import convolutions  # noqa: F401  (makes the records)  # noqa: F401  (makes the records)
 
 conv1d = from_record("conv1d")
 conv2d = from_record("conv2d")

@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from mlirml.capture.array import Traced
-from mlirml.capture.frames import at_user_line
-from mlirml.capture.trace import current_trace
-from mlirml.dialects.dtypes import describe, is_float
-from mlirml.dialects.ops.registry import FLOATS, NN, OpDef, define
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.trace import current_trace
+from mlirml.ir.text.dtypes import describe, is_float
+from mlirml.ops.registry import FLOATS, NN, OpDef, define
 
 F = TypeVar("F", bound=Callable[..., Any])
 

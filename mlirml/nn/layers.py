@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.dialects.dtypes import is_float
-from mlirml.dialects.ops.registry import INTEGERS
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.ir.text.dtypes import is_float
 from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
+from mlirml.ops.registry import INTEGERS
 
 
 @composite(tolerance=16)

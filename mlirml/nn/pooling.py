@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlirml.dialects.ops import pooling  # noqa: F401  (makes the records)
 from mlirml.nn.define import from_record
+from mlirml.ops import pooling  # noqa: F401  (makes the records)  # noqa: F401  (makes the records)
 
 max_pool1d = from_record("max_pool1d")
 max_pool2d = from_record("max_pool2d")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.capture.array import Traced
-from mlirml.capture.at import at
-from mlirml.capture.namespace import COMPUTED, Namespace
-from mlirml.capture.trace import current_trace
-from mlirml.dialects.ops import OPS, OpDef
+from mlirml.frontend.namespace.numpy_namespace import COMPUTED, Namespace
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.at import at
+from mlirml.frontend.tracing.trace import current_trace
+from mlirml.ops import OPS, OpDef
 
 # Array-API names of functions that NumPy 2.0 knows by another name or not at all.
 _ALIASES = {

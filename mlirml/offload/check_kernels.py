@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError, TargetError
-from mlirml.ir import block_ops, mlir, operations
-from mlirml.location import source_location
+from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
 _SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile for the CPU"

@@ -17,10 +17,10 @@ and those of other things are made where they stand.
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE, DEFERRED_CHECKS
-from mlirml.ir import block_ops, defining_op, main_function, mlir, set_function_type
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, set_function_type
 from mlirml.passes import Pass, register
 
 SLOT_BYTES = 8

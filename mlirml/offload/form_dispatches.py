@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.analysis.ordered_loops import is_ordered
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, SORTS, WHY
-from mlirml.dialects.ordered import is_ordered
 from mlirml.errors import TargetError
-from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.location import source_location
 from mlirml.offload.grouping import RESHAPES, behind_reshapes, groups_of, is_work
 from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.offload.unknown_sizes import keep_in_known_sizes

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.bounds import is_dynamic
+from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.values import captured_values, outer_values
-from mlirml.dialects.bounds import is_dynamic
 from mlirml.dialects.mlirml import SORTS
-from mlirml.dialects.ordered import is_ordered
-from mlirml.ir import defining_op, linalg, mlir, seen_through
+from mlirml.ir.bindings import defining_op, linalg, mlir, seen_through
 
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 

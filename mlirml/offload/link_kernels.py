@@ -13,9 +13,9 @@ After:
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
-from mlirml.ir import block_ops, callee_of, clone_with, main_function, mlir, named_function, operations
+from mlirml.ir.bindings import block_ops, callee_of, clone_with, main_function, mlir, named_function, operations
 from mlirml.passes import Pass, register
 
 

@@ -24,11 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNELS
-from mlirml.ir import defining_op, main_function, mlir, operations, set_function_type
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
 LAUNCH_KERNEL = "mgpuLaunchKernel"

@@ -18,9 +18,9 @@ thread elsewhere. A scan carries one number besides, which it stores.
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects.ordered import SCAN, SCATTER, has_constant_bounds, is_ordered
-from mlirml.ir import block_ops, defining_op, main_function, mlir, operations
+from mlirml.analysis.ordered_loops import SCAN, SCATTER, has_constant_bounds, is_ordered
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 
 _SCALAR = ("arith.", "math.", "tensor.extract")

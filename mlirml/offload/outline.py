@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import itertools
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, SORTS
 from mlirml.errors import LoweringError
-from mlirml.ir import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
 _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield", "tensor.empty", "linalg.fill"])

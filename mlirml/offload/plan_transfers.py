@@ -31,11 +31,11 @@ import numpy as np
 
 from mlirml.analysis.memory import VIEWS, written_by
 from mlirml.analysis.values import captured_values, outer_values
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, WHY
-from mlirml.ir import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
 _ON_DEVICE = (

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirml.dialects import emit
 from mlirml.dialects.mlirml import HOST_INPUTS
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 _STAYS = ("linalg.index", "linalg.yield")
 

@@ -15,9 +15,9 @@ What is stored nowhere is stored into an empty tensor, as large as it may become
 
 from __future__ import annotations
 
-from mlirml.dialects import emit
-from mlirml.dialects.bounds import DYNAMIC, bound, is_dynamic, size_operand
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.analysis.bounds import DYNAMIC, bound, is_dynamic, size_operand
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 
 
 def keep_in_known_sizes(block: mlir.Block) -> None:

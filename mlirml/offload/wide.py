@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.values import captured_values
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
 def split_wide(block: mlir.Block, most: int) -> None:

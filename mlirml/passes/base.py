@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
 
 

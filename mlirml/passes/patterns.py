@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir, rewrite
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir, rewrite
 from mlirml.passes.base import NoMatch
 from mlirml.passes.report import remark
 

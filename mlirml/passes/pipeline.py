@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
-from mlirml.ir import make_context, mlir
+from mlirml.ir.bindings import make_context, mlir
 from mlirml.passes.base import REGISTRY, Pass, PassOption, Step, Upstream, pass_options
+from mlirml.passes.files import find_pass, load_passes
 from mlirml.passes.report import Instrumentation
 from mlirml.passes.run import run_stages, upstream_manager
 from mlirml.passes.syntax import Element, Option, parse_elements
@@ -93,8 +94,8 @@ def stage(name: str, *steps: Step | str) -> Stage:
 def parse_pipeline(text: str) -> Pipeline:
     """Parse `str(pipeline)`, or any MLIR pipeline text with or without the `builtin.module(...)` around it.
 
-    Every pass must be imported already (`mlirml.pipelines.stages.load_passes(text)`). Raises `PipelineError`, which
-    points at the mistake, for an unknown pass, an unknown option or a value that does not fit.
+    The passes that it names are imported. Raises `PipelineError`, which points at the mistake, for an unknown pass, an
+    unknown option or a value that does not fit.
     """
     return pipeline_of(_parse_steps(text))
 
@@ -132,10 +133,11 @@ def _parse_steps(text: str, *, check_upstream: bool = True) -> list[Step]:
 
 
 def _parse_step(element: Element, text: str, check_upstream: bool) -> Step:
-    if element.children is None and element.name in REGISTRY:
-        return _make_pass(REGISTRY[element.name], element, text)
     for inner in _leaves(element):
-        if inner.name in REGISTRY and inner is not element:
+        cls = find_pass(inner.name)
+        if cls is not None and inner is element:
+            return _make_pass(cls, element, text)
+        if cls is not None:
             raise PipelineError(
                 f"{inner.name} runs on the module and cannot be nested in {element.name}",
                 text=text,
@@ -219,6 +221,7 @@ def _check_upstream(step: Upstream, element: Element, text: str) -> None:
 
 
 def _unknown_pass(element: Element, text: str) -> PipelineError:
+    load_passes()  # for the help
     return PipelineError(
         f"unknown pass `{element.name}`",
         text=text,

@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import SourceLocation, shown_at
-from mlirml.ir import mlir, to_text
-from mlirml.location import source_location
+from mlirml.ir.bindings import mlir, to_text
+from mlirml.ir.location import source_location
 
 if TYPE_CHECKING:
     from pathlib import Path

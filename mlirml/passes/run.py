@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from mlirml.config import config
-from mlirml.dataclass import dataclass
+from mlirml.core.config import config
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.legality import verify_stage
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, PreconditionError, TargetError
-from mlirml.ir import mlir, passmanager, ready_managers, to_text
-from mlirml.location import location_in_text, source_location
+from mlirml.ir.bindings import mlir, passmanager, ready_managers, to_text
+from mlirml.ir.location import location_in_text, source_location
 from mlirml.passes.base import Pass, Step, Upstream
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
 from mlirml.passes.reproducer import write_reproducer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
 
 _NAME = re.compile(r"[\w.\-]+")

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mlirml.config import config
-from mlirml.dataclass import dataclass
+from mlirml.core.config import config
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.legality import STAGES, verify_stage
 from mlirml.errors import PipelineError
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 from mlirml.passes.base import Pass, register
 
 

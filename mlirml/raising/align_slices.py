@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mlirml.analysis.affine import Linear, Loop, Span, Variable
-from mlirml.raising.generic import spans_of
-from mlirml.raising.model import Access, Array, Nest, Statement
+from mlirml.raising.nests.generic import spans_of
+from mlirml.raising.nests.model import Access, Array, Nest, Statement
 
 Dim = tuple[Array, int]
 

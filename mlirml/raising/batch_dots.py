@@ -26,13 +26,13 @@ import math
 from collections import Counter
 from contextlib import suppress
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.dialects.scalars import slice_offsets
-from mlirml.ir import defining_op, mlir, named_operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.raising.loops import loop_functions
-from mlirml.raising.remarks import remark
+from mlirml.raising.nests.find_loops import loop_functions
+from mlirml.raising.nests.remarks import remark
 
 TAKEN = "mlirml.taken"
 """The attribute of an `scf.if`: the branch that is worth running everywhere."""

@@ -15,12 +15,12 @@ After, with `lapack`:
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects.factorizations import LIBRARY
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS
-from mlirml.ir import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.text.factorizations import LIBRARY
 from mlirml.passes import Pass, register
-from mlirml.raising.remarks import remark
+from mlirml.raising.nests.remarks import remark
 
 _ROUTINES = {
     "mlirml.cholesky": "potrf", "mlirml.inverse": "getrf, getri", "mlirml.lu_diagonal": "getrf",

@@ -36,16 +36,16 @@ from types import MappingProxyType
 from typing import Any
 
 from mlirml.analysis.affine import Linear, Reader
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.analysis.ranges import Ranges
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK
-from mlirml.dialects.ranges import Ranges
-from mlirml.ir import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.batch_dots import TAKEN
-from mlirml.raising.loops import loop_functions
-from mlirml.raising.remarks import remark
-from mlirml.raising.speculation import may_speculate
+from mlirml.raising.nests.find_loops import loop_functions
+from mlirml.raising.nests.remarks import remark
+from mlirml.raising.nests.speculation import may_speculate
 
 _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 

@@ -28,15 +28,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from mlirml.analysis.affine import Linear, Reader
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.dialects.ranges import Ranges
-from mlirml.dialects.scalars import behind
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.analysis.ranges import Ranges
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.rank_zero import behind
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.raising.digits import Flat, digits_of, strides_of
-from mlirml.raising.facts import Facts
-from mlirml.raising.loops import loop_functions
+from mlirml.raising.nests.conditions import Facts
+from mlirml.raising.nests.digits import Flat, digits_of, strides_of
+from mlirml.raising.nests.find_loops import loop_functions
 
 _CLEAN = "canonicalize,cse"
 

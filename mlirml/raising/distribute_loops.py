@@ -15,14 +15,14 @@ tensor. `mlirml-raise` splits off only what it raises; this pass shows how far d
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
-from mlirml.raising.distribute import distribution, loops_in
-from mlirml.raising.generic import Spans
-from mlirml.raising.model import Nest
-from mlirml.raising.nests import each_nest
-from mlirml.raising.rebuild import rebuild
+from mlirml.raising.nests.distribute import distribution, loops_in
+from mlirml.raising.nests.generic import Spans
+from mlirml.raising.nests.model import Nest
+from mlirml.raising.nests.rebuild import rebuild
+from mlirml.raising.nests.visit import each_nest
 
 
 @register

@@ -20,13 +20,13 @@ kind; the nest is then one of elements, and can be raised as a whole. Others are
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.dialects.scalars import slice_offsets
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.raising.batch_dots import BATCHED, is_inside
-from mlirml.raising.loops import loop_functions
+from mlirml.raising.nests.find_loops import loop_functions
 
 _ELEMENTS = ("tensor.extract", "tensor.insert", "tensor.from_elements", "tensor.empty", "linalg.fill", "linalg.yield")
 _SCALARS = ("arith", "math", "scf", "affine")

@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE
-from mlirml.ir import clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.raising.loops import loop_functions
+from mlirml.raising.nests.find_loops import loop_functions
 
 _CHEAP = ("math.floor", "math.ceil", "math.trunc", "math.round", "math.roundeven", "math.absf", "math.absi", "math.fma")
 _READS = ("tensor.extract", "tensor.from_elements")

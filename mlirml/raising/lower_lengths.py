@@ -28,13 +28,13 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
-from mlirml.ir import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.raising.loops import ORDER, loop_functions
-from mlirml.raising.static_strips import STRIPS, strips_of
+from mlirml.raising.nests.find_loops import ORDER, loop_functions
+from mlirml.raising.nests.static_strips import STRIPS, strips_of
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 _MOST_LOOPS = 4

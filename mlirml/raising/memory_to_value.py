@@ -31,11 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, callee_of, defining_op, has_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, callee_of, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.raising.memory_values import LOADS, STORES, VIEWS, root_of, stored_operands, to_values
-from mlirml.raising.remarks import remark
+from mlirml.raising.nests.memory_values import LOADS, STORES, VIEWS, root_of, stored_operands, to_values
+from mlirml.raising.nests.remarks import remark
 
 _CLEAN = "canonicalize,cse"
 _ROOTS = ("memref.alloc", "memref.alloca")

@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.distances import Distances
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.raising.loops import loop_functions
+from mlirml.raising.nests.find_loops import loop_functions
 
 _CLEAN = "canonicalize,cse"
 

@@ -29,16 +29,16 @@ is a `for` then.
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.dialects.scalars import Scalars, behind, element_place, is_number, is_scalar
-from mlirml.ir import block_ops, defining_op, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.rank_zero import Scalars, behind, element_place, is_number, is_scalar
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.raising.counted_while import count_loops
-from mlirml.raising.counters import close_counters
-from mlirml.raising.loops import loop_functions
-from mlirml.raising.plain_indices import decide, make_indices_plain
-from mlirml.raising.rows import read_in_place, store_in_place
+from mlirml.raising.nests.counted_while import count_loops
+from mlirml.raising.nests.counters import close_counters
+from mlirml.raising.nests.find_loops import loop_functions
+from mlirml.raising.nests.plain_indices import decide, make_indices_plain
+from mlirml.raising.nests.rows import read_in_place, store_in_place
 
 CARRIERS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
 _CLEAN = "canonicalize,cse"

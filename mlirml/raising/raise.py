@@ -23,10 +23,10 @@ a loop is split only where something is raised.
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
-from mlirml.raising.generic import PASS_OF
+from mlirml.raising.nests.generic import PASS_OF
 from mlirml.raising.raise_nests import raise_nests
 
 

@@ -7,15 +7,15 @@
 
 from __future__ import annotations
 
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 from mlirml.raising.align_slices import aligned
-from mlirml.raising.distribute import Scope, Sequence_, plan, raised_in
-from mlirml.raising.generic import Form, Raised, Spans, form_of
-from mlirml.raising.loops import mark_raised
-from mlirml.raising.model import Nest
-from mlirml.raising.nests import each_nest
-from mlirml.raising.rebuild import rebuild
-from mlirml.raising.remarks import remark
+from mlirml.raising.nests.distribute import Scope, Sequence_, plan, raised_in
+from mlirml.raising.nests.find_loops import mark_raised
+from mlirml.raising.nests.generic import Form, Raised, Spans, form_of
+from mlirml.raising.nests.model import Nest
+from mlirml.raising.nests.rebuild import rebuild
+from mlirml.raising.nests.remarks import remark
+from mlirml.raising.nests.visit import each_nest
 
 
 def raise_nests(module: mlir.Operation, *forms: Form) -> None:

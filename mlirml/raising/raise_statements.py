@@ -13,8 +13,8 @@ associative. Other statements of a nest stay in loops of their own, where depend
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 from mlirml.raising.raise_nests import raise_nests
 

@@ -20,8 +20,8 @@ faster so. The second part of `mlirml-raise`, on its own; see `raise_nests.py`.
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 from mlirml.raising.raise_nests import raise_nests
 

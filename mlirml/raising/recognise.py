@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import block_ops, defining_op, has_op, linalg, mlir, operations
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, has_op, linalg, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.raising.loops import ORDER, RAISED
+from mlirml.raising.nests.find_loops import ORDER, RAISED
+from mlirml.raising.nests.remarks import remark
 from mlirml.raising.recognition.contract import build_contraction, is_plain, match_contraction
 from mlirml.raising.recognition.convolve import build_convolution, match_convolution
 from mlirml.raising.recognition.extreme import build_extreme, describe_extreme, match_extreme
@@ -34,7 +35,6 @@ from mlirml.raising.recognition.nest import Nest, read_nest
 from mlirml.raising.recognition.pool import build_pooling, match_pooling
 from mlirml.raising.recognition.position import build_position, match_position
 from mlirml.raising.recognition.scan import match_scan
-from mlirml.raising.remarks import remark
 
 Built = tuple[list[mlir.Value], str]
 Family = Callable[[Nest], Callable[[], Built]]

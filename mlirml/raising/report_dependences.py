@@ -10,15 +10,15 @@ store. The loop that carries it is the outermost of the common loops in which on
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import mlir
-from mlirml.location import source_location
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.passes.report import add_remark
-from mlirml.raising.dependences import Dependence, Isl, dependences
-from mlirml.raising.generic import Spans
-from mlirml.raising.model import Nest, Statement, common_loops
-from mlirml.raising.nests import each_nest
+from mlirml.raising.nests.dependences import Dependence, Isl, dependences
+from mlirml.raising.nests.generic import Spans
+from mlirml.raising.nests.model import Nest, Statement, common_loops
+from mlirml.raising.nests.visit import each_nest
 
 
 @register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.runtime import _native
 from mlirml.runtime._native import Code, Dispatcher, Program, load_object, number_leaves
 from mlirml.runtime.artifact import Artifact, Buffer

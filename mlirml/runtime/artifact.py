@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import asdict
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 
 _MAGIC = b"mlirml-artifact-5\n"
 _ITEM_BITS = {"bool": 8}

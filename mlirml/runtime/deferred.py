@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import CheckFailed, check_code
 from mlirml.runtime.driver import Driver
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.runtime.deferred import Pending
 from mlirml.runtime.driver import Driver

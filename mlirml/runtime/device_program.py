@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import ArgumentError, CheckFailed, LaunchError
 from mlirml.runtime._native import load_object
 from mlirml.runtime.array import Array
@@ -267,8 +267,8 @@ def load_artifact(
     The arguments are those of `mlirml.runtime.load_artifact`. With `demotes` the program was made with 32-bit floats
     where `inputs`, `outputs` and `constants` have 64-bit ones: it rounds what it is given, and returns float32 arrays.
 
-    The caller checks the values of integers and what is stored into: `mlirml.capture.launch`. Raises `TargetError`
-    where there is no such device, `LaunchError` where it refuses the program.
+    The caller checks the values of integers and what is stored into: `mlirml.driver.argument_errors`. Raises
+    `TargetError` where there is no such device, `LaunchError` where it refuses the program.
     """
     taken: Sequence[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
     if demotes:

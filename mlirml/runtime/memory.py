@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from typing import Any
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import LaunchError
 from mlirml.runtime.driver import Driver
 

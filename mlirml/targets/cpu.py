@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
 from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
-from mlirml.targets.ahead import Ahead, Kernels
+from mlirml.targets.llvm.early_kernels import Ahead, Kernels
 from mlirml.targets.machine import Processor, has_libmvec, host_facts, processor
 from mlirml.targets.target import Target
 
 if TYPE_CHECKING:
-    from mlirml.ir import mlir
+    from mlirml.ir.bindings import mlir
     from mlirml.passes import Pipeline
-    from mlirml.targets.llvm import CodegenOptions, ObjectBuilder
+    from mlirml.targets.llvm.codegen import CodegenOptions, ObjectBuilder
 
 _CLEAN = "canonicalize,cse,mlirml-forward-stores,mlirml-promote-elements"
 _FUSE = "mlirml-fold-contract,mlirml-fuse-shifts,mlirml-move-reshapes,mlirml-hoist,mlirml-fuse"
@@ -58,31 +57,10 @@ HOST_CHECKS = (
     "mlirml-inspect-indices,mlirml-poll-signals,mlirml-version-checks,mlirml-collect-checks,mlirml-fold-clamps"
 )
 LOWER = f"mlirml-lower-sort,mlirml-lower-factorizations,mlirml-lower-host-calls,{TO_LLVM}"
-PASSES = (
-    "lower_affine", "unroll_windows", "unroll_reductions", "forward_stores", "hoist", "expand_scalars", "jam_loops",
-    "fold_contract", "fuse_shifts", "move_reshapes", "fuse", "recompute_elements", "block_examples", "double_buffer",
-    "rotate_buffers", "fuse_attention", "schedule_contract", "scalarize", "buffer_stores", "align_while",
-    "bufferize", "elide_copies", "relax_floats", "prove_parallel", "split_loops", "peel_loops", "shorten_recurrences",
-    "widen_bools", "lower_contract", "lower_conv", "tile_sweeps", "tile_rows", "lower_loops", "parallelize_loops",
-    "stream_stores", "share_buffers", "plan_buffers", "outline_parallel", "exit_loops", "sink_operations",
-    "split_function", "annotate_loops", "lower_sort", "lower_factorizations", "lower_host_calls", "inspect_indices",
-    "poll_signals", "version_checks", "collect_checks", "fold_clamps", "lower_asserts", "expand_math",
-    "scope_buffers", "lower_parallel", "emit_entry", "flush_denormals",
-)  # fmt: skip
-_KERNEL_PASSES = (
-    "outline_parallel", "expand_math", "lower_asserts", "scope_buffers", "lower_parallel", "emit_entry",
-    "flush_denormals",
-)  # fmt: skip
 
 _FAR = 8 << 20
 """Results of so many bytes are stored past the cache, at least: smaller ones are read from it faster by who comes next
 than the reading of lines costs, which are written as a whole."""
-
-_FILES = (
-    ("raising", ("choose_library", *RAISING_PASSES, "lower_lengths", "promote_elements")),
-    ("pipelines", PASSES),
-    ("autodiff", ("stop_shifts", "checkpoint", "expand")),
-)
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "affine.")
 _REQUESTS = "mlirml."
 _CONTRACTIONS = ("linalg.contract", "linalg.mat", "linalg.batch_", "linalg.vecmat", "linalg.dot")
@@ -163,7 +141,6 @@ def target_with(math: str, checkpoint_bytes: int, machine: Processor, *, lapack:
             ("schedule", schedule(machine)),
             ("lower", f"{expand_math(math, machine)},{HOST_CHECKS},{LOWER},mlirml-flush-denormals"),
         ),
-        load_passes=load_passes,
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         needs=_NEEDS,
@@ -177,8 +154,6 @@ def kernel_pipeline(math: str, machine: Processor) -> Pipeline:
     """What remains to be done with kernels that go ahead of @main."""
     from mlirml.passes import Pipeline, stage
 
-    for name in _KERNEL_PASSES:
-        importlib.import_module(f"mlirml.pipelines.{name}")
     lower = f"{expand_math(math, machine)},{TO_LLVM},mlirml-flush-denormals"
     return Pipeline((stage("schedule", "mlirml-outline-parallel"), stage("lower", lower)))
 
@@ -189,14 +164,6 @@ def schedule(machine: Processor) -> str:
     x86 = host_facts()["machine"] == "x86_64"
     stream = f"mlirml-stream-stores{{least-bytes={max(4 * l2, _FAR)}}}," if x86 else ""
     return SCHEDULE.format(contract=machine_options(machine), bits=machine.vector_bits, l2=l2, stream=stream)
-
-
-def load_passes(without: Collection[str] = ()) -> None:
-    """Import the passes of the pipeline, but for those of these flags."""
-    for package, names in _FILES:
-        for name in names:
-            if f"mlirml-{name.replace('_', '-')}" not in without:
-                importlib.import_module(f"mlirml.{package}.{name}")
 
 
 def expand(checkpoint_bytes: int) -> str:
@@ -223,14 +190,14 @@ def machine_options(machine: Processor) -> str:
 
 def codegen_options(machine: Processor, **options: Any) -> CodegenOptions:
     """What LLVM does for a processor."""
-    from mlirml.targets.llvm import CodegenOptions
+    from mlirml.targets.llvm.codegen import CodegenOptions
 
     return CodegenOptions(cpu=machine.llvm_cpu, features=machine.llvm_features, **options)
 
 
 def begin_kernels(machine: Processor, modules: Iterable[Kernels]) -> ObjectBuilder:
     """Begin to make code of kernels after stage `lower`, module by module; `codegen` ends it."""
-    from mlirml.targets.llvm import ObjectBuilder
+    from mlirml.targets.llvm.codegen import ObjectBuilder
 
     builder = ObjectBuilder()
     try:
@@ -247,9 +214,9 @@ def codegen(module: Any, builder: ObjectBuilder | None = None, *, machine: Proce
 
     The code is for `machine`, or for the processor that `config.processor` names.
     """
-    from mlirml.pipelines.emit_entry import ENTRY, entry_function
-    from mlirml.pipelines.polynomials.libmvec import SYMBOLS
-    from mlirml.targets.llvm import ObjectBuilder
+    from mlirml.codegen.math.libmvec import SYMBOLS
+    from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
+    from mlirml.targets.llvm.codegen import ObjectBuilder
 
     operation = getattr(module, "operation", module)
     attributes = entry_function(operation).attributes
@@ -268,7 +235,7 @@ def codegen(module: Any, builder: ObjectBuilder | None = None, *, machine: Proce
 
 def to_assembly(module: Any, machine: Processor | None = None) -> str:
     """The assembly text of a module after stage `lower`, for `machine` or the processor of `config.processor`."""
-    from mlirml.targets.llvm import to_assembly
+    from mlirml.targets.llvm.codegen import to_assembly
 
     return to_assembly(module, codegen_options(machine or processor()))
 

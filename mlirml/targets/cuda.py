@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cache, partial
 from typing import Any
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
 from mlirml.targets.machine import Processor, processor
@@ -34,7 +33,6 @@ def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool
     return Target(
         name="cuda",
         stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS, machine),
-        load_passes=load_passes,
         codegen=partial(codegen, machine=machine),
         depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
         device="cuda",
@@ -42,14 +40,9 @@ def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool
     )
 
 
-def load_passes(without: Collection[str] = ()) -> None:
-    """Import the passes of the pipeline, but for those of these flags."""
-    gpu.load_passes(gpu.NVVM_PASSES, without)
-
-
 def kernels_of(module: Any) -> Any:
     """The gpu.module of a module after stage `lower`; None where nothing runs on the device."""
-    from mlirml.ir import block_ops
+    from mlirml.ir.bindings import block_ops
 
     operation = getattr(module, "operation", module)
     return next((op for op in block_ops(operation.regions[0].blocks[0]) if op.name == "gpu.module"), None)
@@ -57,8 +50,8 @@ def kernels_of(module: Any) -> Any:
 
 def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
     """The PTX of a module after stage `lower`; empty where nothing runs on the device."""
-    from mlirml.targets.llvm import to_llvm_ir
-    from mlirml.targets.ptx import to_ptx
+    from mlirml.targets.llvm.codegen import to_llvm_ir
+    from mlirml.targets.llvm.ptx import to_ptx
 
     kernels = kernels_of(module)
     return "" if kernels is None else to_ptx(to_llvm_ir(kernels), architecture)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Collection
 from typing import Any
 
-from mlirml.raising import PASSES as RAISING_PASSES
 from mlirml.raising import RAISE
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
@@ -32,8 +29,6 @@ TO_WGSL = (
     "mlirml-embed-wgsl"
 )
 """The same to a gpu.binary that holds the text of a shader in WGSL."""
-WGSL_PASSES = ("expand_atomics", "inline_library", "prepare_spirv", "embed_wgsl")
-SPIRV_PASSES = ("expand_atomics", "inline_library", "prepare_spirv", "lower_exchanges", "sign_spirv", "embed_spirv")
 TO_NVVM = (
     "mlirml-expand-atomics{native={addf,addi,andi,maximumf,maxnumf,maxs,maxu,minimumf,minnumf,mins,minu,ori,xori} "
     "small=true},mlirml-expand-math{f16c=true},mlirml-inline-library,canonicalize,cse,mlirml-prepare-nvvm,mlirml-lower-nvgpu,"
@@ -42,26 +37,6 @@ TO_NVVM = (
     "reconcile-unrealized-casts)"
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
-NVVM_PASSES = ("expand_atomics", "inline_library", "prepare_nvvm", "lower_nvgpu")
-
-_FILES = (
-    ("raising", ("choose_library", *RAISING_PASSES, "lower_lengths", "promote_elements")),
-    ("pipelines", (*cpu.PASSES, "schedule_kernels", "swap_buffers")),
-    ("autodiff", ("checkpoint", "expand")),
-    (
-        "offload",
-        (
-            "mark_loops",
-            "form_dispatches",
-            "outline",
-            "link_kernels",
-            "defer_checks",
-            "plan_transfers",
-            "check_kernels",
-            "lower_launches",
-        ),
-    ),
-)
 
 
 _MOST_BUFFERS = 24
@@ -97,23 +72,15 @@ def stages(
     )
 
 
-def load_passes(pipelines: tuple[str, ...], without: Collection[str] = ()) -> None:
-    """Import the passes of the pipeline, and those of `pipelines` for one target, but for those of these flags."""
-    for package, names in (*_FILES, ("pipelines", pipelines)):
-        for name in names:
-            if f"mlirml-{name.replace('_', '-')}" not in without:
-                importlib.import_module(f"mlirml.{package}.{name}")
-
-
 def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
     import numpy as np
 
     from mlirml.dialects.mlirml import CONSTANTS, DEFERRED_CHECKS, HOST_INPUTS, HOST_WORK, KERNELS
-    from mlirml.ir import mlir
+    from mlirml.ir.bindings import mlir
     from mlirml.offload.lower_launches import RUNTIME
-    from mlirml.pipelines.emit_entry import ENTRY, entry_function
-    from mlirml.targets.llvm import compile_to_object
+    from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
+    from mlirml.targets.llvm.codegen import compile_to_object
 
     attributes = entry_function(operation).attributes
     entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []

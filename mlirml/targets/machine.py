@@ -10,8 +10,8 @@ import os
 import re
 from functools import cache
 
-from mlirml.config import config
-from mlirml.dataclass import dataclass
+from mlirml.core.config import config
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
 
 _SSE41 = ("sse2", "ssse3", "sse4_1")

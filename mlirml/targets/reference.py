@@ -1,98 +1,138 @@
-"""The reference target: runs MLIR modules with NumPy, slowly and plainly, to tell what passes and targets should give.
-
-Modules of any stage before LLVM run: tensors are values, memrefs are arrays changed in place. What the semantics leave
-undefined is made visible: memory that nobody wrote is NaN (bytes all ones), freed memory too, an index out of bounds
-raises `LaunchError`, and parallel iterations run last to first. Operations without a rule raise `TargetError`.
-"""
+"""The target `reference` as `compile(target="reference")` sees it: the captured module, run by the interpreter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mlirml.errors import LaunchError
-from mlirml.ir import mlir
-from mlirml.targets import (  # noqa: F401  (importing them registers their rules)
-    reference_control,
-    reference_factorizations,
-    reference_host,
-    reference_linalg,
-    reference_memref,
-    reference_sort,
-    reference_tensor,
-    reference_vector,
-)
-from mlirml.targets.reference_program import Program
-from mlirml.targets.reference_values import (
-    DYNAMIC,
-    Array,
-    Buffer,
-    Value,
-    dtype_of,
-    is_memref,
-    is_shaped,
-    shape_of,
-)
+from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.runtime.host import Host
+from mlirml.targets.target import Target
+
+Spec = tuple[npt.DTypeLike, Sequence[int]]
+# The interpreter keeps one MLIR context a program, and contexts are not made for several threads at once.
+_LOCK = threading.RLock()
 
 
-def interpret(module: Any, arguments: Sequence[Any], function: str = "main") -> list[Array]:
-    """Run a function of a module, or of a program made of one, on arrays and return its results.
+def _remake_lock() -> None:
+    """Make the lock anew in a forked child: the thread that may hold it is not there to let go of it."""
+    global _LOCK
+    _LOCK = threading.RLock()
 
-    Arguments for tensors, vectors and scalars are arrays (or numbers) of the type's shape and dtype; an unsigned array
-    may stand for signless integers, and bool for i8. Arguments for memrefs are changed in place, so they must have the
-    layout of the type. Results are fresh arrays, integers signed, memrefs the arrays they live in.
 
-    Raises `TargetError` for an operation that has no rule, `LaunchError` when an argument does not fit or the program
-    does something undefined, `InternalError` when a rule fails.
+os.register_at_fork(after_in_child=_remake_lock)
+
+
+@cache
+def reference_target() -> Target:
+    """What is interpreted is what was captured, with derivatives and batches written out, and no library called."""
+    return Target(
+        name="reference",
+        stages=(("raise", "mlirml-choose-library"), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
+        codegen=codegen,
+    )
+
+
+def codegen(module: Any) -> Artifact:
+    """The module's text is the artifact."""
+    from mlirml.ir.bindings import main_function, mlir, to_text
+
+    operation = getattr(module, "operation", module)
+    kind = mlir.FunctionType(mlir.TypeAttr(main_function(operation).attributes["function_type"]).value)
+    return Artifact(
+        object=to_text(operation).encode(),
+        entry="main",
+        inputs=tuple(map(_buffer, kind.inputs)),
+        outputs=tuple(map(_buffer, kind.results)),
+        format="mlir",
+    )
+
+
+def _buffer(kind: Any) -> Buffer:
+    name = str(kind.element_type)
+    return Buffer("bool" if name == "i1" else name, tuple(kind.shape))
+
+
+class InterpretedProgram:
+    """A program that the interpreter runs; called as the native `Program` is."""
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        inputs: Sequence[Spec],
+        outputs: Sequence[Spec],
+        constants: Sequence[npt.NDArray[Any]],
+        writebacks: Sequence[tuple[int, int]],
+        host: Host | None = None,
+    ) -> None:
+        from mlirml.interpreter.program import Program
+        from mlirml.ir.bindings import parse
+
+        with _LOCK:
+            self._module = parse(artifact.object.decode())
+            self._program = Program(self._module.operation)  # prepared at the first call
+        self._inputs, self._outputs, self._constants = inputs, outputs, constants
+        self._writebacks, self._host = writebacks, host
+
+    def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
+        """Run on arrays and numbers; the results, in `outs` where given."""
+        from mlirml.interpreter.host_calls import calling
+        from mlirml.interpreter.interpreter import interpret
+
+        values = list(leaves)
+        arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, self._inputs)]
+        constants = [np.array(c, order="C") for c in self._constants]
+        with _LOCK, calling(self._host):
+            raw = interpret(self._program, [_parts(a) for a in (*arguments, *constants)])
+        # Integers come back signed.
+        results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
+        for output, place in self._writebacks:
+            values[place][...] = results[output]
+        return [_given(out, result) for out, result in zip(outs, results)] if outs is not None else results
+
+
+def _parts(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A complex array as the program sees it: real and imaginary parts along a last dimension."""
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape(-1).view(f"f{array.dtype.itemsize // 2}").reshape(*array.shape, 2)
+
+
+def _as_input(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if type(value) is int and value >= 2**63:  # as the bits of an unsigned integer
+        return np.array(value, np.uint64).view(dtype)
+    return np.ascontiguousarray(value, dtype)
+
+
+def _given(out: Any, result: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if out is None:
+        return result
+    out[...] = result
+    return out  # type: ignore[no-any-return]
+
+
+def load_artifact(
+    artifact: Artifact,
+    inputs: Sequence[Spec],
+    outputs: Sequence[Spec],
+    *,
+    constants: Sequence[npt.NDArray[Any]] = (),
+    writebacks: Iterable[tuple[int, int]] = (),
+    int_ranges: Iterable[tuple[int, int, int, str]] = (),
+    weak: Iterable[bool] = (),
+    host: Host | None = None,
+) -> InterpretedProgram:
+    """A program from an artifact of this target; the arguments are those of `mlirml.runtime.load_artifact`.
+
+    The caller checks the values of integers and what is stored into: `mlirml.driver.argument_errors`.
     """
-    program = module if isinstance(module, Program) else Program(getattr(module, "operation", module))
-    with np.errstate(all="ignore"):
-        prepared = program.function(function)
-        kinds = [argument.type for argument in prepared.entry.arguments]
-        if len(kinds) != len(arguments):
-            raise LaunchError(f"@{function} takes {len(kinds)} arguments, {len(arguments)} were given")
-        values = [_enter(value, kind, n) for n, (value, kind) in enumerate(zip(arguments, kinds))]
-        return [_leave(value) for value in prepared(values)]
-
-
-def _enter(value: Any, kind: mlir.Type, position: int) -> Value:
-    """An argument as a value of its MLIR type."""
-    dtype = dtype_of(kind)
-    array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype)
-    if array.dtype != dtype:
-        if array.itemsize != dtype.itemsize or array.dtype.kind not in "iub" or dtype.kind not in "iub":
-            raise LaunchError(f"argument {position} has dtype {array.dtype}, not the {dtype} of {kind}")
-        array = array.view(dtype)
-    shape = shape_of(kind)
-    if len(shape) != array.ndim or any(n not in (DYNAMIC, m) for n, m in zip(shape, array.shape)):
-        raise LaunchError(f"argument {position} has shape {list(array.shape)}, which does not fit {kind}")
-    if not is_memref(kind):
-        return array if is_shaped(kind) else array[()]
-    strides, _ = kind.get_strides_and_offset()
-    buffer = _around(array)
-    steps = zip(strides, buffer.strides, array.shape)
-    if array.size and any(n not in (DYNAMIC, m) and size > 1 for n, m, size in steps):
-        raise LaunchError(f"argument {position} has strides {buffer.strides}, which do not fit {kind}")
-    return buffer
-
-
-def _around(array: Array) -> Buffer:
-    """The buffer of the caller's memory that an array covers."""
-    if array.flags.c_contiguous:
-        return Buffer.around(array)
-    if min(array.strides) < 0:
-        raise LaunchError(f"an array with strides {array.strides} cannot be a memref")
-    extent = sum((size - 1) * step for size, step in zip(array.shape, array.strides)) + array.itemsize
-    memory = np.lib.stride_tricks.as_strided(_first(array), [extent], [1])
-    return Buffer(array, memory)
-
-
-def _first(array: Array) -> Array:
-    """The bytes of the first element."""
-    return np.lib.stride_tricks.as_strided(array, [1], [array.itemsize]).view(np.uint8)
-
-
-def _leave(value: Value) -> Array:
-    return value.array if isinstance(value, Buffer) else np.array(value)
+    if artifact.format != "mlir":
+        raise LaunchError(f"the reference target runs MLIR modules, not {artifact.format!r}")
+    return InterpretedProgram(artifact, inputs, outputs, constants, tuple(writebacks), host)

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.executable import Spec, load_artifact
@@ -18,7 +18,7 @@ _TARGETS = {
     "cpu": ("mlirml.targets.cpu", "cpu_target"),
     "cuda": ("mlirml.targets.cuda", "cuda_target"),
     "metal": ("mlirml.targets.webgpu", "metal_target"),
-    "reference": ("mlirml.targets.reference_target", "reference_target"),
+    "reference": ("mlirml.targets.reference", "reference_target"),
     "vulkan": ("mlirml.targets.vulkan", "vulkan_target"),
     "webgpu": ("mlirml.targets.webgpu", "webgpu_target"),
 }
@@ -68,7 +68,7 @@ def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[
     """A program that runs the artifact here; the options are those of `load_artifact`."""
     opener: Callable[..., Any] = load_artifact
     if artifact.format == "mlir":
-        opener = importlib.import_module("mlirml.targets.reference_target").load_artifact
+        opener = importlib.import_module("mlirml.targets.reference").load_artifact
     elif artifact.format != "elf":
         opener = importlib.import_module("mlirml.runtime.device_program").load_artifact
     return opener(artifact, inputs, outputs, **options)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from mlirml.dataclass import dataclass
+from mlirml.core.dataclass import dataclass
 from mlirml.runtime.artifact import Artifact
-from mlirml.targets.ahead import Ahead
+from mlirml.targets.llvm.early_kernels import Ahead
 from mlirml.targets.machine import Processor
 
 if TYPE_CHECKING:
@@ -23,18 +22,17 @@ _ALL = slice(None)
 class Target:
     """What code is generated for.
 
-    `stages` is the pipeline as text, stage by stage; `load_passes(without)` makes the passes in it known but for those
-    named, and `codegen` turns a module after the last stage into an `Artifact`. Both import MLIR, the record does not:
-    a compiled program that is found in the cache is loaded without it. `needs` lists passes that change nothing unless
-    the module has an operation whose name begins so. `depends_on` lists what else the code depends on, as the CPU.
-    `device` is the kind of devices that run it. `ahead` tells how kernels go ahead of the rest of a module; `codegen`
-    then takes what was begun with as well. `processor` is that of host code, where there is any. Without `float64` the
-    devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead.
+    `stages` is the pipeline as text, stage by stage; `codegen` turns a module after the last stage into an `Artifact`.
+    It imports MLIR, the record does not: a compiled program that is found in the cache is loaded without it. `needs`
+    lists passes that change nothing unless the module has an operation whose name begins so. `depends_on` lists what
+    else the code depends on, as the CPU. `device` is the kind of devices that run it. `ahead` tells how kernels go
+    ahead of the rest of a module; `codegen` then takes what was begun with as well. `processor` is that of host code,
+    where there is any. Without `float64` the devices have no 64-bit floats; with `demotes` programs compute with 32-bit
+    floats instead.
     """
 
     name: str
     stages: tuple[tuple[str, str], ...]
-    load_passes: Callable[[Collection[str]], None] = field(repr=False, compare=False)
     codegen: Callable[..., Artifact] = field(repr=False, compare=False)
     depends_on: tuple[tuple[str, str], ...] = ()
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -70,12 +68,8 @@ def demoting(target: Target) -> Target:
     """The target whose programs compute with f32 where f64 stands, which its devices lack."""
     (first, steps), *others = target.stages
 
-    def load_passes(without: Collection[str] = ()) -> None:
-        target.load_passes(without)
-        importlib.import_module("mlirml.pipelines.demote_floats")
-
     stages = ((first, f"mlirml-demote-floats,{steps}"), *others)
-    return replace(target, stages=stages, load_passes=load_passes, demotes=True)
+    return replace(target, stages=stages, demotes=True)
 
 
 @lru_cache(maxsize=128)
@@ -84,9 +78,6 @@ def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, 
     from mlirml.passes.syntax import parse_elements
 
     elements = {name: parse_elements(text) for name, text in target.stages}
-    named = {element.name for name, _ in chosen for element in elements[name]}
-    others = {element.name for each in elements.values() for element in each} - named
-    target.load_passes(without | others)
     stages = []
     for name, _ in chosen:
         kept = [element for element in elements[name] if element.name not in without]
@@ -97,11 +88,7 @@ def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, 
 def checking_nan(target: Target) -> Target:
     """The target with a check of each operation in it, which fails where that makes a NaN."""
 
-    def load_passes(without: Collection[str] = ()) -> None:
-        target.load_passes(without)
-        importlib.import_module("mlirml.pipelines.check_nan")
-
     stages = tuple(
         (name, f"{steps},mlirml-check-nan" if name == "transform" else steps) for name, steps in target.stages
     )
-    return replace(target, stages=stages, load_passes=load_passes)
+    return replace(target, stages=stages)

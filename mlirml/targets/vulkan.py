@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from functools import cache, partial
 from typing import Any
 
-from mlirml.config import config
-from mlirml.dataclass import dataclass
+from mlirml.core.config import config
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
@@ -72,7 +72,6 @@ def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic:
     return Target(
         name="vulkan",
         stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes, deterministic, machine),
-        load_passes=load_passes,
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         device="vulkan",
@@ -98,11 +97,6 @@ def stages(
     return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement, limits, machine, capabilities.storage_buffers)
 
 
-def load_passes(without: Collection[str] = ()) -> None:
-    """Import the passes of the pipeline, but for those of these flags."""
-    gpu.load_passes(gpu.SPIRV_PASSES, without)
-
-
 def codegen(module: Any, *, machine: Processor) -> Artifact:
     """The object of the host code, and the kernels, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
@@ -111,7 +105,7 @@ def codegen(module: Any, *, machine: Processor) -> Artifact:
 
 def emit_spirv(module: Any) -> bytes:
     """The kernels of a module after stage `lower`, as bytes; empty where nothing runs on the device."""
-    from mlirml.ir import gpu
+    from mlirml.ir.bindings import gpu
 
     operation = getattr(module, "operation", module)
     found = binary_of(operation)
@@ -121,7 +115,7 @@ def emit_spirv(module: Any) -> bytes:
 
 def binary_of(module: Any) -> Any:
     """The `gpu.binary` of a module; None where it has none."""
-    from mlirml.ir import block_ops
+    from mlirml.ir.bindings import block_ops
 
     return next((op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.binary"), None)
 

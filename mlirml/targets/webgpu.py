@@ -7,11 +7,10 @@ of a workgroup. Here they run on Vulkan devices, on macOS on Metal's, through wg
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu, vulkan
@@ -41,18 +40,12 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
     return Target(
         name=name,
         stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes, deterministic, machine),
-        load_passes=load_passes,
         codegen=codegen,
         depends_on=machine.key_entries(),
         device=device,
         processor=machine,
         float64=False,
     )
-
-
-def load_passes(without: Collection[str] = ()) -> None:
-    """Import the passes of the pipeline, but for those of these flags."""
-    gpu.load_passes(gpu.WGSL_PASSES, without)
 
 
 def emit_wgsl(module: Any) -> str:

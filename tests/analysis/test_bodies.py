@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlirml.ir import main_function, mlir, named_operations, operations, parse
+from mlirml.ir.bindings import main_function, mlir, named_operations, operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
 
 PLANE = "affine_map<(i, j) -> (i, j)>"
 ROW = "affine_map<(i, j) -> (i)>"
@@ -41,7 +40,6 @@ func.func @main(%x: memref<300x400xf64>, %s: memref<300xf64>, %r: memref<300x400
 
 
 def test_rows_are_not_shared_with_a_branch_that_reads_other_rows() -> None:
-    load_passes("mlirml-lower-loops")
     module = parse(SUMS_AND_A_BRANCH)
     parse_pipeline("mlirml-lower-loops{vector-bits=256}").run(module)
     main = main_function(module)
@@ -83,7 +81,6 @@ func.func @main(%h: tensor<300x300xf64>, %w: tensor<300x300xf64>, %k: tensor<300
 @pytest.mark.parametrize("newest", ["tensor.extract", "linalg.generic"])
 def test_what_a_body_reads_at_any_place_is_kept(newest: str) -> None:
     """The uses of a value are listed the newest first, and both stand in one operation of the block."""
-    load_passes("mlirml-recompute-elements")
     module = parse(KEPT)
     main = main_function(module)
     kept = next(op for op in operations(main) if op.name == "linalg.generic").results[0]
@@ -112,7 +109,6 @@ func.func @main(%x: memref<8x4xf32>, %k: memref<8xi32>, %r: memref<8x4xf32>) {{
 
 
 def test_what_a_body_reads_on_the_host_is_copied_there() -> None:
-    load_passes("mlirml-plan-transfers")
     module = parse(ON_THE_HOST)
     parse_pipeline("mlirml-plan-transfers").run(module)
     main = main_function(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlirml.analysis.memory import Effects, effects, is_touched, may_exchange, users_of
 from mlirml.analysis.values import captured_values, used_values, uses_any
-from mlirml.ir import block_ops, main_function, mlir, parse
+from mlirml.ir.bindings import block_ops, main_function, mlir, parse
 
 PROGRAM = """
 func.func private @other(memref<8xf32>)

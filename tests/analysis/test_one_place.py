@@ -7,21 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent / "mlirml"
-PASSES = [f for part in ("pipelines", "offload", "autodiff") for f in sorted((ROOT / part).rglob("*.py"))]
+PASSES = [f for part in ("pipelines", "codegen", "offload", "autodiff") for f in sorted((ROOT / part).rglob("*.py"))]
 
 BUFFERS = {"buffer_of", "root", "root_of"}
 """Functions that see through views: what they say of bare operands leaves out what bodies touch."""
 
 CONSIDERED = {
-    ("attention/match.py", "tagged"): "bodies that read tensors are refused, by check_kinds",
-    ("attention/match.py", "tags_behind"): "bodies that read tensors are refused, by check_kinds",
-    ("blocking/cluster.py", "still"): "a size, for the choice of a length",
-    ("blocking/gathers.py", "check_before"): "walks into regions itself",
-    ("inspect_indices.py", "match_rows"): "operations that indices are computed by, none of which has a region",
-    ("recompute_elements.py", "_again"): "operations of a body without regions, by match_kept",
-    ("schedules/contract_producer.py", "_check_memory"): "what a kernel writes, which only operands are",
-    ("scope_buffers.py", "gathers"): "LLVM operations have no regions",
-    ("split_function.py", "_segments"): "operations that stay have no regions",
+    ("pipelines/tensor/attention/match.py", "tagged"): "bodies that read tensors are refused, by check_kinds",
+    ("pipelines/tensor/attention/match.py", "tags_behind"): "bodies that read tensors are refused, by check_kinds",
+    ("pipelines/tensor/blocking/cluster.py", "still"): "a size, for the choice of a length",
+    ("pipelines/tensor/blocking/gathers.py", "check_before"): "walks into regions itself",
+    (
+        "pipelines/checks/inspect_indices.py",
+        "match_rows",
+    ): "operations that indices are computed by, none of which has a region",
+    ("pipelines/tensor/recompute_elements.py", "_again"): "operations of a body without regions, by match_kept",
+    ("codegen/cpu/contract/producer.py", "_check_memory"): "what a kernel writes, which only operands are",
+    ("pipelines/llvm/scope_buffers.py", "gathers"): "LLVM operations have no regions",
+    ("pipelines/memref/split_function.py", "_segments"): "operations that stay have no regions",
     ("offload/outline.py", "captures"): "walks into regions itself",
     ("autodiff/reverse.py", "used_by"): "walks into regions itself",
     ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",
@@ -31,9 +34,9 @@ CONSIDERED = {
     ("autodiff/tensors.py", "pruned"): "numbers of operands, no values",
     ("autodiff/stop_shifts.py", "_structured"): "walks into regions itself",
     ("autodiff/stop_shifts.py", "_accumulated"): "scalar operations",
-    ("shorten_recurrences.py", "early_products"): "blocks of operations without regions",
-    ("shorten_recurrences.py", "lags_of"): "blocks of operations without regions, by match_sum",
-    ("version_checks.py", "without_checks"): "the operands of `arith.ori`, which has no region",
+    ("pipelines/memref/shorten_recurrences.py", "early_products"): "blocks of operations without regions",
+    ("pipelines/memref/shorten_recurrences.py", "lags_of"): "blocks of operations without regions, by match_sum",
+    ("pipelines/checks/version_checks.py", "without_checks"): "the operands of `arith.ori`, which has no region",
 }
 """Functions that may look for values among the operands of operations, and why they miss nothing."""
 
@@ -72,7 +75,7 @@ def searches_in(node: ast.AST, name: str) -> Iterator[str]:
 
 def searches() -> set[tuple[str, str]]:
     return {
-        (file.relative_to(ROOT).as_posix().removeprefix("pipelines/"), name)
+        (file.relative_to(ROOT).as_posix(), name)
         for file in PASSES
         for name in searches_in(ast.parse(file.read_text()), "")
     }

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.oracle import check
+from tests.fuzz.oracle import check
 
 Array = npt.NDArray[Any]
 

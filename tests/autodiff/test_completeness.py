@@ -9,13 +9,13 @@ import pytest
 
 from mlirml.autodiff.batching import batching
 from mlirml.autodiff.forward import pushforward
+from mlirml.autodiff.no_rule import UNWRITTEN, why_unwritten
 from mlirml.autodiff.requests import OPENS
 from mlirml.autodiff.reverse import NO_DERIVATIVE, transpose
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
-from mlirml.autodiff.unwritten import UNWRITTEN, why_unwritten
 from mlirml.dialects.legality import STAGES
 from mlirml.dialects.mlirml import DIALECT
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 CONTRACT = STAGES["raise"]  # what the requests meet
 FUNCTIONS = {"func.func", "func.return"}

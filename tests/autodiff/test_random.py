@@ -15,7 +15,7 @@ import tests.autodiff.random_control
 import tests.autodiff.random_kept  # noqa: F401  (all register their steps)
 from tests.autodiff.random_checks import CHECKS, wrong
 from tests.autodiff.random_programs import program, run
-from tests.fuzzing import COUNT, first_seed
+from tests.fuzz.fuzzing import COUNT, first_seed
 
 FIRST = first_seed() if COUNT else 0
 FORWARD_CHECKS = ("forward", "forward_batches")

@@ -13,8 +13,8 @@ import mlirml as ml
 import tests.ops.array_samples
 import tests.ops.composed_samples
 import tests.ops.index_samples  # noqa: F401  (all register their samplers)
-from mlirml.dialects.ops import OPS
-from mlirml.tree import flatten
+from mlirml.core.tree import flatten
+from mlirml.ops import OPS
 from tests.ops.samples import Call, calls_of
 
 F64 = np.dtype(np.float64)

@@ -13,8 +13,8 @@ from mlirml.autodiff.forward import pushforward
 from mlirml.autodiff.reverse import transpose
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import derivative
-from mlirml.dialects import emit
-from mlirml.ir import make_context, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import make_context, mlir
 
 TABLES = {"derivative": derivative, "transpose": transpose, "pushforward": pushforward, "batching": batching}
 OTHER = ("vector<2xf64>", "memref<2xf64>", "complex<f64>", "tensor<*xf64>", "tensor<2xcomplex<f64>>", "none")

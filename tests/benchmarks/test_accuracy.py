@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import accuracy
-from mlirml.dialects.ops import OPS
+from mlirml.ops import OPS
 
 
 def test_ulp_counts_units_of_the_rounded_result() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import gpu
-from mlirml.targets.ptx import assembler
+from mlirml.targets.llvm.ptx import assembler
 from tests.runtime.test_cuda_device import COMPILER
 from tests.targets.drivers import needs_vulkan
 

@@ -6,7 +6,7 @@ import pytest
 
 from mlirml.dialects.legality import STAGES, verify_stage
 from mlirml.errors import LoweringError
-from mlirml.ir import operations, parse
+from mlirml.ir.bindings import operations, parse
 from mlirml.passes import Upstream
 from mlirml.passes.syntax import Element, parse_elements
 from mlirml.pipelines.stages import default_pipeline

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlirml.dialects.mlirml import parallel_for, parallel_grain
-from mlirml.ir import block_ops, main_function, mlir, parse, to_text
+from mlirml.ir.bindings import block_ops, main_function, mlir, parse, to_text
 
 SOURCE = """
 func.func @main(%n: index, %a: memref<8xf32>, %s: f32) {

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from mlirml.autodiff.no_rule import UNWRITTEN
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
-from mlirml.autodiff.unwritten import UNWRITTEN
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

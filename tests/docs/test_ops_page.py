@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from mlirml.dialects.ops import OPS
+from mlirml.ops import OPS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -16,7 +16,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```$", README, re.
 COMMANDS = [
     re.findall(r"^\$ (.*)$", block, re.MULTILINE) for block in re.findall(r"```console\n(.*?)```", README, re.S)
 ]
-MODULES = {"mlirml": "mlirml.cli", "mlirml-opt": "mlirml.opt", "python": ""}
+MODULES = {"mlirml": "mlirml.cli", "mlirml-opt": "mlirml.cli.opt", "python": ""}
 
 
 def test_every_program_has_its_output() -> None:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from mlirml.config import _SETTINGS
+from mlirml.core.config import _SETTINGS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -82,7 +82,7 @@ def test_without_source() -> None:
 
 
 def test_long_loops_without_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlirml.capture.unread.MOST_OPERATIONS", 1000)
+    monkeypatch.setattr("mlirml.frontend.tracing.trace_limits.MOST_OPERATIONS", 1000)
     summed = ml.compile(define(SUM, "<made here>"))
     x = np.arange(9.0).reshape(3, 3)
     assert summed(x) == np.sum(x * x.T)
@@ -100,7 +100,7 @@ def test_long_loops_without_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_operations_without_loops_need_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlirml.capture.unread.MOST_OPERATIONS", 8)
+    monkeypatch.setattr("mlirml.frontend.tracing.trace_limits.MOST_OPERATIONS", 8)
     text = "def branch(x):\n" + "    x = np.sin(x) + x\n" * 6 + "    return x\n"
     x = np.full(3, 0.1)
     np.testing.assert_allclose(ml.compile(define(text, "<made here>"))(x), define(text, "<made here>")(x))

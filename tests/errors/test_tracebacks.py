@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml import compilation
+from mlirml.core.tracebacks import raised_at
+from mlirml.driver import compilation
 from mlirml.errors import SourceLocation
-from mlirml.tracebacks import raised_at
 
 
 def helper(x: Any) -> Any:

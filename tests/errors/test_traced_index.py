@@ -9,7 +9,7 @@ import pytest
 
 import mlirml as ml
 from tests.errors.shown import check_error
-from tests.oracle import TARGETS
+from tests.fuzz.oracle import TARGETS
 
 
 def element(x: Any, i: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.dialects.ops.registry import NN, OpDef
 from mlirml.nn import functional as F
+from mlirml.ops.registry import NN, OpDef
 from tests.ops.samples import Arguments, Call, Draw
 
 Sampler = Callable[[Draw], Iterator[Arguments]]

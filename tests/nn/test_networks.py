@@ -9,7 +9,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.nn import functional as F
-from tests.oracle import TARGETS
+from tests.fuzz.oracle import TARGETS
 
 Parameters = dict[str, np.ndarray]
 

@@ -11,13 +11,13 @@ import sys
 
 import pytest
 
-from mlirml.dialects.dtypes import short_name
-from mlirml.dialects.ops.registry import NN, OpDef
+from mlirml.ir.text.dtypes import short_name
 from mlirml.nn import functional as F
+from mlirml.ops.registry import NN, OpDef
+from tests.fuzz.oracle import TARGETS
 from tests.nn.samples import SAMPLERS, calls_of
 from tests.ops.samples import DTYPES
 from tests.ops.test_records import is_refused, numpy_takes, quiet, run
-from tests.oracle import TARGETS
 from tests.test_structure import HEAVY
 
 RECORDS = [NN[name] for name in sorted(NN)]

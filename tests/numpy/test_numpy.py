@@ -9,8 +9,8 @@ import pytest
 
 import mlirml as ml
 import mlirml.numpy as mnp
-from mlirml.dialects.ops import OPS
-from tests.oracle import assert_same, check
+from mlirml.ops import OPS
+from tests.fuzz.oracle import assert_same, check
 
 X = np.array([[0.5, 0.25, 1.0], [1.0, 0.75, 0.5]])
 RENAMED: dict[str, Any] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mlirml.dialects.ops import OPS
+from mlirml.ops import OPS
 from tests.ops.samples import Arguments, Draw, sampler, special_values
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.dialects.dtypes import from_short_name, is_float, short_name
-from mlirml.dialects.ops import OPS, OpDef
-from mlirml.dialects.ops.registry import ALL, COMPLEX
+from mlirml.ir.text.dtypes import from_short_name, is_float, short_name
+from mlirml.ops import OPS, OpDef
+from mlirml.ops.registry import ALL, COMPLEX
 
 DTYPES = [from_short_name(name) for name in ALL + COMPLEX]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from tests.oracle import check
+from tests.fuzz.oracle import check
 
 X = np.array([[1.0, -2.0, np.nan], [4.0, 5.5, -0.0]])
 MASK = np.array([[True, False, False], [True, True, True]])

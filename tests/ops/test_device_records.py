@@ -17,9 +17,9 @@ import mlirml as ml
 import tests.ops.array_samples
 import tests.ops.composed_samples
 import tests.ops.index_samples  # noqa: F401  (all register their samplers)
-from mlirml.dialects.dtypes import short_name
-from mlirml.dialects.ops import OPS, OpDef
 from mlirml.errors import TargetError
+from mlirml.ir.text.dtypes import short_name
+from mlirml.ops import OPS, OpDef
 from mlirml.targets.vulkan import wide_dtypes
 from tests.ops.samples import DTYPES, Call, calls_of
 from tests.ops.test_records import is_taken, numpy_takes, run

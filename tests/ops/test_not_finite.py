@@ -9,7 +9,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 import mlirml as ml
-from tests.oracle import check
+from tests.fuzz.oracle import check
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, bfloat16, np.complex128, np.int8, np.bool_])

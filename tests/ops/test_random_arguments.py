@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mlirml as ml
-from tests.oracle import assert_same
+from tests.fuzz.oracle import assert_same
 
 SIZES = dict(zip("abcde", (2, 3, 4, 1, 5)))
 

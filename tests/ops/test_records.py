@@ -18,12 +18,12 @@ import mlirml as ml
 import tests.ops.array_samples
 import tests.ops.composed_samples
 import tests.ops.index_samples  # noqa: F401  (both register their samplers)
-from mlirml.capture.trace import _HARMLESS
-from mlirml.dialects.dtypes import is_complex, is_float, short_name
-from mlirml.dialects.ops import OPS, OpDef
 from mlirml.errors import DTypeError
+from mlirml.frontend.tracing.trace import _HARMLESS
+from mlirml.ir.text.dtypes import is_complex, is_float, short_name
+from mlirml.ops import OPS, OpDef
+from tests.fuzz.oracle import TARGETS, clone, same_elements
 from tests.ops.samples import DTYPES, SAMPLERS, Call, _finfo, calls_of
-from tests.oracle import TARGETS, clone, same_elements
 
 RECORDS = [OPS[name] for name in sorted(OPS)]
 MORE_THAN_NUMPY = {("einsum", "bf16")}

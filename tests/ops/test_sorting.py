@@ -7,7 +7,7 @@ import pytest
 
 import mlirml as ml
 import mlirml.numpy as mnp
-from mlirml.dialects.dtypes import bfloat16
+from mlirml.ir.text.dtypes import bfloat16
 
 DTYPES = [np.dtype(c) for c in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")]
 SHAPES = [(1, 2), (1, 31), (1, 33), (5, 64), (8, 100), (17, 257), (40, 1024), (18, 1025), (3, 5000)]

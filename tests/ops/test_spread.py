@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from tests.oracle import check
+from tests.fuzz.oracle import check
 
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((7,), None), ((1000,), None), ((100_000,), None), ((1_000_000,), None), ((64, 1000), 1), ((3000, 5), 0),

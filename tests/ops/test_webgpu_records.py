@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from mlirml.dialects.ops import OpDef
+from mlirml.ops import OpDef
 from tests.ops.test_device_records import RECORDS, chosen, quiet, refused  # noqa: F401
 from tests.ops.test_records import run
 from tests.targets.drivers import needs_vulkan

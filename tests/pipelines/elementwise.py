@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlirml.ir import make_context, parse
+from mlirml.ir.bindings import make_context, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines import expand_math
+from mlirml.pipelines.llvm import expand_math
 from mlirml.runtime import Program, load_object
 from mlirml.targets import cpu
 from mlirml.targets.cpu import LOWER
-from mlirml.targets.llvm import CodegenOptions, compile_to_object
+from mlirml.targets.llvm.codegen import CodegenOptions, compile_to_object
 from mlirml.targets.machine import named
 
 Array = npt.NDArray[Any]

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlirml.ir import main_function, mlir, parse, to_text
+from mlirml.interpreter.interpreter import interpret
+from mlirml.interpreter.values import dtype_of, shape_of
+from mlirml.ir.bindings import main_function, mlir, parse, to_text
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
-from mlirml.targets.reference import interpret
-from mlirml.targets.reference_values import dtype_of, shape_of
 
 Array = npt.NDArray[Any]
 
 
 def transformed(text: str, pipeline: str) -> str:
     """The module after the pipeline, as text."""
-    load_passes(pipeline)
     module = parse(text)
     parse_pipeline(pipeline).run(module)
     return to_text(module)

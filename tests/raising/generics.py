@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlirml.dialects.dtypes import mlir_name, tensor_type
-from mlirml.ir import mlir, operations, parse
+from mlirml.interpreter.interpreter import interpret
+from mlirml.ir.bindings import mlir, operations, parse
+from mlirml.ir.text.dtypes import mlir_name, tensor_type
 from mlirml.passes import Pipeline, Upstream
 from mlirml.passes.pipeline import stage
 from mlirml.raising.recognise import RecognisePass
 from mlirml.runtime.executable import load_artifact
 from mlirml.targets.cpu import codegen, cpu_target
-from mlirml.targets.reference import interpret
 
 Array = npt.NDArray[Any]
 _PASSES = Pipeline((stage("raise", RecognisePass(), Upstream("canonicalize"), Upstream("cse")),))

@@ -8,10 +8,9 @@ import warnings
 
 import numpy as np
 
-from mlirml.ir import operations, parse
+from mlirml.interpreter.interpreter import interpret
+from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
-from mlirml.targets.reference import interpret
 from tests.raising.loop_text import loop_module
 
 PIPELINE = "canonicalize,cse,mlirml-raise,canonicalize,cse"
@@ -173,7 +172,6 @@ def check(seed: int, pipeline: str = PIPELINE) -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
-    load_passes(PIPELINE)
     found = [loops for loops in map(check, range(int(sys.argv[1]))) if loops is not None]
     before, after = (sum(column) for column in zip(*found))
     print(f"{len(found)} programs give Python's numbers; {before} loops, {after} of them left")

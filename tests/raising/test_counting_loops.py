@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from tests.fuzzing import COUNT, first_seed
+from tests.fuzz.fuzzing import COUNT, first_seed
 
 
 def simple_tokens(text: Any, starts: Any, ends: Any) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlirml.ir import block_ops, main_function, parse
+from mlirml.ir.bindings import block_ops, main_function, parse
 from mlirml.passes import NoMatch
-from mlirml.raising.dependences import Isl, dependences
-from mlirml.raising.model import match_nest
+from mlirml.raising.nests.dependences import Isl, dependences
+from mlirml.raising.nests.model import match_nest
 from tests.raising.loop_text import loop_module
 
 N = 8

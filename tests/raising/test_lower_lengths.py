@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.ir import operations, parse
+from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
 from mlirml.raising import RAISE
 
 N = 6
@@ -66,7 +65,6 @@ def arguments() -> tuple[np.ndarray, np.ndarray]:
 
 def raised(function: Any) -> Counter[str]:
     """The operations of a function after stage `raise`."""
-    load_passes(RAISE)
     module = parse(ml.compile(function, frontend="loops").trace(*arguments()).text)
     parse_pipeline(RAISE).run(module)
     return Counter(op.name for op in operations(module) if "mlirml.order" in op.attributes)

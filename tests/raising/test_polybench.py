@@ -7,11 +7,10 @@ import pytest
 
 import mlirml as ml
 from benchmarks.polybench import KERNELS
-from mlirml.ir import operations, parse
+from mlirml.interpreter.interpreter import interpret
+from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
 from mlirml.raising import RAISE
-from mlirml.targets.reference import interpret
 
 # Time steps, recurrences, factorisations; all others have none.
 LOOPS = {
@@ -25,7 +24,6 @@ def test_kernel(name: str) -> None:
     kernel = KERNELS[name]
     captured = ml.compile(kernel.function, frontend="loops").trace(*kernel.arguments(6))
     module = parse(captured.text)
-    load_passes(RAISE)
     parse_pipeline(RAISE).run(module)
     expected = kernel.arguments(6)
     results = interpret(module, [*kernel.arguments(6), *captured.constants])

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.ir import mlir, operations, parse
+from mlirml.interpreter.interpreter import interpret
+from mlirml.ir.bindings import mlir, operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
-from mlirml.targets.reference import interpret
-from tests.loop_generator import function_of
+from tests.fuzz.loop_generator import function_of
 from tests.raising.loop_text import loop_module
 
 PIPELINE = "canonicalize,cse,mlirml-raise,canonicalize,cse"
@@ -23,7 +22,6 @@ N, M = 6, 5
 
 def raised(function: Callable[..., None], arrays: dict[str, np.ndarray]) -> Counter[str]:
     """The operations of a raised function, which has computed what Python does."""
-    load_passes(PIPELINE)
     module = parse(loop_module(function, arrays, {"N": N, "M": M}))
     expected = {name: array.copy() for name, array in arrays.items()}
     function(**expected)
@@ -182,7 +180,6 @@ def test_a_wavefront_is_left_as_it_is() -> None:
 
 def test_modules_without_loops_need_no_isl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "islpy", None)
-    load_passes(PIPELINE)
     module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}")
     parse_pipeline(PIPELINE).run(module)
     assert isinstance(module, mlir.Module)

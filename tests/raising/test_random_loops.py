@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mlirml.pipelines.stages import load_passes
-from tests.raising.random_loops import PIPELINE, check
+from tests.raising.random_loops import check
 
 PARTS = ("mlirml-raise-triangles", "mlirml-raise-inner-loops", "mlirml-raise-statements")
 
 
 def test_random_programs() -> None:
-    load_passes(PIPELINE)
     loops = [found for found in map(check, range(200)) if found is not None]
     assert len(loops) > 50
     before, after = (sum(column) for column in zip(*loops))
@@ -20,21 +18,18 @@ def test_random_programs() -> None:
 
 def test_random_programs_whose_loops_are_distributed() -> None:
     pipeline = "mlirml-distribute-loops"
-    load_passes(pipeline)
     loops = [found for found in (check(seed, pipeline) for seed in range(500, 600)) if found is not None]
     assert sum(after > before for before, after in loops) > 10
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_random_programs_raised_in_part(part: str) -> None:
-    load_passes(part)
     loops = [found for found in (check(seed, f"canonicalize,cse,{part}") for seed in range(600, 700)) if found]
     assert sum(after < before for before, after in loops) > 5
 
 
 def test_all_parts_in_turn_raise_what_one_pass_does() -> None:
     pipeline = "canonicalize,cse," + ",".join(PARTS)
-    load_passes(pipeline)
     after = [found[1] for found in (check(seed, pipeline) for seed in range(100)) if found]
     whole = [found[1] for found in map(check, range(100)) if found]
     assert sum(after) <= 1.1 * sum(whole)

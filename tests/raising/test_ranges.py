@@ -8,9 +8,9 @@ import random
 import pytest
 
 from mlirml.analysis.affine import Reader
-from mlirml.dialects.ranges import Ranges, decided
-from mlirml.ir import block_ops, main_function, mlir, parse
-from mlirml.raising.facts import Limits
+from mlirml.analysis.ranges import Ranges, decided
+from mlirml.ir.bindings import block_ops, main_function, mlir, parse
+from mlirml.raising.nests.conditions import Limits
 
 BINARY = {
     "addi": lambda a, b: a + b,

@@ -12,11 +12,11 @@ import pytest
 
 import mlirml as ml
 from mlirml.cli import main
-from mlirml.ir import block_ops, main_function, mlir, operations, parse
+from mlirml.ir.bindings import block_ops, main_function, mlir, operations, parse
 from mlirml.passes import Instrumentation
 from mlirml.passes.report import active
+from mlirml.raising.nests.remarks import remark
 from mlirml.raising.promote_scalars import PromoteScalarsPass
-from mlirml.raising.remarks import remark
 
 MODULE = """
 func.func @main(%a: f32) -> f32 {

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.ir import operations, parse
+from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.stages import load_passes
 from mlirml.raising import RAISE
 
 
@@ -119,7 +118,6 @@ def numbers(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
 
 def after_raising(function: Any, shapes: list[tuple[int, ...]]) -> list[str]:
     """The names of the operations that are left."""
-    load_passes(RAISE)
     module = parse(ml.compile(function, frontend="loops").trace(*numbers(shapes)).text)
     parse_pipeline(RAISE).run(module)
     return [op.name for op in operations(module)]

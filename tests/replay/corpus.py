@@ -61,14 +61,14 @@ def _programs() -> Iterator[Entry]:
 def _arrays() -> Iterator[Entry]:
     import ml_dtypes  # noqa: F401  (NumPy knows dtypes of its by name then)
 
-    from tests.test_programs import programs
+    from tests.fuzz.test_programs import programs
 
     for number, program in enumerate(_drawn(programs())):
         yield Entry(f"arrays/{number}", program.function(), tuple(program.arguments()))
 
 
 def _loops() -> Iterator[Entry]:
-    from tests.loop_generator import programs
+    from tests.fuzz.loop_generator import programs
 
     for number, program in enumerate(_drawn(programs())):
         yield Entry(f"loops/{number}", program.function(), program.arguments()[1], frontend="loops")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import mlirml as ml
-from mlirml.compilation import parsed, run_pipeline
+from mlirml.driver.compilation import parsed, run_pipeline
 from mlirml.errors import MlirmlError
-from mlirml.ir import to_text
+from mlirml.ir.bindings import to_text
 from mlirml.passes import Instrumentation
 from tests.replay.corpus import Entry
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.runtime import Code, _native, load_object
 
 from .conftest import emit_object

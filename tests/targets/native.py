@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlirml.ir import mlir, parse
+from mlirml.ir.bindings import mlir, parse
 from mlirml.runtime.executable import load_artifact
 from mlirml.targets.cpu import codegen, cpu_target
 

@@ -24,7 +24,7 @@ import pytest
 
 from mlirml.runtime import cuda
 from mlirml.runtime.driver import Bytes
-from mlirml.targets.ptx import assemble, assembler
+from mlirml.targets.llvm.ptx import assemble, assembler
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """What the driver of a GPU would translate the kernels for."""

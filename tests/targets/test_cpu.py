@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mlirml.config import config
-from mlirml.dialects.dtypes import mlir_name
-from mlirml.ir import parse
+from mlirml.core.config import config
+from mlirml.interpreter.interpreter import interpret
+from mlirml.ir.bindings import parse
+from mlirml.ir.text.dtypes import mlir_name
 from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.cpu import cpu_target, to_assembly
 from mlirml.targets.machine import named
-from mlirml.targets.reference import interpret
 from tests.pipelines.programs import Array, Program, programs
 from tests.targets.native import compiled, run
 

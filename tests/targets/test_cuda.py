@@ -13,7 +13,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.nn import functional as nn
-from mlirml.targets import ptx
+from mlirml.targets.llvm import ptx
 
 pytestmark = pytest.mark.skipif(ptx.assembler() is None, reason="no ptxas; `pip install nvidia-cuda-nvcc`")
 

@@ -10,8 +10,8 @@ import pytest
 import mlirml as ml
 from benchmarks.workloads import block, block_arguments
 from examples.digits import MODELS, Model, load, training_step
+from mlirml.core.tree import flatten
 from mlirml.runtime.device import device
-from mlirml.tree import flatten
 from tests.targets.drivers import on_devices
 
 pytestmark = on_devices

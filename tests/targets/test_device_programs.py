@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.core.tree import flatten
 from mlirml.runtime.device import device
-from mlirml.tree import flatten
-from tests.oracle import cloned
+from tests.fuzz.oracle import cloned
 from tests.targets.drivers import on_devices
 
 pytestmark = on_devices

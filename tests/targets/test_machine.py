@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.config import config
+from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.targets import machine
 from mlirml.targets.machine import named

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.compilation import present, run_pipeline
-from mlirml.ir import parse, to_text
+from mlirml.driver.compilation import present, run_pipeline
+from mlirml.ir.bindings import parse, to_text
 from mlirml.nn import functional as F
 from mlirml.targets.registry import get_target
 

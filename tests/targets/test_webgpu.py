@@ -11,8 +11,8 @@ import pytest
 
 import mlirml as ml
 from examples.digits import MODELS, load, training_step
+from mlirml.core.tree import flatten
 from mlirml.errors import TargetError
-from mlirml.tree import flatten
 from tests.errors.shown import check_error
 from tests.targets.drivers import needs_vulkan
 

@@ -11,9 +11,9 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
-from mlirml.autodiff.guards import guard
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir, operations
+from mlirml.autodiff.predication import guard
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, operations
 
 
 def _block(

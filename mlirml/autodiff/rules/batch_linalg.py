@@ -12,8 +12,8 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, index
 from mlirml.autodiff.rule_table import one_of_two_tensors, scalars
 from mlirml.autodiff.structured import Structured, dims_of
-from mlirml.dialects import emit
-from mlirml.ir import clone_with, defining_op, mlir, operations
+from mlirml.ir import emit
+from mlirml.ir.bindings import clone_with, defining_op, mlir, operations
 
 
 @batching("arith.", "math.", "affine.apply", "affine.max", "affine.min", types=scalars)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, gather
 from mlirml.autodiff.rules.batch_linalg import _joined, _parted
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 _SLICE = ("static_offsets", "static_sizes", "static_strides")
 

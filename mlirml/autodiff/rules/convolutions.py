@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.structured import Structured
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 _SPATIAL = "dhw"
 

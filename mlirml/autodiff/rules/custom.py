@@ -27,10 +27,10 @@ from __future__ import annotations
 from mlirml.autodiff import tensors
 from mlirml.autodiff.copies import copied_ops
 from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose, used_by
-from mlirml.dialects import emit
 from mlirml.errors import NoDerivativeError
-from mlirml.ir import block_ops, mlir
-from mlirml.location import source_location
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.ir.location import source_location
 
 _CONTRACTIONS = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con")
 

@@ -11,9 +11,9 @@ from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import Sweep, transpose
 from mlirml.autodiff.rules.batch_linalg import _joined, _parted
-from mlirml.dialects import emit
 from mlirml.dialects.mlirml import FACTORIZATIONS
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 
 @batching(*FACTORIZATIONS)

@@ -8,8 +8,8 @@ from mlirml.autodiff.copies import copied
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import active_values, used_by
 from mlirml.autodiff.rule_table import one_of_two_tensors
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir
 
 
 def _active(push: Push, op: mlir.Operation) -> set[mlir.Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules.custom import custom_parts, refuse_outer, tangent_program
-from mlirml.ir import mlir
+from mlirml.ir.bindings import mlir
 
 
 @pushforward("mlirml.custom_result")

@@ -10,10 +10,10 @@ from mlirml.autodiff.bodies import push as push_scalars
 from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules import linalg as transposes
-from mlirml.autodiff.rules.found import match_found, place_of, where_found, where_kept
+from mlirml.autodiff.rules.argmax import match_found, place_of, where_found, where_kept
 from mlirml.autodiff.structured import Read, Structured
-from mlirml.dialects import emit
-from mlirml.ir import clone_with, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import clone_with, mlir
 
 Values = dict[mlir.Value, mlir.Value]
 Weight = Callable[[mlir.Value, mlir.Value, list[mlir.Value]], mlir.Value]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.forward import Push, pushforward
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 
 @pushforward(

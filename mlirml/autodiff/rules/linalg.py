@@ -15,12 +15,12 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
 from mlirml.autodiff.reverse import Sweep, transpose
+from mlirml.autodiff.rules.argmax import match_found, place_of, where_found, where_kept
 from mlirml.autodiff.rules.convolutions import image_cotangent
-from mlirml.autodiff.rules.found import match_found, place_of, where_found, where_kept
 from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
 
 Values = dict[mlir.Value, mlir.Value]
 Seed = Callable[[Pullback, Values, list[mlir.Value]], None]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from mlirml.autodiff.arithmetic import add, converted, div, math, mul, neg, number, scaled, select, sub
 from mlirml.autodiff.rule_table import RuleTable, scalars
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 
 Linear = Callable[[mlir.Value], mlir.Value]
 Partials = Sequence["Linear | None"]

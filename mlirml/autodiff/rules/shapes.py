@@ -5,8 +5,8 @@ from __future__ import annotations
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add
 from mlirml.autodiff.reverse import Sweep, transpose
-from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
 
 
 def _attributes(op: mlir.Operation, *names: str) -> dict[str, mlir.Attribute]:

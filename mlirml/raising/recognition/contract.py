@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
 from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, map_of, narrowed, places, put, restricted

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.contract import check_cheap, zeros
 from mlirml.raising.recognition.factors import Operand, build_operand, match_direct, operand_of

@@ -23,9 +23,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest, Rebuild
 from mlirml.raising.recognition.terms import Mask, masks_of

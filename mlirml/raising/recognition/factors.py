@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loops_of, map_of, places, restricted, union
 from mlirml.raising.recognition.terms import Factor, Mask

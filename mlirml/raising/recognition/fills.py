@@ -8,8 +8,8 @@ After:
 
 from __future__ import annotations
 
-from mlirml.dialects import emit
-from mlirml.ir import defining_op, mlir
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest
 

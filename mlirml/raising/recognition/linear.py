@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest
 from mlirml.raising.recognition.terms import Mask, masks_of

@@ -18,9 +18,9 @@ So are products, and differences. The identity leaves every number as it is: it 
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest, Rebuild
 from mlirml.raising.recognition.terms import Mask, masks_of

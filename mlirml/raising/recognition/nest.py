@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 Loops = frozenset[int]

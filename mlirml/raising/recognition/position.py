@@ -19,9 +19,9 @@ The first of equal elements wins, as in NumPy. Elements that are NaN are passed 
 
 from __future__ import annotations
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import block_ops, defining_op, mlir, seen_through
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
 
 _LARGER = {"arith.cmpf": {"ogt": True, "olt": False}, "arith.cmpi": {"sgt": True, "slt": False}}

@@ -13,7 +13,7 @@ also be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
 
 from __future__ import annotations
 
-from mlirml.ir import block_ops, defining_op, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.linear import is_constant
 

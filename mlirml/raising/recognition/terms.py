@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mlirml.dataclass import dataclass
-from mlirml.ir import defining_op, mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Loops, Nest, union
 

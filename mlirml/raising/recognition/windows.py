@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.dataclass import dataclass
-from mlirml.dialects import emit
-from mlirml.ir import mlir
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.linear import Linear, read_clamped, read_halfspace
 from mlirml.raising.recognition.nest import Nest, slice_attributes

@@ -7,7 +7,7 @@
 
 namespace mlirml {
 
-// As `Guard` in mlirml/capture/captured.py says.
+// As `Guard` in mlirml/frontend/tracing/captured.py says.
 struct Guard {
   enum Kind { kCell, kKey, kClass, kSlot, kDict, kSize, kList, kItems, kArray } kind;
   nanobind::object holder;

@@ -1,0 +1,452 @@
+"""Between which numbers indices and integers lie, from the bounds of the loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from mlirml.analysis.while_ranges import range_of_argument, range_of_result
+from mlirml.ir.bindings import defining_op, mlir
+
+_SIGNED = 5
+"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
+_DIFFERENT = 1
+_NEGATED = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
+_SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
+
+Range = tuple[int, int]
+"""The least and the greatest number, both included."""
+Change = tuple[Range, Range | None]
+"""What an iteration adds to a number that a loop carries, and the range of what may take its place, before or after."""
+
+
+class Ranges:
+    """The ranges of the integers of a function, each found once; the whole range of the type where nothing is known."""
+
+    def __init__(self) -> None:
+        self._known: dict[mlir.Value, Range] = {}
+        self._assumed: dict[mlir.Value, Range] = {}
+
+    def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
+        """The ranges where a condition is known to hold, or not to hold."""
+        inside = Ranges()
+        inside._assumed = dict(self._assumed)
+        for value, found in _facts(condition, holds, self):
+            inside._assume(value, found, self)
+        return inside
+
+    def given_ranges(self, known: Mapping[mlir.Value, Range]) -> Ranges:
+        """The ranges where these values are known to lie in these ranges."""
+        inside = Ranges()
+        inside._assumed = dict(self._assumed)
+        for value, found in known.items():
+            inside._assume(value, found, self)
+        return inside
+
+    @property
+    def assumed(self) -> dict[mlir.Value, Range]:
+        """What follows from the conditions that hold, by the values that they are about."""
+        return self._assumed
+
+    def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
+        """Take a range for known, of a value and of what it is computed of."""
+        low, high = _both(found, self._assumed.get(value, outside.of(value)))
+        if low > high:  # nothing gets here
+            return
+        self._assumed[value] = low, high
+        op = defining_op(value)
+        if op is None:
+            return
+        if op.name in ("arith.addi", "arith.subi"):
+            for part, of_part in _parts(op, (low, high), outside):
+                self._assume(part, of_part, outside)
+        elif op.name in _SIGNED_CASTS and _width(op.operands[0].type) <= _width(value.type):
+            self._assume(op.operands[0], (low, high), outside)
+
+    def of(self, value: mlir.Value) -> Range:
+        """The range of an index or a signed integer."""
+        if value not in self._known:
+            whole = _whole(value.type)
+            self._known[value] = whole  # for what depends on itself, a number that a loop carries
+            low, high = self._find(value) or whole
+            if value in self._assumed:
+                low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
+            # Beyond the type's range the arithmetic has wrapped.
+            self._known[value] = (low, high) if _is_within((low, high), whole) else whole
+        return self._known[value]
+
+    def within(self, value: mlir.Value, low: int, high: int) -> bool:
+        """Whether a value is known to lie from `low` to `high`, both included."""
+        least, greatest = self.of(value)
+        return low <= least and greatest <= high
+
+    def _find(self, value: mlir.Value) -> Range | None:
+        op = defining_op(value)
+        if op is None:
+            return self._of_argument(value)
+        if op.name == "arith.constant":
+            number = op.attributes["value"]
+            return (number.value, number.value) if isinstance(number, mlir.IntegerAttr) else None
+        if op.name in ("affine.apply", "affine.min", "affine.max"):
+            return self._of_map(op)
+        if op.name == "tensor.dim":
+            return 0, _whole(value.type)[1]
+        if op.name == "scf.for" and "unsignedCmp" not in op.attributes:
+            return self._of_counter(op, list(op.results).index(value), 0)
+        if op.name == "scf.while":
+            return range_of_result(self, op, list(op.results).index(value))
+        rule = _RULES.get(op.name)
+        if rule is None or isinstance(value.type, mlir.ShapedType):
+            return None
+        if op.name == "arith.select":
+            return self._of_select(op)
+        operands: Sequence[mlir.Value] = op.operands
+        divided = remainder_of(op)
+        if divided is not None:
+            rule, operands = _remainder, divided
+        found = rule(*map(self.of, operands))
+        if found is None and rule is _unsigned and _width(operands[0].type) < _width(value.type):
+            return 0, (1 << _width(operands[0].type)) - 1
+        return found
+
+    def _of_select(self, op: mlir.Operation) -> Range:
+        """Each of the two values counts only where it is chosen."""
+        condition, chosen, other = op.operands
+        known = self.decides(condition)
+        found = [
+            self._where(condition, holds, value)
+            for holds, value in ((True, chosen), (False, other))
+            if known in (None, holds)
+        ]
+        return _either(found[0], found[-1])
+
+    def decides(self, condition: mlir.Value) -> bool | None:
+        """What a comparison gives, if that is known."""
+        op = defining_op(condition)
+        if op is None or op.name != "arith.cmpi" or isinstance(op.operands[0].type, mlir.ShapedType):
+            return None
+        return decided(mlir.IntegerAttr(op.attributes["predicate"]).value, *map(self.of, op.operands))
+
+    def _where(self, condition: mlir.Value, holds: bool, value: mlir.Value) -> Range:
+        """The range of a value where a condition holds, or does not, which may be about the value or a part of it.
+
+        No more than a few operations are looked at again: chains of selects would take exponential time.
+        """
+        return self.given(condition, holds)._near(value, self, _NEAR)
+
+    def _near(self, value: mlir.Value, outside: Ranges, steps: int) -> Range:
+        """The range of a value, of what is assumed about operands no more than some steps away."""
+        found, op = self._assumed.get(value, outside.of(value)), defining_op(value)
+        if steps and op is not None and op.name in _NEAR_OPS:
+            near = _RULES[op.name](*(self._near(v, outside, steps - 1) for v in op.operands))
+            if near is not None and _is_within(near, _whole(value.type)):
+                return _both(found, near)
+        return found
+
+    def _of_argument(self, value: mlir.Value) -> Range | None:
+        block = value.owner
+        loop = block.owner.operation if isinstance(block, mlir.Block) else None
+        if loop is not None and loop.name == "scf.while":
+            return range_of_argument(self, loop, value)
+        if loop is None or loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
+            return None
+        if value != block.arguments[0]:
+            return self._of_counter(loop, list(block.arguments).index(value) - 1, 1)
+        return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
+
+    def _of_counter(self, loop: mlir.Operation, number: int, fewer: int) -> Range | None:
+        """The range of a number that each iteration of a loop adds to, or sets; with one iteration fewer in the body.
+
+        None where an iteration does something else with it.
+        """
+        lower, upper, step = (self.of(value) for value in list(loop.operands)[:3])
+        block = loop.regions[0].blocks[0]
+        if step[0] < 1 or str(loop.results[number].type) not in ("index", "i64"):
+            return None
+        count = max(-(-(upper[1] - lower[0]) // step[0]) - fewer, 0)
+        ends = block.operations[len(block.operations) - 1].operands
+        changes = self.changes(ends[number], block.arguments[1 + number])
+        if changes is None:
+            return None
+        added, given = changes
+        start = self.of(loop.operands[3 + number])
+        low, high = start if given is None else _either(start, given)
+        return low + count * min(added[0], 0), high + count * max(added[1], 0)
+
+    def changes(self, value: mlir.Value, carried: mlir.Value) -> Change | None:
+        """How a carried number becomes `value`; None for anything but sums with constants, constants and choices."""
+        return self._changes(value, carried, {})
+
+    def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
+        if value == carried:
+            return (0, 0), None
+        if value not in seen:
+            seen[value] = self._changes_of(value, carried, seen)
+        return seen[value]
+
+    def _changes_of(
+        self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]
+    ) -> Change | None:  # fmt: skip
+        op = defining_op(value)
+        if op is None:
+            return None
+        if op.name == "arith.constant":
+            return (0, 0), self.of(value)
+        if op.name in ("arith.addi", "arith.subi"):
+            before, rule = self._changes(op.operands[0], carried, seen), _add if op.name == "arith.addi" else _subtract
+            number = defining_op(op.operands[1])
+            if before is None or number is None or number.name != "arith.constant":
+                return None
+            by = self.of(op.operands[1])
+            return rule(before[0], by), None if before[1] is None else rule(before[1], by)
+        if op.name == "arith.select":
+            sides = list(op.operands)[1:]
+        elif op.name == "scf.if":
+            place = list(op.results).index(value)
+            blocks = [region.blocks[0] for region in op.regions]
+            sides = [block.operations[len(block.operations) - 1].operands[place] for block in blocks]
+        else:
+            return None
+        one, other = (self._changes(side, carried, seen) for side in sides)
+        if one is None or other is None:
+            return None
+        given = [side for side in (one[1], other[1]) if side is not None]
+        return _either(one[0], other[0]), _either(given[0], given[-1]) if given else None
+
+    def _of_map(self, op: mlir.Operation) -> Range | None:
+        affine = mlir.AffineMapAttr(op.attributes["map"]).value
+        operands = [self.of(v) for v in op.operands]
+        ranges = [_of_expression(e, operands, affine.n_dims) for e in affine.results]
+        if None in ranges:
+            return None
+        if op.name == "affine.max":
+            return _maximum(*filter(None, ranges))
+        return _minimum(*filter(None, ranges))
+
+
+def _parts(op: mlir.Operation, total: Range, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
+    """The ranges of the operands of a sum or a difference whose range is `total`."""
+    a, b = op.operands
+    x, y = ranges.of(a), ranges.of(b)
+    adds = op.name == "arith.addi"
+    wraps = not _is_within(_add(x, y) if adds else _subtract(x, y), _whole(op.results[0].type))
+    for part, of_part, other in (
+        (a, _subtract(total, y) if adds else _add(total, y), y),
+        (b, _subtract(total, x) if adds else _subtract(x, total), x),
+    ):
+        if wraps and (other[0] != other[1] or not _is_within(of_part, _whole(part.type))):
+            continue  # one number of the total may come from several of the part
+        if defining_op(part) is None or ranges.of(part)[0] != ranges.of(part)[1]:
+            yield part, of_part
+
+
+def _is_within(a: Range, whole: Range) -> bool:
+    return whole[0] <= a[0] and a[1] <= whole[1]
+
+
+def _both(a: Range, b: Range) -> Range:
+    return max(a[0], b[0]), min(a[1], b[1])
+
+
+def _facts(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
+    """The ranges that follow of a condition."""
+    op = defining_op(condition)
+    if op is None:
+        return
+    if op.name == ("arith.andi" if holds else "arith.ori"):
+        for operand in op.operands:
+            yield from _facts(operand, holds, ranges)
+    elif op.name == "arith.cmpi" and not isinstance(op.operands[0].type, mlir.ShapedType):
+        predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+        if not holds:
+            predicate = _NEGATED[predicate]
+        a, b = op.operands
+        x, y = ranges.of(a), ranges.of(b)
+        if predicate == _DIFFERENT:
+            yield a, _without(x, y)
+            yield b, _without(y, x)
+        else:
+            yield a, bound(predicate, y, _whole(a.type))
+            yield b, bound(_SWAPPED[predicate], x, _whole(b.type))
+
+
+def _without(found: Range, other: Range) -> Range:
+    """A range without a number at one of its ends, where `other` is one number."""
+    (low, high), (number, last) = found, other
+    if number != last or low == high:
+        return found
+    return low + (low == number), high - (high == number)
+
+
+def bound(predicate: int, other: Range, whole: Range) -> Range:
+    """Where a value lies that compares with a value in `other`."""
+    low, high = other
+    if predicate > _SIGNED:
+        if low < 0 or predicate > _SIGNED + 2:
+            return whole
+        return 0, high - (predicate == _SIGNED + 1)
+    return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
+
+
+def _width(kind: mlir.Type) -> int:
+    return kind.width if isinstance(kind, mlir.IntegerType) else 64
+
+
+def _whole(kind: mlir.Type) -> Range:
+    width = _width(kind)
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1
+
+
+def _of_expression(e: mlir.AffineExpr, operands: Sequence[Range], dims: int) -> Range | None:
+    place: int
+    if isinstance(e, mlir.AffineConstantExpr):
+        return (number := e.value), number
+    if isinstance(e, mlir.AffineDimExpr):
+        place = e.position
+        return operands[place]
+    if isinstance(e, mlir.AffineSymbolExpr):
+        place = dims + e.position
+        return operands[place]
+    for kind, rule in (
+        (mlir.AffineAddExpr, _add),
+        (mlir.AffineMulExpr, _multiply),
+        (mlir.AffineFloorDivExpr, _floor_divide),
+        (mlir.AffineCeilDivExpr, _ceil_divide),
+        (mlir.AffineModExpr, _modulo),
+    ):
+        if isinstance(e, kind):
+            a, b = (_of_expression(side, operands, dims) for side in (e.lhs, e.rhs))
+            return None if a is None or b is None else rule(a, b)
+    return None
+
+
+def _add(a: Range, b: Range) -> Range:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _subtract(a: Range, b: Range) -> Range:
+    return a[0] - b[1], a[1] - b[0]
+
+
+def _multiply(a: Range, b: Range) -> Range:
+    products = [x * y for x in a for y in b]
+    return min(products), max(products)
+
+
+def _floor_divide(a: Range, b: Range) -> Range | None:
+    """By a positive number only."""
+    if b[0] <= 0:
+        return None
+    quotients = [x // y for x in a for y in b]
+    return min(quotients), max(quotients)
+
+
+def _ceil_divide(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    quotients = [-(-x // y) for x in a for y in b]
+    return min(quotients), max(quotients)
+
+
+def _divide(a: Range, b: Range) -> Range | None:
+    """Towards zero, which is down for what is not negative."""
+    return _floor_divide(a, b) if a[0] >= 0 else None
+
+
+def _modulo(a: Range, b: Range) -> Range | None:
+    """With the sign of a positive divisor."""
+    if b[0] <= 0:
+        return None
+    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
+
+
+def _remainder(a: Range, b: Range) -> Range | None:
+    """With the sign of the dividend."""
+    return _modulo(a, b) if a[0] >= 0 else None
+
+
+def remainder_of(op: mlir.Operation) -> tuple[mlir.Value, mlir.Value] | None:
+    """The `a` and `b` of `a - (a / b) * b`."""
+    product = defining_op(op.operands[1]) if op.name == "arith.subi" else None
+    quotient = defining_op(product.operands[0]) if product is not None and product.name == "arith.muli" else None
+    if product is None or quotient is None or quotient.name != "arith.divsi":
+        return None
+    a, b = quotient.operands
+    return (a, b) if op.operands[0] == a and product.operands[1] == b else None
+
+
+def _bits(a: Range, b: Range) -> Range | None:
+    """`|` and `^` of what is not negative set no bit that neither has."""
+    if a[0] < 0 or b[0] < 0:
+        return None
+    return 0, (1 << max(a[1].bit_length(), b[1].bit_length())) - 1
+
+
+def _common_bits(a: Range, b: Range) -> Range | None:
+    """`&` with what is not negative is not greater."""
+    ends = [high for low, high in (a, b) if low >= 0]
+    return (0, min(ends)) if ends else None
+
+
+def _unsigned_minimum(a: Range, b: Range) -> Range | None:
+    return _minimum(a, b) if a[0] >= 0 and b[0] >= 0 else None
+
+
+def decided(predicate: int, a: Range, b: Range) -> bool | None:
+    """What a comparison gives by the ranges of its operands, with MLIR's number of the predicate; None for either."""
+    if predicate > _SIGNED:
+        if a[0] < 0 or b[0] < 0:
+            return None
+        predicate -= _SIGNED - 1
+    less, equal, greater = a[1] < b[0], a == b and a[0] == a[1], a[0] > b[1]
+    not_greater, not_less = a[1] <= b[0], a[0] >= b[1]
+    different = less or greater
+    always = (equal, different, less, not_greater, greater, not_less)[predicate]
+    never = (different, equal, not_less, greater, not_greater, less)[predicate]
+    return True if always else False if never else None
+
+
+def _maximum(*ranges: Range) -> Range:
+    return max(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _minimum(*ranges: Range) -> Range:
+    return min(low for low, _ in ranges), min(high for _, high in ranges)
+
+
+def _either(a: Range, b: Range) -> Range:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _same(a: Range) -> Range:
+    return a
+
+
+def _unsigned(a: Range) -> Range | None:
+    """A cast that takes the bits for an unsigned number."""
+    return a if a[0] >= 0 else None
+
+
+_RULES: dict[str, Callable[..., Range | None]] = {
+    "arith.addi": _add,
+    "arith.subi": _subtract,
+    "arith.muli": _multiply,
+    "arith.floordivsi": _floor_divide,
+    "arith.ceildivsi": _ceil_divide,
+    "arith.divsi": _divide,
+    "arith.remsi": _remainder,
+    "arith.maxsi": _maximum,
+    "arith.minsi": _minimum,
+    "arith.minui": _unsigned_minimum,
+    "arith.ori": _bits,
+    "arith.xori": _bits,
+    "arith.andi": _common_bits,
+    "arith.select": _either,
+    "arith.index_cast": _same,
+    "arith.index_castui": _unsigned,
+    "arith.extsi": _same,
+    "arith.extui": _unsigned,
+    "arith.trunci": _same,
+}
+_SIGNED_CASTS = ("arith.index_cast", "arith.extsi")
+_NEAR, _NEAR_OPS = 3, ("arith.addi", "arith.subi", *_SIGNED_CASTS, "arith.trunci")
+"""How many operations of these are looked at again for a value under a condition."""

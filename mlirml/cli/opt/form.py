@@ -1,0 +1,290 @@
+"""What passes may assume of a module, and where a module that was given to `mlirml-opt` is not of that form.
+
+The compiler's own front ends write every module that `compile` lowers, so a pass that breaks down there has a bug. To
+`mlirml-opt` any module can be given: where a pass fails on one that is outside of the form below, that is the user's to
+mend, and the diagnostic names the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mlirml.errors import InternalError, MlirmlError, ParseError, PreconditionError
+
+if TYPE_CHECKING:
+    from mlirml.ir.bindings import mlir
+
+_BUFFERIZE = "mlirml-bufferize"
+_TO_LLVM = "convert-func-to-llvm"
+
+
+DYNAMIC = str(-(1 << 63))
+"""What means that a size or an offset is an operand."""
+
+
+def check_dynamic_sizes(module: mlir.Operation) -> None:
+    """Raise `ParseError` for an operation with a size that is an operand by its attributes, and not there.
+
+    MLIR's verifier does not look, and its printer ends the process.
+    """
+    from mlirml.ir.bindings import mlir, operations
+    from mlirml.ir.location import source_location
+
+    for op in operations(module):
+        names = [name if isinstance(name, str) else name.name for name in op.attributes]
+        lists = [op.attributes[name] for name in names if name.startswith("static_")]
+        wanted = sum(list(sizes).count(int(DYNAMIC)) for sizes in lists if isinstance(sizes, mlir.DenseI64ArrayAttr))
+        given = sum(isinstance(operand.type, mlir.IndexType) for operand in op.operands)
+        if wanted > given:
+            raise ParseError(
+                f"`{op.name}` has {DYNAMIC} for a size or an offset, which means an operand that it has not",
+                location=source_location(op.location),
+            )
+
+
+def explained(error: MlirmlError, context: mlir.Context) -> MlirmlError:
+    """The error of a pass; a `PreconditionError` if the module that it failed on is not of the form of passes."""
+    if not isinstance(error, InternalError) or error.before is None or error.pass_name is None:
+        return error
+    from mlirml.ir.bindings import parse
+    from mlirml.ir.location import source_location
+
+    try:
+        module = parse(error.before, context)
+    except Exception:
+        return error
+    found = next(unfit(module.operation, error.pass_name), None)
+    if found is None:
+        return error
+    op, reason = found
+    what = "the module" if op.name == "builtin.module" else f"`{op.name}`"
+    return PreconditionError(
+        f"{error.pass_name} is not made for this module: {what} {reason}",
+        location=source_location(op.location),
+        stage=error.stage,
+        notes=tuple(note for note in error.notes if note.startswith("pass: ")),
+    )
+
+
+def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operation, str]]:
+    """Operations that are not of the form that a pass takes, and why."""
+    from mlirml.ir.bindings import operations
+
+    pipelines = _pipelines_of(pass_name)
+    level, removed = _level(pass_name, pipelines), _removed_before(pass_name, pipelines)
+    yield from _unfit_functions(module, level)
+    for op in operations(module):
+        if op.name in ("builtin.module", "func.func"):
+            continue
+        reason = _unfit_operation(op, level) or removed(op.name)
+        if not reason and pass_name == _BUFFERIZE and op.name == "scf.while" and not _is_aligned(op):
+            reason = "has arrays at other places in one of its regions: run mlirml-align-while before"
+        if reason:
+            yield op, reason
+        yield from ((op, why) for why in _unfit_attributes(op))
+
+
+def _pipelines_of(pass_name: str) -> list[list[str]]:
+    """The pipelines of the targets that run a pass, as names of steps."""
+    from mlirml.pipelines.stages import default_pipeline
+    from mlirml.targets.registry import portable_targets
+
+    pipelines = [[step.name for step in default_pipeline(target).steps] for target in portable_targets()]
+    return [steps for steps in pipelines if pass_name in steps]
+
+
+def _level(pass_name: str, pipelines: list[list[str]]) -> str:
+    """At which level of IR the pipelines run a pass: "tensor", "memref", "both" or "any"."""
+    from mlirml.passes import REGISTRY
+
+    levels = {
+        "tensor" if steps.index(pass_name) <= steps.index(_BUFFERIZE) else "memref"
+        for steps in pipelines
+        if _BUFFERIZE in steps
+    }
+    if not levels:
+        cls = REGISTRY.get(pass_name)
+        return "tensor" if cls is not None and cls.__module__.startswith("mlirml.autodiff.") else "any"
+    return levels.pop() if len(levels) == 1 else "both"
+
+
+def _removed_before(pass_name: str, pipelines: list[list[str]]) -> Callable[[str], str]:
+    """Why an operation should be gone at a pass: the one that removes such operations runs earlier in all pipelines."""
+    from mlirml.dialects.legality import STAGES
+
+    def reason(name: str) -> str:
+        for contract in STAGES.values():
+            remover = None if contract.allows(name) else contract.remover(name)
+            if remover and pipelines and all(remover in _before(steps, pass_name) for steps in pipelines):
+                return f"is not removed yet: run {remover} before"
+        return ""
+
+    return cache(reason)
+
+
+def _before(steps: list[str], pass_name: str) -> list[str]:
+    """The steps before the first that has a name."""
+    return steps[: steps.index(pass_name)]
+
+
+def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.Operation, str]]:
+    from mlirml.ir.bindings import block_ops, callee_of, mlir, operations
+
+    called = {callee_of(op) for op in operations(module) if op.name == "func.call"}
+    for op in block_ops(module.regions[0].blocks[0]):
+        if op.name == "func.func":
+            blocks = op.regions[0].blocks
+            if not len(blocks) and "sym_visibility" not in op.attributes:
+                yield op, "has no body"
+            if len(blocks) > 1:
+                yield op, "has several blocks: control flow must be structured"
+            name = mlir.StringAttr(op.attributes["sym_name"]).value
+            main = name == "main"
+            for argument in blocks[0].arguments if len(blocks) else ():
+                why = _unfit_type(argument.type) or _unfit_level(argument.type, level)
+                if main and not isinstance(argument.type, mlir.ShapedType):
+                    why = "and @main takes arrays only"
+                elif main and isinstance(argument.type.element_type, mlir.IndexType):
+                    why = "and @main takes integers of a fixed width"
+                elif main and isinstance(argument.type.element_type, mlir.VectorType):
+                    why = "and the elements of @main's arrays are numbers"
+                if why:
+                    yield op, f"has an argument of type {argument.type}, {why}"
+            for kind in mlir.FunctionType(mlir.TypeAttr(op.attributes["function_type"]).value).results if main else ():
+                if not isinstance(kind, mlir.ShapedType):
+                    yield op, f"has a result of type {kind}, and @main returns arrays only"
+            if level != "any" and not main and name not in called:
+                yield op, "is not called from @main"
+        yield from ((op, why) for why in _unfit_attributes(op))
+
+
+# Operations that may have results of dynamic sizes: slices of arrays of static sizes, and what is computed of them.
+_MAKERS = ("tensor.empty", "tensor.cast", "tensor.generate", "memref.alloc", "memref.alloca", "memref.cast")
+_KINDS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+
+
+def _unfit_operation(op: mlir.Operation, level: str) -> str:
+    from mlirml.ir.bindings import mlir
+
+    if level != "any" and not _is_known(op.name):
+        return "is no operation of the stages before code generation"
+    values = [*op.operands, *op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)]
+    for value in values:
+        why = _unfit_level(value.type, level) or _unfit_type(value.type, sized=op.name in _MAKERS)
+        if why:
+            return f"is on a {value.type}, {why}"
+    why = _unfit_request(op)
+    if why:
+        return why
+    if op.name == "mlirml.vmap" and "size" in op.attributes:
+        size = mlir.IntegerAttr(op.attributes["size"]).value
+        if list(op.results[0].type.shape)[:1] != [size]:
+            return f"has size {size}, and its result is a {op.results[0].type}"
+    return ""
+
+
+def _is_aligned(loop: mlir.Operation) -> bool:
+    """Whether the types of what an `scf.while` starts from, passes on and yields are the same at each place."""
+    from mlirml.ir.bindings import block_ops
+
+    before, after = (block_ops(region.blocks[0])[-1] for region in loop.regions)
+    first, passed, yielded = ([v.type for v in values] for values in (loop.operands, before.operands, after.operands))
+    return bool(first == passed[1:] == yielded) and _passes_arguments(loop)
+
+
+def _passes_arguments(loop: mlir.Operation) -> bool:
+    """Whether the condition passes each array on that came in at its place, or what was made of it."""
+    from mlirml.ir.bindings import block_ops, mlir
+
+    block = loop.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    for number, value in enumerate(list(block_ops(block)[-1].operands)[1:]):
+        if value in arguments and isinstance(value.type, mlir.ShapedType) and value != arguments[number]:
+            return False
+    return True
+
+
+def _unfit_level(kind: mlir.Type, level: str) -> str:
+    text = str(kind)
+    if level == "memref" and text.startswith("tensor<"):
+        return "and the pass stands after bufferization"
+    if level == "tensor" and text.startswith("memref<"):
+        return "and the pass stands before bufferization"
+    if level == "tensor" and "vector<" in text:
+        return "and the pass stands before code generation, which makes vectors"
+    return ""
+
+
+def _is_known(name: str) -> bool:
+    from mlirml.dialects.legality import STAGES
+
+    return any(contract.allows(name) for stage, contract in STAGES.items() if stage != "lower")
+
+
+def _unfit_type(kind: mlir.Type, *, sized: bool = True) -> str:
+    from mlirml.ir.bindings import mlir
+
+    if isinstance(kind, (mlir.UnrankedTensorType, mlir.UnrankedMemRefType)):
+        return "whose rank is not known"
+    if isinstance(kind, (mlir.RankedTensorType, mlir.MemRefType, mlir.VectorType)):
+        if sized and not kind.has_static_shape:
+            return "whose size is not static"
+        return _unfit_element(kind.element_type)
+    if isinstance(kind, mlir.ComplexType):
+        return "and complex numbers are pairs of floats here"
+    return ""
+
+
+def _unfit_element(kind: mlir.Type) -> str:
+    from mlirml.ir.bindings import mlir
+
+    if isinstance(kind, (mlir.IndexType, mlir.VectorType)) or str(kind) in _KINDS or str(kind).startswith("!llvm.ptr"):
+        return ""
+    return f"and {kind} is no element type here"
+
+
+@cache
+def _wanted() -> dict[str, tuple[tuple[str, ...], int]]:
+    """The attributes that operations of the dialect must have, and the rank of their arrays, 0 for any."""
+    from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+
+    sorts: dict[str, tuple[tuple[str, ...], int]] = dict.fromkeys(SORTS, (("kind", "descending"), 2))
+    values = dict.fromkeys(("mlirml.host_value", "mlirml.host_result"), (("kind",), 0))
+    return {**sorts, **values, **dict.fromkeys(FACTORIZATIONS, (("kind",), 3))}
+
+
+def _unfit_request(op: mlir.Operation) -> str:
+    names, rank = _wanted().get(op.name, ((), 0))
+    missing = next((name for name in names if name not in op.attributes), None)
+    if missing is not None:
+        return f"has no attribute `{missing}`"
+    if rank and any(operand.type.rank != rank for operand in op.operands):
+        return f"is on arrays of another number of dimensions than {rank}"
+    return ""
+
+
+# What the attributes of the dialect that passes read must be.
+_ATTRIBUTES = {
+    "mlirml.writebacks": "DenseI64ArrayAttr", "mlirml.donated": "DenseI64ArrayAttr",
+    "mlirml.order": "DenseI64ArrayAttr", "mlirml.inputs": "ArrayAttr",
+    "mlirml.outputs": "ArrayAttr", "mlirml.kernels": "ArrayAttr", "mlirml.workspace": "IntegerAttr",
+    "mlirml.host_workspace": "IntegerAttr", "mlirml.parallel": "UnitAttr", "mlirml.in_place": "DenseI64ArrayAttr",
+    "mlirml.schedule": "DictAttr", "mlirml.grain": "IntegerAttr", "mlirml.span": "IntegerAttr",
+}  # fmt: skip
+
+
+def _unfit_attributes(op: mlir.Operation) -> Iterator[str]:
+    for name in op.attributes:
+        name = name if isinstance(name, str) else name.name
+        wanted = _ATTRIBUTES.get(name)
+        if wanted is None:
+            continue
+        try:
+            found = op.attributes[name]
+        except TypeError:  # the bindings know no array of such elements
+            yield f"has `{name}`, which should be a {wanted.removesuffix('Attr')}"
+            continue
+        if type(found).__name__ != wanted:
+            yield f"has `{name} = {found}`, which should be a {wanted.removesuffix('Attr')}"

@@ -1,0 +1,1 @@
+"""Kernels that Python writes as MLIR, and printers of other languages."""

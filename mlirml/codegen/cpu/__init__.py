@@ -1,0 +1,1 @@
+"""Loops and kernels for processors, as vector and scalar code."""

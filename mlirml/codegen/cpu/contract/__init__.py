@@ -1,0 +1,1 @@
+"""Kernels of contractions: plans, packing, register tiles."""

@@ -1,0 +1,48 @@
+"""The schedule of a contraction as its attribute `mlirml.schedule`, for users to see and to override."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from mlirml.codegen.cpu.contract.plan import KERNELS, Schedule, power_of_two
+from mlirml.errors import LoweringError
+from mlirml.ir.bindings import mlir
+from mlirml.ir.location import source_location
+
+NAME = "mlirml.schedule"
+_WORDS = {"kernel": KERNELS, "pack": ("", "a", "b", "ab"), "parallel": ("none", "outer", "rows", "columns")}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Schedule)}
+
+
+def to_attribute(schedule: Schedule) -> mlir.Attribute:
+    """The attribute, without fields that have their default."""
+    shown = []
+    for name, default in _DEFAULTS.items():
+        value = getattr(schedule, name)
+        if value != default:
+            shown.append(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value} : i64")
+    return mlir.Attribute.parse("{" + ", ".join(shown) + "}")
+
+
+def read_fields(op: mlir.Operation) -> dict[str, Any]:
+    """The fields that an operation's attribute gives; none without one. Raises `LoweringError` for what is no field."""
+    if NAME not in op.attributes:
+        return {}
+    found: dict[str, Any] = {}
+    for item in mlir.DictAttr(op.attributes[NAME]):
+        value = item.attr.value if isinstance(item.attr, mlir.StringAttr | mlir.IntegerAttr) else None
+        if item.name not in _DEFAULTS:
+            raise _error(op, f"{item.name} is no field of a schedule", f"the fields are {', '.join(_DEFAULTS)}")
+        if item.name in _WORDS and value not in _WORDS[item.name]:
+            raise _error(op, f"{item.name} cannot be {item.attr}", f'it is one of "{", ".join(_WORDS[item.name])}"')
+        if item.name not in _WORDS and (not isinstance(value, int) or value < min(1, _DEFAULTS[item.name])):
+            raise _error(op, f"{item.name} must be a positive integer, not {item.attr}", None)
+        found[item.name] = value
+    if found.get("lanes", 1) != power_of_two(found.get("lanes", 1)):
+        raise _error(op, "lanes must be a power of two", None)
+    return found
+
+
+def _error(op: mlir.Operation, message: str, help: str | None) -> LoweringError:
+    return LoweringError(f"{NAME} of {op.name}: {message}", location=source_location(op.location), help=help)

@@ -1,0 +1,194 @@
+"""The elementwise consumer of a contraction: finds it, and reads it as the epilogue of a kernel.
+
+A consumer is a `linalg.generic` on memrefs after the contraction that reads each of its results once, at one point of
+its loops. It can be computed tile by tile when the contraction may be exchanged with all that is in between, and when
+what the consumer writes is no operand of the contraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.analysis.memory import Effects, after, buffer_of, conflict, effects, is_known
+from mlirml.codegen.cpu.contract.kernel import Epilogue
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+
+_NEAR = 32
+"""A consumer further away than this many operations is not looked for."""
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A consumer and what it means for the kernel: `operands` are its inputs without the product, then its outs.
+
+    `dims` says, for each of them, which loop of the product each of its dims walks along (None for none). `keep`: the
+    product itself is needed too.
+    """
+
+    op: mlir.Operation
+    epilogue: Epilogue
+    operands: tuple[mlir.Value, ...]
+    dims: tuple[tuple[int | None, ...], ...]
+    keep: bool
+
+
+def match_consumer(
+    op: mlir.Operation,
+    taken: Sequence[mlir.Operation] = (),
+    look: Callable[[mlir.Operation], Effects] = effects,
+) -> Consumer:
+    """The consumer of the contraction `op` on memrefs, which is none of `taken`; raises `NoMatch`.
+
+    `look` says what operations do to memory.
+    """
+    a, b, product = op.operands
+    consumer = _next_reader(op, look)
+    if consumer in taken:
+        raise NoMatch("the consumer is computed by another kernel")
+    if consumer.name != "linalg.generic" or len(consumer.results):
+        raise NoMatch("what reads the product is no elementwise operation")
+    if any("parallel" not in str(kind) for kind in consumer.attributes["iterator_types"]):
+        raise NoMatch("what reads the product reduces")
+    block = consumer.regions[0].blocks[0]
+    *body, final = block_ops(block)
+    operands, arguments, outs = list(consumer.operands), list(block.arguments), len(final.operands)
+    if any(not isinstance(value.type, mlir.MemRefType) for value in operands):
+        raise NoMatch("an operand is no memref")
+    count = len(operands) - outs
+    maps = [attribute.value for attribute in consumer.attributes["indexing_maps"]]
+    if any(any(True for _ in argument.uses) for argument in arguments[count:]):
+        raise NoMatch("it reads what it writes")
+    places = [number for number in range(count) if operands[number] == product]
+    if len(places) != 1 or not maps[places[0]].is_permutation:
+        raise NoMatch("it reads the product at several places")
+    place = places[0]
+    loops = [mlir.AffineDimExpr(expression).position for expression in maps[place].results]
+    others = [number for number in range(len(operands)) if number != place]
+    if not all(maps[number].is_permutation for number in others[-outs:]):
+        raise NoMatch("it does not write every element once")
+    _check_aliases(operands, maps, place, count, (a, b))
+    dims = tuple(projected_dims(maps[number], loops) for number in others)
+    written = operands[count:]
+    keep = not any(value == product for value in written) and _is_read_later(product, op, consumer)
+    epilogue = read_body(body, list(final.operands), arguments, place, count)
+    return Consumer(consumer, epilogue, tuple(operands[number] for number in others), dims, keep)
+
+
+def _next_reader(op: mlir.Operation, look: Callable[[mlir.Operation], Effects]) -> mlir.Operation:
+    """The first operation after `op` that touches the product, if `op` may be exchanged with those in between."""
+    product, own = op.operands[2], look(op)
+    for following in after(op, _NEAR):
+        other = look(following)
+        if not other.unknown and other.touches(product):
+            return following
+        if conflict(own, other):
+            break
+    raise NoMatch("nothing near reads the product")
+
+
+def _check_aliases(
+    operands: Sequence[mlir.Value],
+    maps: Sequence[mlir.AffineMap],
+    place: int,
+    count: int,
+    inputs: tuple[mlir.Value, mlir.Value],
+) -> None:
+    """What is written tile by tile must not be read by other tiles."""
+    roots = [buffer_of(value) for value in operands]
+    if not all(map(is_known, [*roots, *map(buffer_of, inputs)])):
+        raise NoMatch("it is not known which buffers overlap")
+    for out in range(count, len(operands)):
+        if roots[out] in [buffer_of(value) for value in inputs]:
+            raise NoMatch("it writes over an operand of the contraction")
+        for other in range(len(operands)):
+            same = operands[other] == operands[out] and maps[other] == maps[out] and other < count
+            if other != out and roots[other] == roots[out] and not same:
+                raise NoMatch("it reads other elements of what it writes")
+    if any(roots[place] == roots[other] for other in range(count) if other != place):
+        raise NoMatch("it reads the product at several places")
+
+
+def projected_dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[int | None, ...]:
+    """Which of the loops each result of a map walks along, None for 0; raises `NoMatch`."""
+    found: list[int | None] = []
+    for expression in affine_map.results:
+        if isinstance(expression, mlir.AffineDimExpr):
+            found.append(loops.index(expression.position))
+        elif isinstance(expression, mlir.AffineConstantExpr) and expression.value == 0:
+            found.append(None)
+        else:
+            raise NoMatch(f"the indexing map {affine_map} is no projection")
+    return tuple(found)
+
+
+def _is_read_later(product: mlir.Value, op: mlir.Operation, consumer: mlir.Operation) -> bool:
+    """Whether anything but `op`, `consumer`, and fills in front of them may read the product."""
+    owner = defining_op(product)
+    if owner is None or owner.name != "memref.alloc":
+        return True
+    for use in product.uses:
+        user = use.owner.operation
+        if user in (op, consumer) or user.name == "memref.dealloc":
+            continue
+        if user.name == "linalg.fill" and user.block == op.block and user.is_before_in_block(op):
+            continue
+        return True
+    return False
+
+
+def read_body(
+    body: Sequence[mlir.Operation],
+    yields: Sequence[mlir.Value],
+    arguments: Sequence[mlir.Value],
+    place: int,
+    count: int,
+) -> Epilogue:
+    """The body of an elementwise operation on vectors; argument `place` is the product. Raises `NoMatch`."""
+    names: dict[mlir.Value, str] = {arguments[place]: "%product"}
+    inputs = [argument for number, argument in enumerate(arguments[:count]) if number != place]
+    names |= {argument: f"%in{number}" for number, argument in enumerate(inputs)}
+    lines: list[str] = []
+
+    def name_of(value: mlir.Value) -> str:
+        if value not in names:
+            owner = defining_op(value)
+            if owner is None or owner.name != "arith.constant":
+                raise NoMatch("the consumer uses a value from outside")
+            add(owner)
+        return names[value]
+
+    def add(op: mlir.Operation) -> None:
+        if not op.name.startswith(("arith.", "math.")) or op.regions or len(op.results) != 1:
+            raise NoMatch(f"the consumer has a {op.name}")
+        operands = [name_of(value) for value in op.operands]
+        types = ", ".join(_vector(value.type) for value in op.operands)
+        result = f"%body{len(lines)}"
+        shown = ", ".join(f"{name} = {attribute}" for name, attribute in _attributes(op))
+        lines.append(
+            f'{result} = "{op.name}"({", ".join(operands)}) {{{shown}}} : ({types}) -> {_vector(op.results[0].type)}'
+        )
+        names[op.results[0]] = result
+
+    for op in body:
+        if op.results and op.results[0] not in names:
+            add(op)
+    results = [name_of(value) for value in yields]
+    elements = [str(argument.type) for argument in inputs]
+    outs = [str(argument.type) for argument in arguments[count:]]
+    return Epilogue(tuple(elements), tuple(outs), tuple(lines), tuple(results))
+
+
+def _attributes(op: mlir.Operation) -> list[tuple[str, str]]:
+    if op.name == "arith.constant":
+        value = op.attributes["value"]
+        text = str(value).partition(" : ")[0]
+        return [("value", f"dense<{text}> : {_vector(op.results[0].type)}")]
+    return [(item, str(op.attributes[item])) for item in op.attributes]
+
+
+def _vector(kind: mlir.Type) -> str:
+    if not isinstance(kind, mlir.FloatType | mlir.IntegerType):
+        raise NoMatch(f"the consumer computes with {kind}")
+    return f"vector<LANESx{kind}>"

@@ -1,0 +1,252 @@
+"""The dot kernel of a contraction: vectors along k, for few rows of one operand and many of the other.
+
+for outer: for blocks of `mr` rows of the many:
+    for k: acc[mr][few] += many[mr][k..] * few[few][k..]
+    out += the sums over the lanes of acc
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.contract.kernel import (
+    Epilogue,
+    Frame,
+    Job,
+    Kernel,
+    Place,
+    add,
+    convert,
+    evaluate,
+    fused_multiply_add,
+    narrow,
+    widen,
+)
+from mlirml.codegen.cpu.contract.problem import Axis, Operand, Problem
+from mlirml.codegen.cpu.emitter import Emitter, Index, View, vector
+from mlirml.core.dataclass import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand as rows along k: which of a and b it is, its rows, and its stride along k."""
+
+    letter: str
+    axis: Axis
+    operand: Operand
+    k_stride: int
+
+    @property
+    def stride(self) -> int:
+        """From row to row."""
+        return self.axis.a if self.letter == "a" else self.axis.b
+
+
+def sides(problem: Problem) -> tuple[Side, Side]:
+    """The few and the many rows of a problem with a single loop of k."""
+    k = problem.k[-1]
+    a, b = Side("a", problem.m, problem.a, k.a), Side("b", problem.n, problem.b, k.b)
+    return (a, b) if problem.m.size <= problem.n.size else (b, a)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A prologue of rows, and for each of its inputs a view, the place of the first row, the steps along rows and k."""
+
+    body: Epilogue
+    inputs: tuple[tuple[View, Index, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows along k in memory: element [i][k] at `base + i * stride + k`."""
+
+    view: View
+    base: Index
+    stride: int
+    operand: Operand
+    computed: Computed | None = None
+
+
+class DotKernel:
+    """Writes one kernel. The many side must be contiguous along k; the few side is packed when it is not."""
+
+    def __init__(self, job: Job) -> None:
+        self.frame = Frame(job)
+        self.e = self.frame.e
+        self.problem, self.schedule = problem, schedule = job.problem, job.schedule
+        self.few, self.many = sides(problem)
+        self.k_size = problem.k[-1].size
+        slots = schedule.chunks if schedule.parallel == "outer" else 1
+        self.size = self.few.axis.size * self.k_size
+        self.room = self.frame.buffer(slots * self.size) if self.few.k_stride != 1 else None
+
+    def build(self, name: str) -> Kernel:
+        """The whole function."""
+        with self.frame.rounds((*self.problem.outer, *self.problem.outer_m)) as (place, slot):
+            self._pack(place, slot)
+            count, block = self.many.axis.size, self.schedule.mr
+            full = count // block
+            if self.schedule.parallel == "rows":
+                with self.frame.inside(self.e.parallel(full, self.schedule.grain)) as index:
+                    self._block(place, slot, index * block, block)
+            elif full:
+                with self.e.loop(0, full, 1, "i") as index:
+                    self._block(place, slot, index * block, block)
+            if count % block:
+                self._block(place, slot, Index.of(full * block), count % block)
+        return self.frame.finish(name)
+
+    def _source(self, side: Side, place: Place, row: Index) -> Rows:
+        view, base = (self.frame.a, place.a) if side.letter == "a" else (self.frame.b, place.b)
+        return Rows(view, base + row * side.stride, side.stride, side.operand)
+
+    def _pack(self, place: Place, slot: Index) -> None:
+        """Copy the few rows to where they are contiguous."""
+        if not self.room:
+            return
+        source = self._source(self.few, place, Index())
+        with self.e.loop(0, self.k_size, 1, "k") as k:
+            for row in range(self.few.axis.size):
+                at = source.base + row * source.stride + k * self.few.k_stride
+                value = convert(self.e, self.e.load_scalar(source.view, at), source.operand.casts, None)
+                self.e.store_scalar(value, self.room, slot * self.size + row * self.k_size + k)
+
+    def _block(self, place: Place, slot: Index, row: Index, rows: int) -> None:
+        """`rows` of the many rows from `row` on, with all the few."""
+        many = replace(self._source(self.many, place, row), computed=self._computed(place, row))
+        few = self._source(self.few, place, Index())
+        if self.room:
+            few = Rows(self.room, slot * self.size, self.k_size, Operand(self.problem.compute))
+        totals = self._totals(many, few, rows)
+        place = place.step(self.many.axis, row)
+        self._write(self._order(totals, rows), place, rows)
+
+    def _computed(self, place: Place, row: Index) -> Computed | None:
+        """The prologue of the many rows from `row` on."""
+        prologue = self.frame.job.prologue(self.many.letter)
+        if prologue is None:
+            return None
+        axis, k = self.many.axis, self.problem.k[-1]
+        inputs = [
+            (self.frame.views[f"x{n}"], place.more[n] + row * axis.more[n], axis.more[n], k.more[n])
+            for n, _ in prologue.inputs
+        ]
+        return Computed(prologue.body, tuple(inputs))
+
+    def _totals(self, many: Rows, few: Rows, rows: int) -> list[str]:
+        """Accumulators [rows][few], one vector each."""
+        e, lanes, sets = self.e, self.schedule.lanes, self.schedule.unroll
+        kind, count = vector(lanes, self.problem.compute), rows * self.few.axis.size
+        valid = self.k_size % lanes
+
+        def step(k: Index, totals: Sequence[str], valid: int | None = None) -> list[str]:
+            columns = [self._load(few, i, k, valid) for i in range(self.few.axis.size)]
+            after: list[str] = []
+            for i in range(rows):
+                value = self._load(many, i, k, valid)
+                for column in columns:
+                    after.append(fused_multiply_add(e, value, column, totals[len(after)], kind))
+            return after
+
+        def steps(k: Index, totals: list[str]) -> list[str]:
+            parts = [step(k + s * lanes, totals[s * count : (s + 1) * count]) for s in range(sets)]
+            return [value for part in parts for value in part]
+
+        whole = self.k_size // (lanes * sets) * lanes * sets
+        initial = [e.zeros(lanes, self.problem.compute)] * (count * sets)
+        totals = e.carry((0, whole, lanes * sets), initial, [kind] * len(initial), steps)
+        for s, k in enumerate(range(whole, self.k_size, lanes)):
+            one = slice(s * count, (s + 1) * count)
+            totals[one] = step(Index.of(k), totals[one], valid if k + lanes > self.k_size else None)
+        return [functools.reduce(lambda x, y: add(e, x, y, kind), totals[n::count]) for n in range(count)]
+
+    def _load(self, rows: Rows, row: int, k: Index, valid: int | None) -> str:
+        lanes = self.schedule.lanes
+        e = self.e
+        value = e.load(rows.view, rows.base + row * rows.stride + k, lanes, valid)
+        if rows.computed is None:
+            return convert(e, value, rows.operand.casts, lanes)
+        inputs = []
+        for view, base, row_step, k_step in rows.computed.inputs:
+            at, kind = base + row * row_step + k * k_step, vector(lanes, view.element)
+            if k_step:
+                inputs.append(e.load(view, at, lanes, valid))
+            else:
+                inputs.append(e.let(f"vector.broadcast {e.load_scalar(view, at)} : {view.element} to {kind}"))
+        (value,) = evaluate(e, rows.computed.body, value, inputs, lanes)
+        value = convert(e, value, rows.operand.casts, lanes)
+        if valid is None:
+            return value
+        # Of the zeros behind the end the prologue may make anything.
+        kind = vector(lanes, self.problem.compute)
+        mask, zeros = e.mask(lanes, valid), e.zeros(lanes, self.problem.compute)
+        return e.let(f"arith.select {mask}, {value}, {zeros} : vector<{lanes}xi1>, {kind}")
+
+    @property
+    def _runs_along_many(self) -> bool:
+        return self.many.axis.c == 1 or self.few.axis.size == 1
+
+    def _order(self, totals: list[str], rows: int) -> list[str]:
+        """Accumulators in the order of their results in memory."""
+        few = self.few.axis.size
+        return [totals[i * few + j] for j in range(few) for i in range(rows)] if self._runs_along_many else totals
+
+    def _write(self, totals: list[str], place: Place, rows: int) -> None:
+        """Sum the lanes and add to, or overwrite, out, by vectors where results are neighbours."""
+        few, many = self.few.axis, self.many.axis
+        if self._runs_along_many:
+            runs = [(place.c + j * few.c, rows, many.c) for j in range(few.size)]
+        elif many.c == few.size and few.c == 1:
+            runs = [(place.c, rows * few.size, 1)]
+        else:
+            runs = [(place.c + i * many.c, few.size, few.c) for i in range(rows)]
+        for position, (at, length, stride) in enumerate(runs):
+            for start in range(0, length, self.schedule.lanes):
+                first = position * length + start
+                part = totals[first : min(first + self.schedule.lanes, (position + 1) * length)]
+                self._write_run(
+                    lane_sums(self.e, part, self.schedule.lanes, self.problem.compute),
+                    at + start * stride,
+                    len(part),
+                    stride,
+                )
+
+    def _write_run(self, sums: str, at: Index, length: int, stride: int) -> None:
+        e, out, lanes, compute = self.e, self.frame.c, self.schedule.lanes, self.problem.compute
+        if stride == 1 and length > 1:
+            if self.frame.accumulate:
+                old = widen(e, e.load(out, at, lanes, length), self.problem.c, compute, lanes)
+                sums = add(e, old, sums, vector(lanes, compute))
+            e.store(narrow(e, sums, self.problem.c, compute, lanes), out, at, lanes, length)
+            return
+        for lane in range(length):
+            value = e.let(f"vector.extract {sums}[{lane}] : {compute} from {vector(lanes, compute)}")
+            if self.frame.accumulate:
+                old = widen(e, e.load_scalar(out, at + lane * stride), self.problem.c, compute, None)
+                value = add(e, old, value, compute)
+            e.store_scalar(narrow(e, value, self.problem.c, compute, None), out, at + lane * stride)
+
+
+def lane_sums(e: Emitter, values: Sequence[str], lanes: int, element: str) -> str:
+    """A vector whose lane i is the sum of the lanes of values[i]; there are at most `lanes` values."""
+    kind = vector(lanes, element)
+    count = 1 << (len(values) - 1).bit_length()
+    level = [*values, *[e.zeros(lanes, element)] * (count - len(values))]
+    distance = 1
+    while distance < lanes:
+        if len(level) > 1:
+            # Neighbours are merged: lane l of the sum holds a part of the value whose number has the bits of l so far.
+            even = [lane + (lanes - distance if lane & distance else 0) for lane in range(lanes)]
+            odd = [lane + (lanes if lane & distance else distance) for lane in range(lanes)]
+            pairs = list(zip(level[::2], level[1::2], strict=True))
+            level = [
+                add(e, e.shuffle(x, y, even, lanes, element), e.shuffle(x, y, odd, lanes, element), kind)
+                for x, y in pairs
+            ]
+        else:
+            other = e.shuffle(level[0], level[0], [lane ^ distance for lane in range(lanes)], lanes, element)
+            level = [add(e, level[0], other, kind)]
+        distance *= 2
+    return level[0]

@@ -1,0 +1,608 @@
+"""Chooses the kernel of a contraction, its register tile and its blocks, from sizes, strides and the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlirml.codegen.cpu.contract.problem import Operand, Problem
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.passes import NoMatch
+
+BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
+KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops")
+SMALL = 64
+"""The most multiplications that are written out."""
+FEW = 8
+"""The most rows or columns that the dot kernel keeps at hand."""
+K_BLOCK = 384
+"""The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
+TILE_K_BLOCK = 2048
+"""The longest block of k for tile registers, to whose sums 32 products are added at a time."""
+PARALLEL_WORK = 2_000_000
+"""Multiply-adds of four bytes that take about 40 us: less is not split. A quarter of it is worth a chunk."""
+CHUNKS = 32
+"""The most parts that get packing buffers of their own."""
+PACKED_B_BYTES = 8 << 20
+PACKED_A_BYTES = 8 << 20
+TILE_K = 32
+"""How many neighbours along k a tile of bf16 holds."""
+TILES = ((32, 32), (16, 48))
+"""Rows and columns of out that tile registers hold at a time, with tiles of a and of b the others."""
+TILE_WORK, FEWEST_TILE_K = 1 << 12, 8
+"""With fewer multiply-adds, or shorter sums, what is around tile registers takes longer than they save."""
+_PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
+"""Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
+_SYMMETRIC_TILES = {32: ((8, 3),), 16: ((4, 3), (4, 2))}
+"""The same of symmetric products."""
+HALVED_ROWS, HALVED_K = 48, 16
+"""The least sizes of a product of which only one half is computed; its rows make two panels at least."""
+BIG_WORK = 1 << 27
+"""Multiply-adds that are worth a register tile of their own, which other kernels of the module do not share."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads.
+
+    `bf16_pairs`: whether an instruction adds products of pairs of bf16 (AVX512_BF16). `bf16_tiles`: whether one
+    multiplies tiles of them (AMX), and the system lets this process use it.
+    """
+
+    vector_bits: int = 256
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    parallel: bool = True
+    bf16_pairs: bool = False
+    bf16_tiles: bool = False
+
+    def lanes(self, element: str) -> int:
+        """How many elements a vector register holds."""
+        return self.vector_bits // BITS[element]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The attribute `mlirml.schedule` of a contraction.
+
+    `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
+    "symmetric" (a matrix times its own transpose is packed once, and tiles above the diagonal are copies of those below
+    it), "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by), "small" (all products are
+    written out) or "loops" (left to mlirml-lower-loops).
+    `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
+    `pairs`: how many neighbours along k one instruction multiplies and adds: 2 for bf16 where the processor does that,
+    32 where it multiplies tiles of 16 x 32 elements (AMX).
+    `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
+    "columns". `chunks`: into how many parts at most, where parts have buffers of their own. `grain`: how many
+    iterations are worth a thread.
+    """
+
+    kernel: str
+    lanes: int = 8
+    mr: int = 1
+    nr: int = 1
+    unroll: int = 1
+    kc: int = 1
+    mc: int = 1
+    nc: int = 1
+    pack: str = ""
+    prefetch: int = 0
+    parallel: str = "none"
+    chunks: int = 1
+    grain: int = 1
+    pairs: int = 1
+
+    @property
+    def words(self) -> bool:
+        """Whether packed operands are i32 that hold two bf16, neighbours along k."""
+        return self.pairs > 1
+
+    @property
+    def tiles(self) -> bool:
+        """Whether tile registers hold the operands and the sums."""
+        return self.pairs == TILE_K
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of a register tile's width: `valid` columns from `offset`, in a vector of `lanes`."""
+
+    offset: int
+    lanes: int
+    valid: int
+
+
+def pieces(width: int, lanes: int) -> tuple[Piece, ...]:
+    """`width` columns as whole vectors and one narrower vector for the rest."""
+    whole = [Piece(offset, lanes, lanes) for offset in range(0, width - lanes + 1, lanes)]
+    rest = width % lanes
+    if rest:
+        whole.append(Piece(width - rest, power_of_two(rest), rest))
+    return tuple(whole)
+
+
+def padded(width: int, lanes: int) -> int:
+    """The columns of `pieces`, unused lanes counted."""
+    return sum(piece.lanes for piece in pieces(width, lanes))
+
+
+def power_of_two(size: int) -> int:
+    """The least power of two that is not less than `size`."""
+    return 1 << (size - 1).bit_length()
+
+
+def round_up(size: int, step: int) -> int:
+    """The least multiple of `step` that is not less than `size`."""
+    return -(-size // step) * step
+
+
+def check(problem: Problem, schedule: Schedule) -> None:
+    """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
+    one_k = len(problem.k) == 1
+    if schedule.pairs not in (1, 2, TILE_K):
+        raise NoMatch(f"pairs are 1, 2 or {TILE_K}")
+    if schedule.words and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
+        raise NoMatch("its operands are no pairs of bf16")
+    odd_blocks = schedule.kc % schedule.pairs != 0 and several_k(problem, schedule)
+    if schedule.words and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
+        raise NoMatch("pairs of bf16 come in vectors of 16, and blocks of k end with a pair")
+    if schedule.tiles and not fits_tiles(schedule.mr, schedule.nr):
+        raise NoMatch("eight tile registers of 16 x 16 do not hold that many rows and columns")
+    tiles = -(-problem.m.size // schedule.mr), -(-problem.n.size // schedule.nr)
+    several_blocks = bool(problem.outer_m) or schedule.nc // schedule.nr < tiles[1]
+    panels = schedule.kernel == "packed" and schedule.pack == "ab" and one_k and 1 in (problem.n.c, problem.n.size)
+    several_blocks |= not panels and schedule.mc // schedule.mr < tiles[0]
+    if schedule.parallel == "columns" and schedule.kernel in ("packed", "direct") and several_blocks:
+        raise NoMatch("columns can be split only when all rows are one block")
+    if schedule.kernel == "direct" and ("a" in required_packing(problem) or "b" in required_packing(problem)):
+        raise NoMatch("an operand must be packed")
+    if schedule.kernel == "packed" and not set(required_packing(problem)) <= set(schedule.pack):
+        raise NoMatch("an operand that must be packed is not")
+    if schedule.kernel == "symmetric":
+        if not problem.symmetric or not one_k or problem.n.c != 1:
+            raise NoMatch("it is no product of a matrix with its own transpose")
+        if schedule.nr % schedule.mr or schedule.mr != power_of_two(schedule.mr) or schedule.pack != "b":
+            raise NoMatch("a panel is no whole number of squares")
+    if schedule.kernel == "dot":
+        few, many = (problem.m, problem.k[-1].b) if problem.m.size <= problem.n.size else (problem.n, problem.k[-1].a)
+        if not one_k or many != 1 or few.size > FEW:
+            raise NoMatch("no operand has few rows, the other contiguous along k")
+    if schedule.kernel == "small" and not is_small(problem):
+        raise NoMatch("it has many products, or converts numbers")
+    if schedule.kernel == "stream":
+        contiguous = problem.n.b == problem.n.c == 1
+        if not one_k or not contiguous or problem.c.element != problem.compute:
+            raise NoMatch("b cannot pass by: it or out is not contiguous, or out is narrower than its sums")
+
+
+def fits_tiles(mr: int, nr: int) -> bool:
+    """Whether tile registers hold so many rows and columns of sums, and the tiles of a and b that they come from."""
+    down, across = mr // 16, nr // 16
+    return mr % 16 == nr % 16 == 0 and down * across + down + across <= 8
+
+
+def several_k(problem: Problem, schedule: Schedule) -> bool:
+    """Whether k is cut into blocks."""
+    return schedule.kc < problem.k_size
+
+
+def required_packing(problem: Problem) -> str:
+    """The operands that the register tile cannot read where they are: "", "a", "b" or "ab"."""
+    many_k = len(problem.k) > 1
+    scattered = problem.n.size > 1 and problem.n.b != 1
+    return ("a" if many_k else "") + ("b" if many_k or scattered else "")
+
+
+def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Schedule:
+    """The schedule of a problem; of the kernel `kernel` when it is given. Raises `NoMatch` when that cannot be."""
+    if kernel is not None:
+        schedule = _PLANS[kernel](problem, machine)
+        check(problem, schedule)
+        return schedule
+    name = "symmetric" if is_worth_halving(problem, machine) else choose_kernel(problem, machine)
+    if name == "direct":
+        pack = wanted_packing(problem, machine)
+        if pack == "ab" and reads_rows_in_place(problem):
+            return plan_rows(problem, machine)
+        return (
+            plan_panels(problem, machine) if pack == "ab" and len(problem.k) == 1 else plan_tile(problem, machine, pack)
+        )
+    return _PLANS[name](problem, machine)
+
+
+def choose_kernel(problem: Problem, machine: Machine) -> str:
+    """The kernel that is fastest; "direct" stands for the register tile, packed or not."""
+    few, many = sorted((problem.m.size, problem.n.size))
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    if few > 1 and is_small(problem):  # a vector times a matrix takes others no longer, and is less code there
+        return "small"
+    if len(problem.k) == 1 and _is_dot(problem, few, lanes):
+        return "dot"
+    if many == 1 or (problem.n.size > 1 and problem.n.c != 1 and any(axis.c == 1 for axis in problem.outer)):
+        return "loops"
+    b_bytes = problem.k_size * problem.n.size * size
+    in_cache = machine.l2_bytes if problem.m.size <= 2 else 16 * machine.l2_bytes
+    if problem.m.size <= 8 and problem.n.size >= 8 * lanes and b_bytes > in_cache:
+        try:
+            check(problem, Schedule("stream"))
+            return "stream"
+        except NoMatch:
+            pass
+    return "direct"
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether a problem has few products, of floats that are not converted."""
+    elements = {operand.element for operand in (problem.a, problem.b, problem.c)}
+    return problem.work <= SMALL and elements == {problem.compute} and problem.compute in ("f32", "f64")
+
+
+def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
+    try:
+        check(problem, Schedule("dot"))
+    except NoMatch:
+        return False
+    return few == 1 or problem.n.size > problem.m.size or problem.k_size >= 2 * lanes
+
+
+def plan_dot(problem: Problem, machine: Machine) -> Schedule:
+    """Enough accumulators to hide the latency of additions; few rows at a time when rows are long."""
+    few, many = sorted((problem.m.size, problem.n.size))
+    lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
+    rows = max(1, min(many, (lanes if problem.k_size <= 512 else 8) // few))
+    # Vectors of more than four few rows are read again for every round: only sums stay in registers.
+    registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
+    rows = max(1, min(rows if few <= 4 else many, registers // few))
+    steps = max(1, problem.k_size // lanes)
+    unroll = max(1, min(8 // (rows * few), steps, registers // (rows * few)))
+    schedule = Schedule("dot", lanes, mr=rows, unroll=unroll)
+    return split(problem, machine, schedule, {"rows": many // rows})
+
+
+def plan_stream(problem: Problem, machine: Machine) -> Schedule:
+    """Whole rows of b if they are not too long, eight of them at a time, or four."""
+    lanes, rows = machine.lanes(problem.compute), problem.m.size
+    size = BITS[problem.compute] // 8
+    # Long runs of memory count more than the first cache, and than several parts for threads.
+    columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
+    schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
+    return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
+
+
+def plan_loops(problem: Problem, machine: Machine) -> Schedule:
+    """Nothing to choose."""
+    return Schedule("loops")
+
+
+def wanted_packing(problem: Problem, machine: Machine) -> str:
+    """The operands that are worth packing, or must be packed.
+
+    b is packed when enough rows of a read it again and it is a good part of the second cache (its rows lie on many
+    pages there, and vectors across lines), or its rows lie so that they fall on the same few sets of the first.
+    Packing a costs little as soon as there are many columns. Operands that must be converted are packed, so that each
+    element is converted once.
+    """
+    required, size = required_packing(problem), BITS[problem.compute] // 8
+    m, n, k = problem.m.size, problem.n.size, problem.k_size
+    collides = problem.k[-1].b * size % 2048 == 0 and k * size * 32 > machine.l1_bytes
+    pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes // 8 or collides)
+    pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
+    pack_a = pack_a or "a" in required or bool(problem.a.casts)
+    pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > 12)
+    # Transposing a panel of b takes much code: the kernel that shares it with others packs both.
+    pack_a = pack_a or ("b" in required and len(problem.k) == 1 and m >= 4)
+    return ("a" if pack_a else "") + ("b" if pack_b else "")
+
+
+def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
+    """The register tile and the blocks around it."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    mr, nr = register_tile(problem, machine, "b" in pack)
+    one_sum = is_narrow_float(problem.c, problem.compute) or len(problem.k) > 1
+    blocks = 1 if one_sum else -(-problem.k_size // K_BLOCK)
+    kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
+    mc = max(mr, min(problem.m.size + mr - 1, machine.l2_bytes // (2 * size * kc)) // mr * mr)
+    nc = max(nr, min(problem.n.size + nr - 1, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    accumulators = mr * len(pieces(nr, lanes))
+    unroll = max(1, min(8, machine.vector_registers - 4) // accumulators) if blocks == 1 and len(problem.k) == 1 else 1
+    kernel = "packed" if pack else "direct"
+    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    schedule = Schedule(kernel, lanes, mr, nr, unroll, kc, mc, nc, pack, prefetch)
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+def plan_panels(problem: Problem, machine: Machine) -> Schedule:
+    """Both operands packed: a as a whole where it is not too big, a panel of b at a time; else blocks of rows."""
+    enough = problem.work > TILE_WORK and problem.k_size >= FEWEST_TILE_K
+    if machine.bf16_tiles and machine.vector_bits == 512 and has_pairs(problem) and enough:
+        return plan_tiles(problem, machine)
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    m, n, k = problem.m.size, problem.n.size, problem.k_size
+    mr, nr = panel_tile(problem, machine)
+    prefetch = 8 if k * n * size > machine.l2_bytes else 0
+    rows, columns = round_up(m, mr), round_up(n, nr)
+    # Tiles read their panel of a one element after another, mostly from the first cache, while b comes from the second.
+    # Each block of k reads and writes all of out, which takes longer than what of a panel comes from the second, too.
+    panel_a = (machine.l1_bytes * 5 // 3) // (mr * size)
+    most = min(2 * PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
+    if is_narrow_float(problem.c, problem.compute):
+        most = k
+    blocks = -(-k // max(most, K_BLOCK))
+    kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
+    schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
+    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+        schedule = replace(schedule, pairs=2)
+    return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
+
+
+def reads_rows_in_place(problem: Problem) -> bool:
+    """Whether packing a big f64 product's rows of a takes more time than it saves: they are contiguous already.
+
+    Sums of f64 may be as long as the caches allow, so that out is not written often. Those of f32 are `K_BLOCK` long
+    for accuracy; tiles of packed panels go through memory, where that takes no second visit of out.
+    """
+    plain = len(problem.k) == 1 and not problem.a.casts and not problem.b.casts and not problem.outer_m
+    contiguous = problem.k[-1].a == 1 and problem.n.b == problem.n.c == 1
+    return plain and contiguous and problem.compute == "f64" and problem.work >= BIG_WORK
+
+
+def plan_rows(problem: Problem, machine: Machine) -> Schedule:
+    """A few packed panels of b, and as many rows of a as leave room for them in the second cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    mr, nr = panel_tile(problem, machine)
+    # Each block of k reads and writes all of out.
+    most = max(K_BLOCK, (machine.l2_bytes * 3 // 10) // (nr * size))
+    blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-problem.k_size // most)
+    kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
+    nc = max(1, (machine.l2_bytes * 3 // 10) // (kc * size * nr)) * nr
+    mc = max(1, (machine.l2_bytes * 2 // 5) // (kc * size * mr)) * mr
+    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    schedule = Schedule(
+        "packed", lanes, mr, nr, 1, kc, min(mc, round_up(problem.m.size, mr)), min(nc, round_up(problem.n.size, nr)),
+        "b", prefetch,
+    )  # fmt: skip
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+def is_worth_halving(problem: Problem, machine: Machine) -> bool:
+    """Whether a product is symmetric, and so big that half of its tiles take more time than to mirror them."""
+    if not problem.symmetric or len(problem.k) != 1 or problem.n.c != 1:
+        return False
+    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+        return False
+    return problem.n.size >= max(HALVED_ROWS, 2 * symmetric_tile(problem, machine)[1]) and problem.k_size >= HALVED_K
+
+
+def symmetric_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+    """Rows and columns of a register tile, a whole number of whose rows is as wide as the tile."""
+    lanes = machine.lanes(problem.compute)
+    tiles = _SYMMETRIC_TILES[32 if machine.vector_registers >= 32 else 16]
+    mr, vectors = next(tile for tile in tiles if tile[1] * lanes % tile[0] == 0)
+    return mr, vectors * lanes
+
+
+def plan_symmetric(problem: Problem, machine: Machine) -> Schedule:
+    """One packed operand, of whose panels tiles take their rows, too; `nc` columns stay in the second cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    (mr, nr), k = symmetric_tile(problem, machine), problem.k_size
+    # Tiles read a row's elements from lines of the first cache that hold those of `mr` rows.
+    line = max(mr * size, 64)
+    most = max(K_BLOCK, (machine.l1_bytes * 9 // 8) // line)
+    blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-k // most)
+    kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
+    nc = symmetric_columns(problem, nr, kc, machine.l2_bytes)
+    schedule = Schedule("symmetric", lanes, mr, nr, 1, kc, round_up(problem.m.size, mr), nc, "b")
+    return split(problem, machine, schedule, {"columns": -(-problem.n.size // nr)})
+
+
+def symmetric_columns(problem: Problem, nr: int, kc: int, l2_bytes: int) -> int:
+    """How many packed columns leave half of the second cache to others."""
+    size = BITS[problem.compute] // 8
+    return max(nr, min(round_up(problem.n.size, nr), l2_bytes // (2 * size * kc) // nr * nr))
+
+
+def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
+    """As `plan_panels`, with tile registers: 32 products are added up before they come to a sum, so k may be long."""
+    mr, nr = min(TILES, key=lambda tile: round_up(problem.m.size, tile[0]) * round_up(problem.n.size, tile[1]))
+    k = problem.k_size
+    most = k if is_narrow_float(problem.c, problem.compute) else TILE_K_BLOCK
+    kc = k if k <= most else round_up(-(-k // -(-k // most)), TILE_K)
+    rows, columns = round_up(problem.m.size, mr), round_up(problem.n.size, nr)
+    # Rows of b lie on pages of their own, mostly: the processor does not see which comes next.
+    schedule = Schedule("packed", 16, mr, nr, 1, kc, rows, columns, "ab", 16, pairs=TILE_K)
+    # Tiles take in so much at a time that a must come from the second cache; b passes by once for each block of rows.
+    a_bytes = min(machine.l2_bytes // 2, max(machine.l2_bytes // 4, 256 * 2 * kc))
+    return _block_panels(problem, machine, schedule, 2, a_bytes)
+
+
+def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int, a_bytes: int) -> Schedule:
+    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the loop for threads.
+
+    `a_bytes`: how much of a is packed at a time where it is not packed as a whole.
+    """
+    mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
+    count, most = columns // nr, a_bytes if schedule.tiles else 2 * PACKED_A_BYTES
+    if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
+        schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
+        if problem.n.b == 1 and schedule.pairs == 1:
+            few = problem.m.size <= CACHED_ROWS
+            mc = _cached_rows(problem, machine, schedule) if few else round_up(problem.m.size, mr)
+            schedule = replace(schedule, mc=mc)
+        return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
+    mc = max(mr, min(rows, a_bytes // (size * kc)) // mr * mr)
+    nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    schedule = replace(schedule, mc=mc, nc=nc)
+    return split(problem, machine, schedule, tile_loops(problem, schedule))
+
+
+COPIED_ROWS = 768
+"""Up to how many rows the next panel of b is copied while the tiles of one multiply.
+
+Packing b apart takes half of the time of products with 128 rows and a tenth of those with 512. With 1024 it is a
+twentieth, which is not worth what LLVM has to do for it.
+"""
+CACHED_ROWS = 256
+"""With more rows than this, rows of a are no blocks that leave room in the second cache: b would be copied again."""
+_LEAST_TILES = 16
+"""Tiles of rows that are enough to copy the next panel of b while they multiply."""
+
+
+def _cached_rows(problem: Problem, machine: Machine, schedule: Schedule) -> int:
+    """Rows of a, as few blocks of equal size, that leave half of the second cache to panels of b and of out."""
+    size, mr = BITS[problem.compute] // 8, schedule.mr
+    most = max(_LEAST_TILES, machine.l2_bytes // (2 * size * schedule.kc * mr))
+    tiles = -(-problem.m.size // mr)
+    blocks = -(-tiles // most) if tiles > most * 5 // 4 else 1
+    if tiles // blocks < _LEAST_TILES:
+        blocks = max(1, tiles // _LEAST_TILES)
+    return -(-tiles // blocks) * mr
+
+
+def has_pairs(problem: Problem) -> bool:
+    """Whether the operands are bf16, or are rounded to it as they are read, and the products are added in f32.
+
+    They must be contiguous along rows or k.
+    """
+    k = problem.k[-1]
+    walks = 1 in (k.a, problem.m.a) and 1 in (k.b, problem.n.b)
+    narrow = all(x.casts and x.casts[-1].source == "bf16" for x in (problem.a, problem.b))
+    return narrow and walks and len(problem.k) == 1 and problem.compute == "f32"
+
+
+def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+    """The register tile that computes little that out does not have, and whose panel of b fits the cache."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    options = _PANEL_TILES[32 if machine.vector_registers >= 32 else 16]
+
+    def cost(tile: tuple[int, int]) -> float:
+        mr, nr = tile[0], tile[1] * lanes
+        elements = round_up(problem.m.size, mr) * round_up(problem.n.size, nr)
+        panel = nr * size * problem.k_size
+        return elements * (1.0 if panel <= machine.l2_bytes * 5 // 8 else 1.03)
+
+    most = min(map(cost, options)) * (1.02 if problem.work >= BIG_WORK else 1.12)
+    mr, vectors = next(tile for tile in options if cost(tile) <= most)
+    return mr, vectors * lanes
+
+
+def is_narrow_float(out: Operand, compute: str) -> bool:
+    """True when out rounds its sums, so that it cannot hold parts of them."""
+    return out.element != compute and "f" in compute
+
+
+def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[int, int]:
+    """Rows and columns of the register tile: the cheapest cut of out into tiles."""
+    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    options = list(_tiles(problem.m.size, problem.n.size, lanes, machine.vector_registers))
+    # Rows of b at such distances push each other out of all caches before the next tile of rows reads them.
+    collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
+    line = 64 // size if collides and not packed_b else 0
+    load = _LOAD if packed_b else _LOAD_IN_PLACE * machine.vector_bits / 512
+    return min(options, key=lambda tile: _cost(problem, lanes, tile, line, load))
+
+
+def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
+    """Tiles that fit the registers, with a row of b, one element of a and one to spare."""
+    widths = [vectors * lanes for vectors in range(1, 9) if vectors * lanes < columns]
+    for nr in [*widths, columns]:
+        vectors = len(pieces(nr, lanes))
+        for mr in range(1, min(rows, 14) + 1):
+            if vectors <= 8 and (mr + 1) * vectors + 2 <= registers:
+                yield mr, nr
+
+
+_LOAD = 0.3
+"""Multiply-adds that a vector of packed b costs: every tile of rows reads it again, from the second cache mostly."""
+_LOAD_IN_PLACE = 1.0
+"""The same of b that is not packed: NumPy's arrays start anywhere, so that vectors of 64 bytes lie across two lines."""
+
+
+def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: float) -> float:
+    """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop.
+
+    When `line` is not zero, every tile of rows reads b from memory, in lines of so many elements. Tiles of another size
+    at the edges are more code to compile, which counts a little, and less where there is much to do.
+    """
+    cost, kinds = 0.0, 0
+    for count, rows in _cut(problem.m.size, tile[0]):
+        for panels, width in _cut(problem.n.size, tile[1]):
+            parts = pieces(width, lanes)
+            arithmetic = rows * sum(max(part.lanes / lanes, 0.5) for part in parts)
+            around = (8 + rows * len(parts)) / problem.k_size
+            memory = 2.0 * -(-width // line) if line else 0.0
+            inner = max(arithmetic, rows + len(parts), 4.0) + 0.15 * rows + load * len(parts)
+            cost += count * panels * (inner + around + memory)
+            kinds += 1
+    return cost * (1 + (0.01 if problem.work >= BIG_WORK // 8 else 0.04) * kinds)
+
+
+def _cut(size: int, width: int) -> list[tuple[int, int]]:
+    return [(count, part) for count, part in ((size // width, width), (1, size % width)) if count and part]
+
+
+def tile_loops(problem: Problem, schedule: Schedule) -> dict[str, int]:
+    """The loops of the tile kernel that can be split, the best first, and their rounds."""
+    rows = math.prod(axis.size for axis in problem.outer_m) * -(-problem.m.size // schedule.mr)
+    columns = -(-problem.n.size // schedule.nr)
+    loops = {"rows": rows} if rows >= 8 or rows >= columns else {}
+    if not problem.outer_m and schedule.nc >= problem.n.size and columns > 1:
+        loops["columns"] = columns
+    return loops
+
+
+def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[str, int]) -> Schedule:
+    """Split the outermost loop that has work for several threads."""
+    size = BITS[problem.compute] // 8
+    traffic = problem.repeats * problem.k_size * (problem.m.size + problem.n.size)
+    work = max(problem.work * size // (16 if schedule.tiles else 4), 3 * size * traffic)
+    if not machine.parallel or work < PARALLEL_WORK:
+        return schedule
+    outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
+    rounds = math.prod(axis.size for axis in outer)
+    # Big products are split inside, which needs fewer packing buffers.
+    most = (8 if rounds >= 16 else 1) * PARALLEL_WORK
+    if rounds > 1 and (work // rounds < most or not loops):
+        each = -(-rounds // min(rounds, CHUNKS))
+        return replace(schedule, parallel="outer", chunks=-(-rounds // each), grain=_grain(work * each // rounds))
+    work //= rounds
+    for name, count in loops.items():
+        if count < 2:
+            continue
+        if name == "rows" and schedule.kernel in ("packed", "direct"):
+            return _split_rows(problem, schedule, work)
+        if name == "columns" and schedule.kernel in ("packed", "direct"):
+            if schedule.chunks > 1:
+                return replace(schedule, parallel=name, grain=_grain(work // schedule.chunks))
+            schedule = replace(schedule, mc=round_up(problem.m.size, schedule.mr))
+        return replace(schedule, parallel=name, grain=_grain(work // count))
+    return schedule
+
+
+def _split_rows(problem: Problem, schedule: Schedule, work: int) -> Schedule:
+    """Blocks of rows small enough that there are sixteen of them."""
+    repeats = math.prod(axis.size for axis in problem.outer_m)
+    tiles = -(-problem.m.size // schedule.mr)
+    each = max(1, min(schedule.mc // schedule.mr, -(-tiles * repeats // 16)))
+    blocks = repeats * -(-tiles // each)
+    chunks = min(blocks, CHUNKS)
+    return replace(schedule, mc=each * schedule.mr, parallel="rows", chunks=chunks, grain=_grain(work // chunks))
+
+
+def _grain(work: int) -> int:
+    return max(1, PARALLEL_WORK // 4 // max(1, work))
+
+
+def _plan_packed(problem: Problem, machine: Machine) -> Schedule:
+    return plan_tile(problem, machine, "ab")
+
+
+_PLANS = {
+    "symmetric": plan_symmetric,
+    "packed": lambda problem, machine: (plan_panels if len(problem.k) == 1 else _plan_packed)(problem, machine),
+    "direct": lambda problem, machine: plan_tile(problem, machine, ""),
+    "dot": plan_dot,
+    "stream": plan_stream,
+    "small": lambda problem, machine: Schedule("small"),
+    "loops": plan_loops,
+}

@@ -1,0 +1,99 @@
+"""The stream kernel of a contraction: few rows of out stay in cache while b passes by, `kc` of its rows at a time.
+
+for outer: for blocks of `nc` columns:
+    out = 0                                          unless out accumulates
+    for k in steps of kc: for j: out[m][j..] += a[m][k] * b[k][j..] + ... + a[m][k + kc - 1] * b[k + kc - 1][j..]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.contract.kernel import Frame, Job, Kernel, Place, convert, fused_multiply_add
+from mlirml.codegen.cpu.contract.plan import pieces
+from mlirml.codegen.cpu.emitter import Index, vector
+
+
+class StreamKernel:
+    """Writes one kernel. b and out must be contiguous along n, and out must hold the type that is computed in."""
+
+    def __init__(self, job: Job) -> None:
+        self.frame = Frame(job)
+        self.e = self.frame.e
+        self.problem, self.schedule = job.problem, job.schedule
+
+    def build(self, name: str) -> Kernel:
+        """The whole function."""
+        size, block = self.problem.n.size, self.schedule.nc
+        with self.frame.rounds((*self.problem.outer, *self.problem.outer_m)) as (place, _):
+            if self.schedule.parallel == "columns":
+                with self.frame.inside(self.e.parallel(-(-size // block), self.schedule.grain)) as index:
+                    self._columns(place, index * block)
+            else:
+                with self.e.loop(0, size, block, "jc") as first:
+                    self._columns(place, first)
+        return self.frame.finish(name)
+
+    def _columns(self, place: Place, first: Index) -> None:
+        """One block of columns, from `first` on."""
+        size, step = self.problem.n.size, self.schedule.nr
+        count = self.e.minimum(self.schedule.nc, size - first)
+        place = place.step(self.problem.n, first)
+        whole = size // step * step
+        middle = self.e.minimum(count, whole - first) if size % step else count
+        spans = [(Index(), middle, step)] + ([(middle, count, size % step)] if size % step else [])
+        if not self.frame.accumulate:
+            for low, high, width in spans:
+                with self.e.loop(low, high, step, "j") as j:
+                    self._clear(place, j, width)
+        axis = self.problem.k[-1]
+        full = axis.size // self.schedule.kc * self.schedule.kc
+        if full:
+            with self.e.loop(0, full, self.schedule.kc, "k") as k:
+                self._rows(place, k, self.schedule.kc, spans)
+        if axis.size > full:
+            self._rows(place, Index.of(full), axis.size - full, spans)
+
+    def _clear(self, place: Place, j: Index, width: int) -> None:
+        for row in range(self.problem.m.size):
+            for part in pieces(width, self.schedule.lanes):
+                zero = self.e.zeros(part.lanes, self.problem.compute)
+                at = place.c + row * self.problem.m.c + j + part.offset
+                self.e.store(zero, self.frame.c, at, part.lanes, part.valid)
+
+    def _rows(self, place: Place, k: Index, depth: int, spans: Sequence[tuple[Index, Index, int]]) -> None:
+        """Add `depth` rows of b, from row `k` on."""
+        e, axis, rows = self.e, self.problem.k[-1], self.problem.m
+        factors = [
+            [
+                convert(
+                    e,
+                    e.load_scalar(self.frame.a, place.a + row * rows.a + (k + i) * axis.a),
+                    self.problem.a.casts,
+                    None,
+                )
+                for i in range(depth)
+            ]
+            for row in range(rows.size)
+        ]
+        for low, high, width in spans:
+            with e.loop(low, high, self.schedule.nr, "j") as j:
+                self._add(place, k, j, width, factors)
+
+    def _add(self, place: Place, k: Index, j: Index, width: int, factors: list[list[str]]) -> None:
+        e, compute, axis = self.e, self.problem.compute, self.problem.k[-1]
+        for part in pieces(width, self.schedule.lanes):
+            kind = vector(part.lanes, compute)
+            column = j + part.offset
+            totals = [
+                e.load(self.frame.c, place.c + row * self.problem.m.c + column, part.lanes, part.valid)
+                for row in range(self.problem.m.size)
+            ]
+            for i in range(len(factors[0])):
+                value = e.load(self.frame.b, place.b + (k + i) * axis.b + column, part.lanes, part.valid)
+                value = convert(e, value, self.problem.b.casts, part.lanes)
+                for row, total in enumerate(totals):
+                    spread = e.let(f"vector.broadcast {factors[row][i]} : {compute} to {kind}")
+                    totals[row] = fused_multiply_add(e, spread, value, total, kind)
+            for row, total in enumerate(totals):
+                e.store(total, self.frame.c, place.c + row * self.problem.m.c + column, part.lanes, part.valid)

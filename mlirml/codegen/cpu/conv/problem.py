@@ -1,0 +1,242 @@
+"""What a convolution or pooling is: its loops by what they index, as a strided problem that a kernel solves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.passes import NoMatch
+
+_COMBINERS = ("addf", "addi", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "maxui", "minsi", "minui")
+_ELEMENTS = ("f32", "f64", "i32", "i64")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop that slides no window: its size, and the strides of input, weight and out along it."""
+
+    size: int
+    x: int
+    w: int
+    out: int
+
+
+@dataclass(frozen=True)
+class Slide:
+    """A spatial dimension: `count` places of a window of `kernel` taps over `size` elements of the input.
+
+    `low` and `high` elements of padding are not in the input's memory. `x` and `w` are strides of input and weight,
+    `out` that of the places.
+    """
+
+    count: int
+    kernel: int
+    stride: int
+    dilation: int
+    size: int
+    x: int
+    w: int
+    out: int
+    low: int = 0
+    high: int = 0
+
+    @property
+    def padded(self) -> int:
+        return self.low + self.size + self.high
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`out[plane, filter, place] = combine over channel and taps of x[plane, channel, place * stride + tap] * w`.
+
+    `planes` are loops of batch and groups. `combiner` is the operation without its dialect; `product` says whether
+    weights are multiplied. There are three spatial dimensions, of size 1 where the operation has fewer.
+    """
+
+    element: str
+    combiner: str
+    product: bool
+    planes: tuple[Axis, ...]
+    filters: Axis
+    channels: Axis
+    slides: tuple[Slide, Slide, Slide]
+
+    @property
+    def taps(self) -> int:
+        return math.prod(slide.kernel for slide in self.slides)
+
+    @property
+    def is_padded(self) -> bool:
+        return any(slide.low or slide.high for slide in self.slides)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions in all."""
+        places = math.prod(slide.count for slide in self.slides)
+        return math.prod(a.size for a in self.planes) * self.filters.size * self.channels.size * places * self.taps
+
+
+def match_form(op: mlir.Operation) -> tuple[list[mlir.AffineMap], str, bool]:
+    """The maps, the combiner and whether weights are multiplied; `NoMatch` for anything else than a sliding window."""
+    if not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results):
+        raise NoMatch("it does not have two inputs and an out")
+    found = linalg.get_indexing_maps(op)
+    if found is None:
+        raise NoMatch("it has no indexing maps")
+    maps = [attribute.value for attribute in found]
+    if not any(isinstance(e, mlir.AffineAddExpr) for e in maps[0].results):
+        raise NoMatch("no window slides over its first input")
+    kinds = [value.type for value in op.operands]
+    if not all(isinstance(kind, mlir.MemRefType) for kind in kinds):
+        raise NoMatch("an operand is no memref")
+    combiner, product = match_body(op)
+    elements = {str(kind.element_type) for kind in (kinds if product else kinds[::2])}
+    if len(elements) != 1 or not elements <= set(_ELEMENTS):
+        raise NoMatch("the elements differ, or are none that the kernels compute in")
+    return maps, combiner, product
+
+
+def match_convolution(op: mlir.Operation, inner: mlir.Value | None = None, low: Sequence[int] = ()) -> Problem:
+    """Read a structured operation on memrefs of static layout; `NoMatch` for anything else than a sliding window.
+
+    With `inner`, only that part of the first input is in memory, from `low` on in each dimension.
+    """
+    maps, combiner, product = match_form(op)
+    kinds = [value.type for value in op.operands]
+    element = str(kinds[2].element_type)
+    shapes = [list(kind.shape) for kind in kinds]
+    strides = [static_strides(kind) for kind in (kinds if inner is None else [inner.type, *kinds[1:]])]
+    problem = build_problem(maps, shapes, strides, element, combiner, product)
+    return problem if inner is None else without_padding(problem, maps[0], shapes[0], list(inner.type.shape), low)
+
+
+def without_padding(
+    problem: Problem, map_: mlir.AffineMap, whole: list[int], inner: list[int], low: Sequence[int]
+) -> Problem:
+    """The problem whose input has only the elements inside of the padding."""
+    places = [place for place, e in enumerate(map_.results) if isinstance(e, mlir.AffineAddExpr)]
+    if any(low[i] or inner[i] != whole[i] for i in range(len(whole)) if i not in places):
+        raise NoMatch("a dimension is padded that no window slides along")
+    slides = list(problem.slides)
+    for number, i in enumerate(places, 3 - len(places)):
+        slides[number] = replace(slides[number], size=inner[i], low=low[i], high=whole[i] - inner[i] - low[i])
+    first, second, third = slides
+    return replace(problem, slides=(first, second, third))
+
+
+def static_strides(kind: mlir.MemRefType) -> list[int]:
+    """The strides of a memref of static layout."""
+    dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
+    try:
+        strides, offset = kind.get_strides_and_offset()
+    except RuntimeError as error:
+        raise NoMatch(f"{kind} has no strides") from error
+    if dynamic in strides or offset == dynamic or kind.memory_space is not None:
+        raise NoMatch(f"{kind} has no static layout")
+    return list(strides)
+
+
+def match_body(op: mlir.Operation) -> tuple[str, bool]:
+    """The combiner, and whether weights are multiplied."""
+    block = op.regions[0].blocks[0]
+    x, w, total = block.arguments
+    *ops, final = block_ops(block)
+    last = defining_op(final.operands[0])
+    if last is None or not ops or last != ops[-1] or last.name.removeprefix("arith.") not in _COMBINERS:
+        raise NoMatch("the body does not combine")
+    combiner = last.name.removeprefix("arith.")
+    others = [value for value in last.operands if value != total]
+    if len(others) != 1:
+        raise NoMatch("the accumulator is not combined with one value")
+    if others[0] == x and len(ops) == 1:
+        return combiner, False
+    product = defining_op(others[0])
+    wanted = {"addf": "arith.mulf", "addi": "arith.muli"}.get(combiner)
+    if len(ops) != 2 or product != ops[0] or product.name != wanted or set(product.operands) != {x, w}:
+        raise NoMatch("the body is no sum of products")
+    return combiner, True
+
+
+def terms(expression: mlir.AffineExpr) -> dict[int, int]:
+    """A sum of loops, each with a factor."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return {expression.position: 1}
+    if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
+        return {d: f * expression.rhs.value for d, f in terms(expression.lhs).items()}
+    if isinstance(expression, mlir.AffineAddExpr):
+        first, second = terms(expression.lhs), terms(expression.rhs)
+        if not set(first) & set(second):
+            return first | second
+    raise NoMatch(f"{expression} is no sum of loops")
+
+
+def build_problem(
+    maps: Sequence[mlir.AffineMap],
+    shapes: Sequence[list[int]],
+    strides: Sequence[list[int]],
+    element: str,
+    combiner: str,
+    product: bool,
+) -> Problem:
+    """Sort the loops of an operation by the operands that they index."""
+    x_terms = [terms(e) for e in maps[0].results]
+    plain: list[dict[int, int]] = []
+    for number, map_ in enumerate(maps):
+        dims = {}
+        for dimension, e in enumerate(map_.results):
+            if isinstance(e, mlir.AffineDimExpr):
+                dims[e.position] = dimension
+            elif number:
+                raise NoMatch("the weight or the out is not indexed by loops")
+        plain.append(dims)
+    in_x, in_w, in_out = plain
+
+    def axis(d: int) -> Axis:
+        at = [(s[dims[d]] if d in dims else 0) for s, dims in zip(strides, plain)]
+        size = next(shape[dims[d]] for shape, dims in zip(shapes, plain) if d in dims)
+        return Axis(size, at[0], at[1] if product else 0, at[2])
+
+    slides = [
+        slide(pair, place, [in_w, in_out], shapes, strides) for place, pair in enumerate(x_terms) if len(pair) > 1
+    ]
+    sliding = {d for pair in x_terms if len(pair) > 1 for d in pair}
+    rest = [d for d in range(maps[0].n_dims) if d not in sliding]
+    planes = tuple(axis(d) for d in rest if d in in_out and d in in_x)
+    filters = [axis(d) for d in rest if d in in_out and d not in in_x]
+    channels = [axis(d) for d in rest if d not in in_out and d in in_x and d in in_w]
+    if len(planes) + len(filters) + len(channels) != len(rest) or max(len(filters), len(channels)) > 1:
+        raise NoMatch("a loop is of no kind that convolutions have")
+    if not 1 <= len(slides) <= 3:
+        raise NoMatch(f"a window in {len(slides)} dimensions")
+    one = Slide(1, 1, 1, 1, 1, 0, 0, 0)
+    first, second, third = [one] * (3 - len(slides)) + slides
+    unit = Axis(1, 0, 0, 0)
+    filter_, channel = filters[0] if filters else unit, channels[0] if channels else unit
+    return Problem(element, combiner, product, planes, filter_, channel, (first, second, third))
+
+
+def slide(
+    pair: dict[int, int],
+    place: int,
+    others: Sequence[dict[int, int]],
+    shapes: Sequence[list[int]],
+    strides: Sequence[list[int]],
+) -> Slide:
+    """The spatial dimension that is dimension `place` of the input, `out * stride + tap * dilation`."""
+    in_w, in_out = others
+    outs, taps = [d for d in pair if d in in_out], [d for d in pair if d in in_w]
+    if len(pair) != 2 or len(outs) != 1 or len(taps) != 1 or set(outs) == set(taps) or min(pair.values()) < 1:
+        raise NoMatch("a window is not placed by one loop and filled by another")
+    out, tap = in_out[outs[0]], in_w[taps[0]]
+    return Slide(
+        count=shapes[2][out],
+        kernel=shapes[1][tap],
+        stride=pair[outs[0]],
+        dilation=pair[taps[0]],
+        size=shapes[0][place],
+        x=strides[0][place],
+        w=strides[1][tap],
+        out=strides[2][out],
+    )

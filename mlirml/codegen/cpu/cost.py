@@ -1,0 +1,80 @@
+"""What a nest costs, roughly, to decide what runs in parallel and in how big pieces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.nest import Access, Nest
+from mlirml.ir.bindings import mlir
+
+PARALLEL_NS = 40_000
+"""Work below this stays on one thread."""
+GRAIN_NS = 20_000
+"""The least work worth a chunk of its own."""
+CACHE_BYTES = 1 << 20
+
+# Cycles for one vector of 64 bytes.
+_CYCLES = {
+    "arith.divf": 10, "arith.remf": 25, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 60, "arith.remui": 60,
+    "arith.floordivsi": 60, "arith.ceildivsi": 60, "math.sqrt": 12, "math.rsqrt": 12, "memref.load": 16,
+}  # fmt: skip
+_FREE = ("arith.constant", "linalg.index", "linalg.yield")
+_GHZ = 3.0
+
+
+def vector_ns(op: mlir.Operation) -> float:
+    """Nanoseconds that an operation on numbers takes for one element, vectorised; loads and stores are not counted."""
+    if op.name in _FREE or op.name.startswith(("memref.", "scf.")) or not op.results:
+        return 0.0
+    kind = op.results[0].type
+    if isinstance(kind, mlir.IndexType):  # places, which vectors have in common
+        return 0.0
+    size: int = max(1, kind.width // 8)
+    return op_cycles(op) * size / 64 / _GHZ
+
+
+def op_cycles(op: mlir.Operation) -> float:
+    """Cycles for one vector of 64 bytes."""
+    return _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
+
+
+def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
+    """Nanoseconds for one point of the iteration space, vectorised."""
+    widest = max([access.bytes for access in nest.memory], default=4)
+    cycles = 0.0
+    for op in ops:
+        if op.name not in _FREE:
+            cycles += op_cycles(op)
+    return max(cycles * widest / 64 / _GHZ, traffic_ns(nest))
+
+
+def traffic_ns(nest: Nest) -> float:
+    """Nanoseconds that moving the memory of one point takes, on average."""
+    byte_ns = 0.05 if footprint(nest) > CACHE_BYTES else 0.015
+    return sum(traffic_bytes(nest, access) for access in nest.memory) * byte_ns
+
+
+def footprint(nest: Nest) -> int:
+    """Bytes that the whole nest touches."""
+    return sum(extent(nest, access) for access in nest.memory)
+
+
+def traffic_bytes(nest: Nest, access: Access) -> float:
+    """Bytes that one iteration moves, on average: less than one element where the inner loops reuse it."""
+    innermost = access.strides[-1] if access.strides else 0
+    if innermost == 0:
+        return 0.0
+    return float(min(64, access.bytes * abs(innermost)))
+
+
+def extent(nest: Nest, access: Access) -> int:
+    """Bytes that the whole nest touches of an operand."""
+    return access.bytes * math.prod(size for size, stride in zip(nest.sizes, access.strides, strict=True) if stride)
+
+
+def grain(iterations: int, each_ns: float) -> int:
+    """The least number of iterations of a parallel loop that one thread should take; 0 when it should be serial."""
+    if iterations < 2 or iterations * each_ns < PARALLEL_NS:
+        return 0
+    return min(iterations, max(1, math.ceil(GRAIN_NS / each_ns)))

@@ -1,0 +1,1 @@
+"""Loops of elementwise operations and transposes."""

@@ -1,0 +1,212 @@
+"""The iteration space of a structured operation on memrefs: its loops, and the stride of each operand along them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.passes import NoMatch
+
+
+@dataclass(frozen=True)
+class Access:
+    """One memref operand: element `base + offset + sum(strides[d] * i[d])` of the memref seen as one flat array.
+
+    `base` holds the offset that a loop around the nest adds, if there is one.
+    """
+
+    operand: mlir.Value
+    offset: int
+    strides: tuple[int, ...]
+    bytes: int
+    base: tuple[mlir.Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops from the outermost to the innermost.
+
+    `accesses` has one entry an operand, None for a scalar. `origin` says which dimension of the operation a loop is;
+    loops that `linalg.index` reads are in `pinned` and never collapsed. `entered` are the variables of loops around
+    the nest.
+    """
+
+    sizes: tuple[int, ...]
+    reduction: tuple[bool, ...]
+    accesses: tuple[Access | None, ...]
+    outs: int
+    origin: tuple[int, ...]
+    pinned: frozenset[int]
+    entered: tuple[tuple[int, mlir.Value], ...] = ()
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def memory(self) -> list[Access]:
+        """The memref operands."""
+        return [access for access in self.accesses if access is not None]
+
+    def out(self, number: int) -> Access:
+        """The access of an out."""
+        access = self.accesses[len(self.accesses) - self.outs + number]
+        assert access is not None
+        return access
+
+    def permuted(self, order: Sequence[int]) -> Nest:
+        """The same loops in another order; dimensions left out must have size 1."""
+        if list(order) == list(range(self.rank)):
+            return self
+
+        def pick(items: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(items[d] for d in order)
+
+        accesses = tuple(a and replace(a, strides=pick(a.strides)) for a in self.accesses)
+        reduction = tuple(self.reduction[d] for d in order)
+        return replace(self, sizes=pick(self.sizes), reduction=reduction, accesses=accesses, origin=pick(self.origin))
+
+    def without_unit_dims(self) -> Nest:
+        """Drop the loops that run once."""
+        return self.permuted([d for d, size in enumerate(self.sizes) if size != 1])
+
+    def collapsed(self, first: int = 0) -> Nest:
+        """Merge neighbours of one kind that every operand walks as one, from loop `first` on."""
+        nest, d = self, first
+        while d + 1 < nest.rank:
+            if nest.can_collapse(d):
+                nest = nest.collapse(d)
+            else:
+                d += 1
+        return nest
+
+    def can_collapse(self, d: int) -> bool:
+        """Whether loops `d` and `d + 1` are one loop for every operand."""
+        if self.reduction[d] != self.reduction[d + 1] or {self.origin[d], self.origin[d + 1]} & self.pinned:
+            return False
+        return all(a.strides[d] == a.strides[d + 1] * self.sizes[d + 1] for a in self.memory)
+
+    def collapse(self, d: int) -> Nest:
+        """Merge loops `d` and `d + 1`."""
+
+        def drop(items: tuple[int, ...]) -> tuple[int, ...]:
+            return items[:d] + items[d + 1 :]
+
+        sizes = (*self.sizes[:d], self.sizes[d] * self.sizes[d + 1], *self.sizes[d + 2 :])
+        accesses = tuple(a and replace(a, strides=drop(a.strides)) for a in self.accesses)
+        reduction = self.reduction[:d] + self.reduction[d + 1 :]
+        return replace(self, sizes=sizes, reduction=reduction, accesses=accesses, origin=drop(self.origin))
+
+
+@dataclass(frozen=True)
+class Body:
+    """The scalar computation: block arguments in operand order, operations, yielded values."""
+
+    arguments: tuple[mlir.Value, ...]
+    ops: tuple[mlir.Operation, ...]
+    yields: tuple[mlir.Value, ...]
+
+    def reads(self, argument: mlir.Value) -> bool:
+        """Whether a block argument is used."""
+        return any(True for _ in argument.uses)
+
+
+def read_body(op: mlir.Operation) -> Body:
+    """The body of a structured operation. What takes away from its out adds the negated: so sums are looked for."""
+    block = op.regions[0].blocks[0]
+    ops = block_ops(block)
+    outs = list(block.arguments)[-len(ops[-1].operands) :]
+    for argument, value in zip(outs, ops[-1].operands):
+        difference = defining_op(value)
+        if difference is not None and difference.name == "arith.subf" and difference.operands[0] == argument:
+            with difference.location, mlir.InsertionPoint(difference):
+                negated = emit.same_type("arith.negf", difference.operands[1])
+                value.replace_all_uses_with(emit.same_type("arith.addf", argument, negated))
+            difference.erase()
+            ops = block_ops(block)
+    return Body(tuple(block.arguments), tuple(ops[:-1]), tuple(ops[-1].operands))
+
+
+def match_nest(op: mlir.Operation, body: Body) -> Nest:
+    """The nest of a structured operation on static memrefs; NoMatch where an indexing map is not linear."""
+    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    operands = list(op.operands)
+    rank = maps[0].n_dims
+    sizes = [-1] * rank
+    accesses: list[Access | None] = []
+    for operand, map_ in zip(operands, maps, strict=True):
+        if not isinstance(operand.type, mlir.MemRefType):
+            accesses.append(None)
+            continue
+        shape = operand.type.shape
+        layout, _ = operand.type.get_strides_and_offset()
+        offset, strides = 0, [0] * rank
+        for expression, size, stride in zip(map_.results, shape, layout, strict=True):
+            if isinstance(expression, mlir.AffineDimExpr):
+                position = expression.position
+                sizes[position] = size
+                strides[position] += stride
+            else:
+                offset += stride * linear(expression, stride, strides)
+        accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
+    kinds = implied_kinds(maps[-1], rank)
+    if "iterator_types" in op.attributes:
+        kinds = tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+    pinned = frozenset(inner.attributes["dim"].value for inner in body.ops if inner.name == "linalg.index")
+    outs = len(body.yields)
+    return Nest(tuple(sizes), kinds, tuple(accesses), outs, tuple(range(rank)), pinned)
+
+
+def implied_kinds(out_map: mlir.AffineMap, rank: int) -> tuple[bool, ...]:
+    """The iterators of a named operation: what its out does not have is reduced."""
+    kept = {expression.position for expression in out_map.results}
+    return tuple(d not in kept for d in range(rank))
+
+
+def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
+    """Add `stride` times the factors of a linear expression to `strides`; the constant term is returned."""
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return int(expression.value)
+    if isinstance(expression, mlir.AffineDimExpr):
+        strides[expression.position] += stride
+        return 0
+    if isinstance(expression, mlir.AffineAddExpr):
+        return linear(expression.lhs, stride, strides) + linear(expression.rhs, stride, strides)
+    if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
+        factor = expression.rhs.value
+        return int(factor) * linear(expression.lhs, stride * factor, strides)
+    raise NoMatch(f"the indexing map has the expression {expression}, which is not linear")
+
+
+def whole(operand: mlir.Value) -> mlir.Value:
+    """The memref that one is a reshape of: seen as flat arrays they are the same."""
+    op = defining_op(operand)
+    while op is not None and op.name in ("memref.expand_shape", "memref.collapse_shape"):
+        source = op.operands[0]
+        if not (is_contiguous(source.type) and is_contiguous(operand.type)):
+            break
+        operand = source
+        op = defining_op(operand)
+    return operand
+
+
+def is_contiguous(kind: mlir.Type) -> bool:
+    """Whether a memref lies in memory in the order of its indices, from its first element on."""
+    return isinstance(kind.layout, mlir.AffineMapAttr) and kind.rank > 0
+
+
+def root(value: mlir.Value) -> mlir.Value:
+    """The buffer behind views."""
+    op = defining_op(value)
+    while op is not None and len(op.operands) and op.name != "memref.view":
+        value = op.operands[0]
+        op = defining_op(value)
+    return value
+
+
+def element_bytes(kind: mlir.Type) -> int:
+    """The size of an element in memory."""
+    bits = 64 if isinstance(kind, mlir.IndexType) else kind.width
+    return max(1, bits // 8)

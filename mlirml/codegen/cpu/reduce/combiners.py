@@ -1,0 +1,151 @@
+"""Associative combiners: recognise them in a body, start from their identity, combine two values."""
+
+from __future__ import annotations
+
+import math
+
+from mlirml.codegen.cpu.nest import Body, Nest
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+
+_INTEGER_IDENTITY = {"addi": 0, "ori": 0, "xori": 0, "muli": 1, "andi": -1, "maxui": 0, "minui": -1}
+_FLOAT_IDENTITY = {
+    "addf": -0.0, "mulf": 1.0, "maximumf": -math.inf, "maxnumf": -math.inf, "minimumf": math.inf, "minnumf": math.inf,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """One reduced out: the combiner's name (`arith.addf`), the element type and the value that is combined."""
+
+    name: str
+    kind: mlir.Type
+    op: mlir.Operation
+    value: mlir.Value
+    out: int
+
+    @property
+    def short(self) -> str:
+        return self.name.removeprefix("arith.")
+
+    @property
+    def is_float_sum(self) -> bool:
+        return self.name == "arith.addf"
+
+    @property
+    def is_nan_aware(self) -> bool:
+        """Whether a NaN wins: such a maximum is computed as a plain maximum and a flag."""
+        return self.short in ("maximumf", "minimumf")
+
+    def identity(self) -> mlir.Value:
+        """The scalar that changes nothing."""
+        if self.short in _FLOAT_IDENTITY:
+            return emit.number(self.kind, _FLOAT_IDENTITY[self.short])
+        width = mlir.IntegerType(self.kind).width if isinstance(self.kind, mlir.IntegerType) else 64
+        if self.short in ("maxsi", "minsi"):
+            return emit.number(self.kind, -(1 << (width - 1)) if self.short == "maxsi" else (1 << (width - 1)) - 1)
+        return emit.number(self.kind, _INTEGER_IDENTITY[self.short])
+
+    def combine(self, a: mlir.Value, b: mlir.Value, *, fast: bool = False) -> mlir.Value:
+        """`a` and `b` as one; `fast` lets LLVM reassociate float sums and products, and says that `a` is no NaN."""
+        if self.short in ("maxnumf", "minnumf"):
+            return self.combine_without_nan(a if fast else self.or_identity(a), self.or_identity(b))
+        attributes = {}
+        if fast and self.short in ("addf", "mulf"):
+            attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<reassoc>")
+        return emit.value(self.name, [a, b], self.kind, **attributes)
+
+    def or_identity(self, value: mlir.Value) -> mlir.Value:
+        """A value, or the identity for NaN: one instruction, where a select would keep LLVM from vectorising."""
+        return emit.value(self.name, [self._unmasked(value), self.identity()], self.kind)
+
+    def _unmasked(self, value: mlir.Value) -> mlir.Value:
+        """A select between a number and the identity, as a sum that is the number, or else the identity or NaN.
+
+        Of a maximum of selects LLVM makes branches, which it does not vectorise. A number plus minus infinity is that,
+        or NaN where it is infinite, and plus -0 it is the number itself.
+        """
+        op, limit = defining_op(value), _FLOAT_IDENTITY[self.short]
+        if op is None or op.name != "arith.select":
+            return value
+        mask, yes, no = op.operands
+        nothing, identity = emit.number(self.kind, -0.0), self.identity()
+        if is_constant(no, limit):
+            return emit.same_type("arith.addf", yes, emit.same_type("arith.select", mask, nothing, identity))
+        if is_constant(yes, limit):
+            return emit.same_type("arith.addf", no, emit.same_type("arith.select", mask, identity, nothing))
+        return value
+
+    def combine_without_nan(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+        """`maxnumf` or `minnumf` of numbers. LLVM 22 loses elements when it vectorises chains of `llvm.minnum`."""
+        flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
+        name = "arith.maximumf" if self.short == "maxnumf" else "arith.minimumf"
+        return emit.value(name, [a, b], self.kind, fastmath=flags)
+
+    def combine_numbers(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+        """The maximum of two values that are not NaN; poison if one is. One instruction."""
+        flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
+        return emit.value(self.name, [a, b], self.kind, fastmath=flags)
+
+
+def is_constant(value: mlir.Value, number: float) -> bool:
+    """Whether a value is a constant float."""
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant" and op.attributes["value"].value == number
+
+
+def is_nan(value: mlir.Value) -> mlir.Value:
+    return emit.compare("uno", value, value)
+
+
+def not_nan(value: mlir.Value) -> mlir.Value:
+    return emit.compare("ord", value, value)
+
+
+def two_sum(total: mlir.Value, error: mlir.Value, value: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+    """`total + value`, and `error` plus what rounding lost (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+    new = emit.same_type("arith.addf", total, value)
+    part = emit.same_type("arith.subf", new, total)
+    lost_total = emit.same_type("arith.subf", total, emit.same_type("arith.subf", new, part))
+    lost_value = emit.same_type("arith.subf", value, part)
+    lost = emit.same_type("arith.addf", lost_total, lost_value)
+    return new, emit.same_type("arith.addf", error, lost)
+
+
+def corrected(total: mlir.Value, error: mlir.Value) -> mlir.Value:
+    """`total + error`; `total` where the error is NaN, because the sum overflowed or holds infinities."""
+    better = emit.same_type("arith.addf", total, error)
+    return emit.same_type("arith.select", not_nan(error), better, total)
+
+
+def match_reducers(nest: Nest, body: Body) -> list[Reducer]:
+    """The combiner of every out that a reduction dimension does not index; NoMatch for any other accumulation."""
+    reducers = []
+    for number, value in enumerate(body.yields):
+        access = nest.out(number)
+        reduced = any(r and s > 1 and not t for r, s, t in zip(nest.reduction, nest.sizes, access.strides, strict=True))
+        argument = body.arguments[len(body.arguments) - nest.outs + number]
+        if reduced:
+            reducers.append(match_reducer(number, value, argument, body))
+        elif body.reads(argument):
+            raise NoMatch("an out with all dimensions is read")
+    return reducers
+
+
+def match_reducer(number: int, value: mlir.Value, argument: mlir.Value, body: Body) -> Reducer:
+    """`value = combiner(argument, x)`, with no other use of the argument or of the combination."""
+    op = defining_op(value)
+    if op is None or op not in body.ops:
+        raise NoMatch("the yielded value is not computed in the body")
+    short = op.name.removeprefix("arith.")
+    if short not in _FLOAT_IDENTITY and short not in _INTEGER_IDENTITY and short not in ("maxsi", "minsi"):
+        raise NoMatch(f"{op.name} is not known as associative")
+    uses = [use.owner.operation for use in argument.uses]
+    if uses != [op] or sum(1 for _ in value.uses) != 1:
+        raise NoMatch("the accumulator is used twice")
+    others = [operand for operand in op.operands if operand != argument]
+    if len(others) != 1:
+        raise NoMatch("the accumulator is combined with itself")
+    return Reducer(op.name, value.type, op, others[0], number)

@@ -1,0 +1,261 @@
+"""Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
+
+LLVM makes vectors of them. Float sums go in blocks, whose sums are added with compensation: the error does not grow
+with the length. Rows that come from memory are reduced several at a time: prefetchers stop at the end of a page, and
+several pages are read faster than one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu import cost
+from mlirml.codegen.cpu.elementwise.loops import loop, nested
+from mlirml.codegen.cpu.frame import Cursor
+from mlirml.codegen.cpu.nest import Access, Nest
+from mlirml.codegen.cpu.reduce.combiners import corrected, is_nan, two_sum
+from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
+from mlirml.core.dataclass import replace
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+
+BLOCK = 512
+"""Elements that one set of accumulators sums up."""
+SHORT_BYTES, BLOCK_BYTES = 4096, 65536
+"""Rows shorter than this are read in the order of memory, in blocks of rows of this size."""
+STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
+"""How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own,
+and of at least so many bytes."""
+SHARES = 8
+"""Rows are read at the same time only where at least so many groups of them are left for the threads."""
+
+
+def reduce_rows(task: Reduction) -> None:
+    """Parallel loops around accumulators."""
+    rank = parallel_rank(task.nest)
+    if jumps_between_rows(task, rank):
+        reduce_row_blocks(task, rank)
+        return
+    rows = task.nest.sizes[rank - 1] if rank else 1
+    together, apart = rows_together(task, rank), 1
+    if together > 1:
+        apart = min(max(1, APART_BYTES // row_bytes(task.nest)), rows // together)
+    block = together * apart
+    whole = rows // block * block
+    reduce_rows_of(several(task, rank - 1, together, apart) if together > 1 else task, rank, 0, whole, block, apart)
+    if whole < rows:
+        reduce_rows_of(task, rank, whole, rows, 1, 1)
+
+
+def reduce_rows_of(task: Reduction, rank: int, lower: int, upper: int, step: int, first: int) -> None:
+    """Rows `lower` to `upper` of the innermost of the `rank` parallel loops, the `first` ones of each `step` rows."""
+    inside = task.each_ns * math.prod(task.nest.sizes[rank:]) * step
+    count = (upper - lower) // step
+    frame, last = task.frame, rank - 1
+
+    def row(cursor: Cursor) -> None:
+        finish_row(task, cursor, rank, task.inits)
+
+    def rows(cursor: Cursor, i: mlir.Value) -> None:
+        if first == 1:
+            row(cursor.enter(last, i))
+        else:
+            loop(frame, first, lambda j: row(cursor.enter(last, frame.add(i, j))))
+
+    def blocks(cursor: Cursor) -> None:
+        grain = cost.grain(count, inside) if rank == 1 else 0
+        loop(frame, upper, lambda i: rows(cursor, i), lower=lower, step=step, grain=grain)
+
+    if rank:
+        outer = cost.grain(task.nest.sizes[0], inside * count * math.prod(task.nest.sizes[1:last])) if last else 0
+        nested(start(task), 0, last, blocks, grain=outer)
+    else:
+        row(start(task))
+
+
+def row_bytes(nest: Nest) -> int:
+    """The length in memory of the longest row."""
+    return max(access.bytes * abs(access.strides[-1]) * nest.sizes[-1] for access in nest.memory)
+
+
+def rows_together(task: Reduction, rank: int) -> int:
+    """How many rows are worth reading at the same time."""
+    nest = task.nest
+    streams = [access for access in nest.memory if access.strides[-1]]
+    if not rank or rank != nest.rank - 1 or not streams or task.each_ns > cost.traffic_ns(nest):
+        return 1
+    if task.frame.inside or row_bytes(nest) < STREAM_BYTES or cost.footprint(nest) <= cost.CACHE_BYTES:
+        return 1
+    # A NaN-aware maximum has two accumulators.
+    each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
+    rows, shared = nest.sizes[rank - 1], math.prod(nest.sizes[:rank]) // SHARES
+    most = max(1, min(STREAMS // (len(streams) * each), rows, shared))
+    # A few rows that are left over are for one thread.
+    return next((count for count in range(most, most // 2, -1) if rows % count <= rows // 50), most)
+
+
+def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
+    """`count` rows that are `apart` along the parallel loop `d` as one reduction with that many times the outs."""
+    steps = range(0, count * apart, apart)
+
+    def moved(step: int) -> list[Access]:
+        return [replace(out, offset=out.offset + step * out.strides[d]) for out in task.outs]
+
+    def values(cursor: Cursor) -> list[mlir.Value]:
+        return [v for step in steps for v in task.values(cursor.shifted(d, step) if step else cursor)]
+
+    return replace(
+        task,
+        reducers=task.reducers * count,
+        outs=tuple(out for step in steps for out in moved(step)),
+        inits=tuple(task.inits) * count,
+        values=values,
+    )
+
+
+def finish_row(task: Reduction, cursor: Cursor, first: int, inits: Sequence[mlir.Value | None]) -> None:
+    """Reduce loops `first` to the innermost one, and combine the totals with the inits."""
+    totals = reduce_from(task, cursor, first)
+    for reducer, total, init, out in zip(task.reducers, totals, inits, task.outs, strict=True):
+        cursor.store(reducer.combine(cursor.load(out) if init is None else init, total), out)
+
+
+def jumps_between_rows(task: Reduction, rank: int) -> bool:
+    """Whether short rows that are reduced together lie far apart, with rows of other results between them."""
+    nest = task.nest
+    if not 0 < rank < nest.rank - 1:
+        return False
+    biggest = max(nest.memory, key=lambda access: cost.extent(nest, access))
+    short = nest.sizes[-1] * biggest.bytes < SHORT_BYTES and cost.extent(nest, biggest) > cost.CACHE_BYTES
+    return short and abs(biggest.strides[rank]) > abs(biggest.strides[rank - 1])
+
+
+def reduce_row_blocks(task: Reduction, rank: int) -> None:
+    """Walk memory in its order: the outer reduced loop goes around a block of the innermost parallel one.
+
+    The outs of a block are accumulated in memory, which stays in cache.
+    """
+    nest, frame = task.nest, task.frame
+    size = nest.sizes[rank - 1]
+    length = max(1, BLOCK_BYTES // (nest.sizes[-1] * max(access.bytes for access in nest.memory)))
+    count = math.ceil(size / length)
+    inside = task.each_ns * math.prod(nest.sizes[rank:])
+    grain = cost.grain(count, inside * min(length, size)) if rank == 1 else 0
+    outer = cost.grain(nest.sizes[0], inside * math.prod(nest.sizes[1:rank])) if rank > 1 else 0
+
+    def block(cursor: Cursor, lower: mlir.Value) -> None:
+        upper = frame.add(lower, frame.index(length))
+        if size % length:
+            upper = emit.same_type("arith.minsi", upper, frame.index(size))
+
+        def init(i: mlir.Value, _: list[mlir.Value]) -> None:
+            for value, out in zip(task.inits, task.outs, strict=True):
+                if value is not None:
+                    cursor.enter(rank - 1, i).store(value, out)
+
+        if any(value is not None for value in task.inits):
+            emit.for_loop(lower, upper, frame.index(1), init)
+
+        def row(r: mlir.Value, i: mlir.Value) -> None:
+            finish_row(task, cursor.enter(rank - 1, i).enter(rank, r), rank + 1, [None] * len(task.outs))
+
+        def rows(r: mlir.Value) -> None:
+            emit.for_loop(lower, upper, frame.index(1), lambda i, _: row(r, i))
+
+        loop(frame, nest.sizes[rank], rows)
+
+    def blocks(cursor: Cursor) -> None:
+        loop(frame, size, lambda lower: block(cursor, lower), step=length, grain=grain)
+
+    nested(start(task), 0, rank - 1, blocks, grain=outer)
+
+
+def reduce_from(task: Reduction, cursor: Cursor, first: int) -> list[mlir.Value]:
+    """Reduce loops `first` to the innermost one; the totals, without the inits."""
+    if first == task.nest.rank:
+        return task.values(cursor)
+    length = math.prod(task.nest.sizes[first:])
+    compensated = [reducer.is_float_sum and length > 2 * BLOCK for reducer in task.reducers]
+    state: list[mlir.Value] = []
+    for reducer, twice in zip(task.reducers, compensated, strict=True):
+        state += [reducer.identity()] * (2 if twice else 1)
+    state = reduce_loop(task, cursor, first, state, compensated)
+    return totals_of(state, compensated)
+
+
+def totals_of(state: Sequence[mlir.Value], compensated: Sequence[bool]) -> list[mlir.Value]:
+    """The values of a loop-carried state: compensated sums are (total, error) pairs."""
+    totals, rest = [], list(state)
+    for twice in compensated:
+        total = rest.pop(0)
+        totals.append(corrected(total, rest.pop(0)) if twice else total)
+    return totals
+
+
+def reduce_loop(
+    task: Reduction, cursor: Cursor, d: int, state: list[mlir.Value], compensated: Sequence[bool]
+) -> list[mlir.Value]:
+    """Loops `d` to the innermost, the state carried through."""
+    frame, size = task.frame, task.nest.sizes[d]
+    one = frame.index(1)
+    if d < task.nest.rank - 1:
+        return emit.for_loop(
+            frame.index(0),
+            frame.index(size),
+            one,
+            lambda i, carried: reduce_loop(task, cursor.enter(d, i), d + 1, carried, compensated),
+            state,
+        )
+    if not any(compensated) or size <= 2 * BLOCK:
+        return absorb(task, block_of(task, cursor, frame.index(0), frame.index(size)), state, compensated)
+    whole = size // BLOCK * BLOCK
+
+    def block(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        return absorb(task, block_of(task, cursor, i, frame.add(i, frame.index(BLOCK))), carried, compensated)
+
+    state = emit.for_loop(frame.index(0), frame.index(whole), frame.index(BLOCK), block, state)
+    if whole < size:
+        state = absorb(task, block_of(task, cursor, frame.index(whole), frame.index(size)), state, compensated)
+    return state
+
+
+def absorb(
+    task: Reduction, totals: Sequence[mlir.Value], state: Sequence[mlir.Value], compensated: Sequence[bool]
+) -> list[mlir.Value]:
+    """The state with the totals of one more block."""
+    new: list[mlir.Value] = []
+    rest = list(state)
+    for reducer, total, twice in zip(task.reducers, totals, compensated, strict=True):
+        before = rest.pop(0)
+        new += two_sum(before, rest.pop(0), total) if twice else [reducer.combine(before, total)]
+    return new
+
+
+def block_of(task: Reduction, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
+    """The innermost loop, the one that LLVM vectorises."""
+    state: list[mlir.Value] = []
+    for reducer in task.reducers:
+        state.append(reducer.identity())
+        if reducer.is_nan_aware:
+            state.append(emit.number(mlir.IntegerType.get_signless(1), 0))
+
+    def inner(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        new, rest = [], list(carried)
+        for reducer, value in zip(task.reducers, task.values(cursor.enter(task.nest.rank - 1, i)), strict=True):
+            before = rest.pop(0)
+            if reducer.is_nan_aware:
+                new += [reducer.combine_numbers(value, before), emit.same_type("arith.ori", rest.pop(0), is_nan(value))]
+            else:
+                new.append(reducer.combine(before, value, fast=True))
+        return new
+
+    final = emit.for_loop(lower, upper, task.frame.index(1), inner, state)
+    totals = []
+    for reducer in task.reducers:
+        total = final.pop(0)
+        if reducer.is_nan_aware:
+            nan = emit.number(reducer.kind, math.nan)
+            total = emit.same_type("arith.select", final.pop(0), nan, total)
+        totals.append(total)
+    return totals

@@ -1,0 +1,62 @@
+"""A reduction as the schedules see it: a nest, what is combined, and where the results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlirml.codegen.cpu.elementwise.loops import nested
+from mlirml.codegen.cpu.frame import Cursor, Frame
+from mlirml.codegen.cpu.nest import Access, Nest
+from mlirml.codegen.cpu.reduce.combiners import Reducer
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.ir.bindings import mlir
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction to emit.
+
+    `values` builds the values to combine at a point; `inits[n]` is the scalar that an out starts from, None where the
+    out holds it; `each_ns` is the cost of a point.
+    """
+
+    frame: Frame
+    nest: Nest
+    reducers: tuple[Reducer, ...]
+    outs: tuple[Access, ...]
+    inits: tuple[mlir.Value | None, ...]
+    values: Callable[[Cursor], list[mlir.Value]]
+    each_ns: float
+
+    def with_nest(self, nest: Nest, outs: Sequence[Access] | None = None) -> Reduction:
+        return replace(self, nest=nest, outs=tuple(outs or self.outs))
+
+
+def at(access: Access, dims: Sequence[int]) -> Access:
+    """The access with only some of the loops."""
+    return replace(access, strides=tuple(access.strides[d] for d in dims))
+
+
+def parallel_rank(nest: Nest) -> int:
+    """The number of parallel loops outside of the reduced ones."""
+    return next((d for d, reduced in enumerate(nest.reduction) if reduced), nest.rank)
+
+
+def start(task: Reduction) -> Cursor:
+    """In front of all loops, with the outs among the accesses."""
+    known = set(task.nest.memory)
+    extra = tuple(out for out in task.outs if out not in known)
+    nest = replace(task.nest, accesses=(*extra, *task.nest.accesses)) if extra else task.nest
+    cursor = Cursor.start(task.frame, nest)
+    return replace(cursor, nest=task.nest)
+
+
+def store_inits(task: Reduction) -> None:
+    """A reduction of nothing gives its init."""
+
+    def inner(cursor: Cursor) -> None:
+        for init, out in zip(task.inits, task.outs, strict=True):
+            if init is not None:
+                cursor.store(init, out)
+
+    nested(start(task), 0, task.nest.rank, inner)

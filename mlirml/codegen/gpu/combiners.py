@@ -1,0 +1,184 @@
+"""What a reduction keeps while it runs, how it takes an element, and how two parts of it are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.nest import read_body
+from mlirml.codegen.cpu.reduce.combiners import Reducer, match_reducer
+from mlirml.codegen.gpu.elements import Elements, apply, out_map, reductions_of
+from mlirml.codegen.gpu.index import Form
+from mlirml.codegen.gpu.outs import carried_outs
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+
+Values = list[mlir.Value]
+_IDEMPOTENT = ("maxsi", "minsi", "maxui", "minui", "maximumf", "minimumf", "maxnumf", "minnumf", "andi", "ori")
+
+
+class Combiner:
+    """The state of one structured operation whose carried outs are sums, extrema and the like."""
+
+    def __init__(self, op: mlir.Operation) -> None:
+        self.op = op
+        self.body = read_body(op)
+        self.carried = carried_outs(op)
+        self.arguments = list(self.body.arguments)[len(self.body.arguments) - len(op.results) :]
+        self.reducers = self.match()
+
+    def match(self) -> list[Reducer]:
+        """The reducers; NoMatch where an out is accumulated in another way."""
+        return [match_reducer(n, self.body.yields[n], self.arguments[n], self.body) for n in self.carried]
+
+    @property
+    def kinds(self) -> list[mlir.Type]:
+        return [self.arguments[n].type for n in self.carried]
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether taking an element twice changes nothing."""
+        return all(r.short in _IDEMPOTENT for r in self.reducers)
+
+    def start(self, elements: Elements, point: Sequence[Form]) -> Values:
+        """The state before any element."""
+        return [reducer.identity() for reducer in self.reducers]
+
+    def take(self, elements: Elements, point: Sequence[Form], state: Values, valid: mlir.Value | None) -> Values:
+        """The state after the element at a point, which is left out where it is not `valid`."""
+        values = self.values(elements, point)
+        if valid is not None and not self.idempotent:
+            values = [
+                emit.same_type("arith.select", valid, value, reducer.identity())
+                for reducer, value in zip(self.reducers, values, strict=True)
+            ]
+        return self.merge(state, values)
+
+    def values(self, elements: Elements, point: Sequence[Form]) -> Values:
+        """What is combined at a point; outs with all loops are known there from now on."""
+        skip = {reducer.op for reducer in self.reducers}
+        environment = elements.arguments(self.op, point, {self.arguments[n]: self.arguments[n] for n in self.carried})
+        for inner in self.body.ops:
+            if inner not in skip:
+                elements.body_op(inner, point, environment)
+        for n, result in enumerate(self.op.results):
+            value = self.body.yields[n]
+            if n not in self.carried and value in environment:
+                elements.give(result, apply(out_map(self.op, n), point), environment[value])
+        return [elements.inside(reducer.value, environment) for reducer in self.reducers]
+
+    def merge(self, a: Values, b: Values) -> Values:
+        """Two parts as one; `a` has the elements that stand first."""
+        return [r.combine(x, y) for r, x, y in zip(self.reducers, a, b, strict=True)]
+
+    def finish(self, elements: Elements, point: Sequence[Form], state: Values) -> None:
+        """Merge with what the outs hold before, and make the results known at a parallel point."""
+        first = len(self.op.operands) - len(self.op.results)
+        places = [apply(out_map(self.op, n), point) for n in self.carried]
+        before = [
+            elements.get(self.op.operands[first + n], place) for n, place in zip(self.carried, places, strict=True)
+        ]
+        for n, place, value in zip(self.carried, places, self.merge(before, state), strict=True):
+            elements.give(self.op.results[n], place, value)
+
+
+class Extreme(Combiner):
+    """argmax and argmin: `better = x > best; yield select(better, x, best), select(better, index, place)`.
+
+    Among equals the first index wins, whatever the order in which parts are merged.
+    """
+
+    def match(self) -> list[Reducer]:
+        if len(self.carried) != 2 or len(self.op.results) != 2 or sum(reductions_of(self.op)) != 1:
+            raise NoMatch("not two outs and one reduced loop")
+        selects = [defining_op(value) for value in self.body.yields]
+        if any(op is None or op.name != "arith.select" for op in selects):
+            raise NoMatch("the outs are not selected")
+        first, second = (op for op in selects if op is not None)
+        if first.operands[0] != second.operands[0]:
+            raise NoMatch("the outs are selected by different conditions")
+        reads_index = [self._is_index(op.operands[1]) for op in (first, second)]
+        if reads_index not in ([False, True], [True, False]):
+            raise NoMatch("no out is an index")
+        self.place = reads_index.index(True)
+        best = (first, second)[1 - self.place]
+        self.operand = best.operands[1]
+        if [op.operands[2] for op in (first, second)] != self.arguments:
+            raise NoMatch("the other values are not the accumulators")
+        self.condition = best.operands[0]
+        self._check()
+        return []
+
+    def _is_index(self, value: mlir.Value) -> bool:
+        op = defining_op(value)
+        if op is not None and op.name in ("arith.index_cast", "arith.index_castui"):
+            op = defining_op(op.operands[0])
+        reduced = reductions_of(self.op).index(True)
+        return op is not None and op.name == "linalg.index" and op.attributes["dim"].value == reduced
+
+    def _check(self) -> None:
+        """The condition depends on the accumulated value, but not on the accumulated place; the operand on neither."""
+        value, place = self.arguments[1 - self.place], self.arguments[self.place]
+        depends: dict[mlir.Value, set[mlir.Value]] = {value: {value}, place: {place}}
+        for op in self.body.ops:
+            if op.regions:
+                raise NoMatch("the body has regions")
+            found = set[mlir.Value]().union(*(depends.get(o, set()) for o in op.operands))
+            for result in op.results:
+                depends[result] = found
+        if depends.get(self.operand) or depends.get(self.condition) != {value}:
+            raise NoMatch("what is compared depends on the accumulators")
+
+    @property
+    def idempotent(self) -> bool:
+        return True
+
+    def start(self, elements: Elements, point: Sequence[Form]) -> Values:
+        """An extremum starts from what the outs hold: no value is known to be the worst."""
+        self.elements = elements
+        first = len(self.op.operands) - 2
+        return [elements.get(self.op.operands[first + n], apply(out_map(self.op, n), point)) for n in self.carried]
+
+    def take(self, elements: Elements, point: Sequence[Form], state: Values, valid: mlir.Value | None) -> Values:
+        given = dict(zip(self.arguments, state, strict=True))
+        environment = elements.arguments(self.op, point, given)
+        return elements.run(self.op.regions[0].blocks[0], point, environment)
+
+    def merge(self, a: Values, b: Values) -> Values:
+        v, p = 1 - self.place, self.place
+        wins = self._better(b[v], a[v])
+        loses = self._better(a[v], b[v])
+        earlier = emit.compare("slt", b[p], a[p])
+        ones = emit.number(wins.type, 1)
+        tie = emit.same_type("arith.andi", emit.same_type("arith.xori", loses, ones), earlier)
+        chosen = emit.same_type("arith.ori", wins, tie)
+        return [emit.same_type("arith.select", chosen, y, x) for x, y in zip(a, b, strict=True)]
+
+    def _better(self, candidate: mlir.Value, best: mlir.Value) -> mlir.Value:
+        """The condition of the body for two values."""
+        environment = {self.operand: candidate, self.arguments[1 - self.place]: best}
+        self._build(self.condition, environment)
+        return environment[self.condition]
+
+    def _build(self, value: mlir.Value, environment: dict[mlir.Value, mlir.Value]) -> None:
+        if value in environment:
+            return
+        op = defining_op(value)
+        if op is None or op not in self.body.ops:
+            environment[value] = self.elements.scalar(value)
+            return
+        for operand in op.operands:
+            self._build(operand, environment)
+        emit.body_op(op, environment)
+
+    def finish(self, elements: Elements, point: Sequence[Form], state: Values) -> None:
+        for n in self.carried:
+            elements.give(self.op.results[n], apply(out_map(self.op, n), point), state[n])
+
+
+def match_combiner(op: mlir.Operation) -> Combiner:
+    """The combiner of a structured operation; raises NoMatch."""
+    try:
+        return Combiner(op)
+    except NoMatch:
+        return Extreme(op)

@@ -1,0 +1,1 @@
+"""Kernels of contractions on GPUs: tiles in shared memory, tensor cores."""

@@ -1,0 +1,237 @@
+"""Tiles of matrices in shared memory, several rounds of them, as tensor cores read them: in chunks of 16 bytes.
+
+A panel holds a tile of one factor as it lies in memory, with the chunks of each row in another order:
+
+    panel[slot][row][chunk ^ twist(row)] = 16 bytes of the matrix
+
+so that neither the threads that fill it nor the eight rows that `ldmatrix` reads at once meet in a bank. Where the
+chunks lie in memory as they are needed the device copies them by itself (`nvgpu.device_async_copy`); where the factor
+is computed, or rows are not aligned, threads load a round early and store what they loaded a round later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured, maps_of
+from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form, split
+from mlirml.codegen.gpu.kernel import Host, is_tensor
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+
+if TYPE_CHECKING:
+    from mlirml.codegen.gpu.contract.pipelined import Pipelined
+
+CHUNK_BYTES = 16
+
+
+class Panel:
+    """The shared memory of one factor.
+
+    `along` says that a row of the panel lies along the depth of the product, else it lies across it.
+    """
+
+    def __init__(self, contract: Pipelined, side: int, slots: int) -> None:
+        self.contract = contract
+        self.kernel = contract.kernel
+        self.side = side
+        tile, product = contract.tile, contract.product
+        extent = (tile.rows, tile.columns)[side]
+        self.kind = product.op.operands[product.sides[side].operand].type.element_type
+        self.along = product.last_loop(side) in product.depth
+        self.rows, self.row = (extent, tile.depth) if self.along else (tile.depth, extent)
+        self.width = CHUNK_BYTES // element_bytes(self.kind)
+        self.chunks = self.row // self.width
+        self.memory = self.kernel.shared([slots * self.rows * self.row], self.kind)
+        self.direct = contract.is_plain(side) and is_direct(self.kernel.host, product, side, self.width)
+
+    def place(self, slot: Form, row: Form, chunk: Form, within: Form | None = None) -> Form:
+        """Where an element of a chunk lies."""
+        size = self.rows * self.row
+        twist = self._twist(row)
+        if twist.terms or twist.constant:
+            number = self.kernel.once(
+                ("twisted", chunk, twist),
+                lambda: emit.value("arith.xori", [self.kernel.at(chunk), self.kernel.at(twist)], self.kernel.index),
+            )
+            chunk = form(Digit(Base(number, self.chunks)))
+        found = row * self.row + chunk * self.width + slot * size
+        return found if within is None else found + within
+
+    def _twist(self, row: Form) -> Form:
+        """What the number of a chunk is changed by: rows that are read together get different banks."""
+        if self.chunks < 8:  # rows of 64 bytes: two of them share the banks
+            per_line = 8 // self.chunks
+            return split(split(row, per_line)[0], self.chunks)[1]
+        if self.width == 8:
+            return split(row, 8)[1]
+        return split(row, 4)[1] * 2  # four rows, of eight neighbours in two chunks each
+
+    def each_chunk(self) -> list[tuple[Form, Form]]:
+        """The rows and chunks of a panel that this thread fills."""
+        contract = self.contract
+        return [
+            tuple(cut_up(contract.thread + first, [self.rows, self.chunks]))  # type: ignore[misc]
+            for first in range(0, self.rows * self.chunks, contract.threads)
+        ]
+
+    def copy(self, slot: Form, round_number: Form) -> None:
+        """Ask the device to fill a slot; nothing is waited for."""
+        contract, kernel = self.contract, self.kernel
+        for row, chunk in self.each_chunk():
+            inner = chunk * self.width
+            x, k = (row, inner) if self.along else (inner, row)
+            across = contract.origin[self.side] + x
+            across = (
+                kernel.clamped(across, contract.sizes[self.side])
+                if self.along
+                else contract.inside(across, contract.sizes[self.side], 0)
+            )
+            depth = round_number * contract.tile.depth + k
+            count: list[mlir.Value] = []
+            if contract.depth % contract.tile.depth:
+                valid = kernel.below(depth, contract.depth)
+                if valid is not None:
+                    depth = contract.inside(depth, contract.depth, 0 if self.along else None)
+                    chosen = [valid, kernel.constant(self.width), kernel.constant(0)]
+                    count = [emit.value("arith.select", chosen, kernel.index)]
+            found = source_of(kernel.host, contract.product, self.side, contract.batch, across, depth)
+            assert found is not None
+            source = kernel.memory(found[0])
+            operands = [self.memory, kernel.at(self.place(slot, row, chunk)), source, kernel.at(found[1]), *count]
+            attributes = {
+                "dstElements": mlir.IntegerAttr.get(kernel.index, self.width),
+                "bypassL1": mlir.UnitAttr.get(),
+                "operandSegmentSizes": emit.segments(1, 1, 1, 1, len(count)),
+            }
+            emit.create("nvgpu.device_async_copy", operands, [token()], attributes)
+
+    def load(self, round_number: Form) -> list[list[mlir.Value]]:
+        """The elements that this thread puts into the panel in a round, computed; 0 beyond the end of the depth."""
+        contract = self.contract
+        start = round_number * contract.tile.depth
+        found = []
+        for row, chunk in self.each_chunk():
+            lanes = [chunk * self.width + lane for lane in range(self.width)]
+            places = [(lane, row) if self.along else (row, lane) for lane in lanes]
+            found.append([contract.element(self.side, start, k, x, self.along, places) for k, x in places])
+        return found
+
+    def store(self, slot: Form, values: Sequence[Sequence[mlir.Value]]) -> None:
+        """Put what was loaded into a slot."""
+        kernel = self.kernel
+        for (row, chunk), lanes in zip(self.each_chunk(), values, strict=True):
+            kernel.store_vector(self.memory, self.place(slot, row, chunk), list(lanes))
+
+    def fragment(
+        self, slot: Form, across: Form, depth: int, order: tuple[Form, Form], eighth: Form
+    ) -> list[mlir.Value]:
+        """Four registers of a fragment: the 8x8 matrix, of 16 bytes a row, of each register lies `order` further.
+
+        `order` has 0 or 1 across and along the depth for the matrix whose rows this thread's number in the subgroup
+        names; each thread gives `ldmatrix` the place of one row, `eighth` of its matrix.
+        """
+        kernel = self.kernel
+        x, k = across + order[0] * 8, order[1] * self.width + depth
+        if self.along:
+            row, chunk = x + eighth, split(k, self.width)[0]
+        else:
+            row, chunk = k + eighth, split(x, self.width)[0]
+        operands = [self.memory, kernel.at(self.place(slot, row, chunk))]
+        kind = mlir.VectorType.get([4, self.width // 4], self.kind)
+        attributes = {"numTiles": emit.i32(4), "transpose": mlir.BoolAttr.get(not self.along)}
+        found = emit.create("nvgpu.ldmatrix", operands, [kind], attributes).results[0]
+        register = mlir.VectorType.get([self.width // 4], self.kind)
+        return [
+            emit.value("vector.extract", [found], register, static_position=mlir.DenseI64ArrayAttr.get([n]))
+            for n in range(4)
+        ]
+
+    def scattered(self, slot: Form, across: Form, depth: Form, steps: Sequence[tuple[int, int]]) -> list[mlir.Value]:
+        """The same for 32-bit elements of a panel across the depth, which `ldmatrix` does not turn."""
+        kernel = self.kernel
+        found = []
+        for dx, dk in steps:
+            chunk, within = split(across + 8 * dx, self.width)
+            place = self.place(slot, depth + self.width * dk, chunk, within)
+            value = kernel.read(self.memory, place)
+            found.append(emit.value("vector.from_elements", [value], mlir.VectorType.get([1], self.kind)))
+        return found
+
+
+def is_direct(host: Host, product: Product, side: int, width: int) -> bool:
+    """Whether each chunk of a panel, of `width` elements of a factor, is a chunk of memory."""
+    across, depth = product.size((product.rows, product.columns)[side]), product.size(product.depth)
+    along = product.last_loop(side) in product.depth
+    if (depth if along else across) % width:
+        return False
+    batch, x, k = (
+        form(Digit(Base(name, size)))
+        for name, size in (
+            ("batch", product.size(product.batch)),
+            ("x", across if along else across // width),
+            ("k", depth // width if along else depth),
+        )
+    )
+    x, k = (x, k * width) if along else (x * width, k)
+    ways = [(0, lane) if along else (lane, 0) for lane in (0, 1)]
+    first, second = (source_of(host, product, side, batch, x + dx, k + dk) for dx, dk in ways)
+    return (
+        first is not None
+        and second is not None
+        and first[1].is_multiple_of(width)
+        and second == (first[0], first[1] + 1)
+    )
+
+
+def source_of(
+    host: Host, product: Product, side: int, batch: Form, across: Form, depth: Form
+) -> tuple[mlir.Value, Form] | None:
+    """The memory that an element of a factor lies in, and where."""
+    row, column = (across, Form()) if side == 0 else (Form(), across)
+    operand = product.sides[side].operand
+    point = product.point(batch, row, column, depth)
+    return memory_of(host, product.op.operands[operand], apply(maps_of(product.op)[operand], point))
+
+
+def token() -> mlir.Type:
+    """What asynchronous copies give."""
+    return mlir.Type.parse("!nvgpu.device.async.token")
+
+
+def memory_of(host: Host, tensor: mlir.Value, indices: Indices) -> tuple[mlir.Value, Form] | None:
+    """The tensor in memory that an element is read from as it is, and its number there; None if it is computed."""
+    while tensor not in host.buffers:
+        op = defining_op(tensor)
+        if op is None:
+            return None
+        shape = tensor.type.shape
+        if op.name == "tensor.expand_shape":
+            indices = tuple(flat([indices[d] for d in group], [shape[d] for d in group]) for group in groups_of(op))
+        elif op.name == "tensor.collapse_shape":
+            inner = op.operands[0].type.shape
+            parts: list[Form] = []
+            for group, index in zip(groups_of(op), indices, strict=True):
+                parts += cut_up(index, [inner[d] for d in group])
+            indices = tuple(parts)
+        elif is_transposition(op):
+            dims = [dim for dim in dims_at(op, 0, indices) if dim is not None]
+            indices = apply(maps_of(op)[0], dims)
+        else:
+            return None
+        tensor = op.operands[0]
+    return tensor, flat(indices, tensor.type.shape)
+
+
+def is_transposition(op: mlir.Operation) -> bool:
+    """Whether a structured operation gives the elements of its one operand as they are."""
+    if not is_structured(op) or len(op.operands) != 2 or not is_tensor(op.operands[0]):
+        return False
+    block = op.regions[0].blocks[0]
+    ops = block_ops(block)
+    maps = maps_of(op)
+    dims = all(isinstance(e, mlir.AffineDimExpr) for map_ in maps for e in map_.results)
+    return len(ops) == 1 and ops[0].operands[0] == block.arguments[0] and dims and maps[1].is_permutation

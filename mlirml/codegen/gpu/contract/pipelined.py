@@ -1,0 +1,104 @@
+"""Products whose tiles are copied to shared memory rounds ahead of their use, by the device itself where it can.
+
+    slots 0 .. SLOTS-2 of the panels are asked for
+    for round in the depth, DEPTH at a time:
+        wait until slot round % SLOTS is filled;  barrier
+        ask for slot (round + SLOTS - 1) % SLOTS, whose readers are behind the barrier
+        multiply what is in slot round % SLOTS
+
+There is one barrier a round, and no thread waits for memory but in the first rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.codegen.gpu.contract.panels import CHUNK_BYTES, Panel, token
+from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.contract.tiles import Contract, Store, Tile
+from mlirml.codegen.gpu.index import Base, Digit, Form, form
+from mlirml.codegen.gpu.kernel import Kernel
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+
+SLOTS = 3
+"""Rounds of panels in shared memory: the largest tile fills the 48 KiB that every block may have."""
+ROW_BYTES = 64
+"""What a round takes of a row along the depth."""
+
+
+class Pipelined(Contract):
+    """The kernel but for the product of two tiles: `multiply_slot`."""
+
+    def __init__(
+        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+    ) -> None:
+        kernel.host.op.context.get_dialect_descriptor("nvgpu")  # loads it
+        self.vector = CHUNK_BYTES // element_bytes(product.op.operands[0].type.element_type)
+        super().__init__(kernel, product, tile, parts, partial)
+        self.panels = [Panel(self, side, SLOTS) for side in (0, 1)]
+
+    def share(self) -> list[mlir.Value]:
+        """The panels are the shared memory."""
+        return []
+
+    def is_plain(self, side: int) -> bool:
+        """Whether what is shared of a factor is its element as it lies in memory."""
+        return True
+
+    def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+        """Add the products of a round."""
+        raise NotImplementedError
+
+    def build(self, stores: Sequence[Store]) -> None:
+        """The whole kernel."""
+        kernel = self.kernel
+        direct = [panel for panel in self.panels if panel.direct]
+        staged = [panel for panel in self.panels if not panel.direct]
+        for number in range(SLOTS - 1):
+            early = form(min(number, self.rounds - 1))
+            with kernel.scope():
+                for panel in direct:
+                    panel.copy(form(number), self.first + early)
+                for panel in staged:
+                    panel.store(form(number), self.loaded(panel, self.first + early))
+            group = self.commit()
+
+        def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+            later = number + (SLOTS - 1)
+            # Waits for all groups but the newest ones; which one is named does not matter.
+            emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(SLOTS - 2)})
+            kernel.barrier()
+            kernel.guarded([kernel.below(later, self.rounds)], lambda: self.copy(direct, later))
+            self.commit()
+            values = [self.loaded(panel, self.first + kernel.clamped(later, self.rounds)) for panel in staged]
+            sums = self.multiply_slot(self.slot(number), sums)
+            for panel, loaded in zip(staged, values, strict=True):
+                panel.store(self.slot(later), loaded)
+            return sums
+
+        sums = kernel.loop((0, self.rounds, 1), step, self.zeros())
+        self.finish(sums, stores)
+
+    def copy(self, panels: Sequence[Panel], number: Form) -> None:
+        """Ask for a round of panels."""
+        for panel in panels:
+            panel.copy(self.slot(number), self.first + number)
+
+    def loaded(self, panel: Panel, number: Form) -> list[list[mlir.Value]]:
+        """What a thread puts into a panel, loaded in vectors where neighbours lie together."""
+        self.kernel.lanes = self.vector
+        values = panel.load(number)
+        self.kernel.lanes = 0
+        return values
+
+    def slot(self, number: Form) -> Form:
+        """Where the panels of a round lie."""
+        if not number.terms:
+            return form(number.constant % SLOTS)
+        return form(Digit(Base(self.kernel.at(number), self.rounds + SLOTS), 1, SLOTS))
+
+    def commit(self) -> mlir.Value:
+        """End the copies of a round."""
+        return emit.value("nvgpu.device_async_create_group", (), token())

@@ -1,0 +1,177 @@
+"""Products on tensor cores, 16x8 results at a time by a subgroup of 32 threads, summed in f32.
+
+    for round in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
+        for k' in steps of 16 (8 of tf32), for each 16x8 piece of the subgroup's tile:
+            sums = nvgpu.mma.sync(rows of panel a, columns of panel b, sums)
+
+The factors are f16 or bf16, or f32 that is rounded to tf32. Thread 4g + t of a subgroup holds, of the left factor, rows
+g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9 (t and t + 4 of tf32); of the right one column g at the same places
+along k; and of the sums rows g and g + 8 at columns 2t and 2t + 1 (PTX ISA, "Matrix fragments for mma.m16n8k16").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.codegen.gpu.contract.pipelined import ROW_BYTES, Pipelined
+from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.contract.tiles import Store, Tile, lower_in_parts
+from mlirml.codegen.gpu.index import Form, cut_up
+from mlirml.codegen.gpu.kernel import Host, Kernel, extract
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+from mlirml.passes import NoMatch
+
+_SUBGROUP = 32
+_ROWS, _COLUMNS = 16, 8
+MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 64)
+"""Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits are half as deep."""
+_FILLS = 96
+"""Large tiles are taken where there are so many: a processor of the first size has 108 places for them."""
+
+
+def check_tensor_cores(host: Host, product: Product) -> None:
+    """Raise NoMatch where the device or the factors are not made for them."""
+    if not host.facts.tensor_cores or host.facts.subgroup != _SUBGROUP:
+        raise NoMatch("no tensor cores")
+    operands = [product.op.operands[side.operand].type.element_type for side in product.sides]
+    if not isinstance(product.combiner.kinds[0], mlir.F32Type):
+        raise NoMatch("the sum is not f32")
+    inside = [[op.name for op in side.ops] for side in product.sides]
+    if all(isinstance(kind, mlir.F32Type) for kind in operands) and inside == [[], []] and host.facts.tf32:
+        return
+    if operands[0] != operands[1] or not isinstance(operands[0], (mlir.F16Type, mlir.BF16Type)):
+        raise NoMatch("the factors are no small floats")
+    if inside != [["arith.extf"], ["arith.extf"]]:
+        raise NoMatch("the factors are computed")
+
+
+def lower_tensor_contract(host: Host, product: Product, stores: Sequence[Store]) -> None:
+    """Build the kernel."""
+    rows, columns = product.size(product.rows), product.size(product.columns)
+    blocks = -(-rows // LARGE.rows) * -(-columns // LARGE.columns) * product.size(product.batch)
+    tile = LARGE if blocks >= _FILLS else MIDDLE
+    depth = ROW_BYTES // element_bytes(product.op.operands[0].type.element_type)
+    tile = Tile(tile.rows, tile.columns, depth, tile.high, tile.wide)
+    lower_in_parts(host, TensorContract, product, tile, stores)
+
+
+class TensorContract(Pipelined):
+    """The kernel; `high` and `wide` of its tile are a subgroup's."""
+
+    def __init__(
+        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+    ) -> None:
+        super().__init__(kernel, product, tile, parts, partial)
+        across = tile.columns // tile.wide
+        down = tile.rows // tile.high
+        self.above, self.beside, self.group, self.member = cut_up(self.thread, [down, across, 8, 4])
+        _, self.lane_high, self.lane_low, self.lane_row = cut_up(self.thread, [down * across, 2, 2, 8])
+
+    @classmethod
+    def threads_of(cls, tile: Tile) -> int:
+        return (tile.rows // tile.high) * (tile.columns // tile.wide) * _SUBGROUP
+
+    def factor(self, side: int, point: Sequence[Form]) -> mlir.Value:
+        return self.product.raw(self.elements, side, point)
+
+    def zeros(self) -> list[mlir.Value]:
+        pieces = (self.tile.high // _ROWS) * (self.tile.wide // _COLUMNS)
+        return [self.kernel.constant(0, self.kind)] * (4 * pieces)
+
+    def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+        for depth in range(0, self.tile.depth, 2 * self.vector):
+            sums = self.multiply_step(slot, depth, sums)
+        return sums
+
+    def multiply_step(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
+        """One step along k of all pieces of the subgroup."""
+        tile = self.tile
+        left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, _ROWS)]
+        right = [
+            half
+            for first in range(0, tile.wide, 2 * _COLUMNS)
+            for half in self.halves(self.fragment(1, slot, self.beside * tile.wide + first, depth))
+        ]
+        shape = mlir.ArrayAttr.get([emit.i64(n) for n in (_ROWS, _COLUMNS, 2 * self.vector)])
+        attributes: dict[str, mlir.Attribute] = {"mmaShape": shape}
+        if self.vector == 4:
+            attributes["tf32Enabled"] = mlir.UnitAttr.get()
+        kind = mlir.VectorType.get([2, 2], self.kind)
+        found: list[mlir.Value] = []
+        for a in map(self.joined, left):
+            for b in right:
+                # The sums stay scalars around the loop: vectors of two dimensions have no form in branches.
+                before = emit.value("vector.from_elements", sums[len(found) : len(found) + 4], kind)
+                after = emit.value("nvgpu.mma.sync", [a, b, before], kind, **attributes)
+                found += [element(after, row, column) for row in range(2) for column in range(2)]
+        return found
+
+    def fragment(self, side: int, slot: Form, across: Form, depth: int) -> list[mlir.Value]:
+        """Four registers of a factor: 16 rows, or 16 columns, at one step along k."""
+        panel = self.panels[side]
+        if self.vector == 8:
+            order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
+            return panel.fragment(slot, across, depth, order, self.lane_row)
+        if panel.along:
+            order = (self.lane_low, self.lane_high) if side == 0 else (self.lane_high, self.lane_low)
+            registers = panel.fragment(slot, across, depth, order, self.lane_row)
+        else:
+            steps = [(n % 2, n // 2) if side == 0 else (n // 2, n % 2) for n in range(4)]
+            registers = panel.scattered(slot, across + self.group, self.member + depth, steps)
+        return [self.rounded(register) for register in registers]
+
+    def rounded(self, register: mlir.Value) -> mlir.Value:
+        """An f32 rounded to the 10 bits of tf32, which the processor would cut off."""
+        kernel = self.kernel
+        integer = mlir.IntegerType.get_signless(32)
+        value = extract(register, 0)
+        bits = emit.value("arith.bitcast", [value], integer)
+        half = kernel.constant(1 << 12, integer)
+        more = emit.value("arith.bitcast", [emit.same_type("arith.addi", bits, half)], self.kind)
+        # Adding to a NaN could make a number of it.
+        chosen = emit.same_type("arith.select", emit.compare("uno", value, value), value, more)
+        return emit.value("vector.from_elements", [chosen], register.type)
+
+    def joined(self, registers: Sequence[mlir.Value]) -> mlir.Value:
+        """A fragment as a vector of its registers."""
+        kind = registers[0].type
+        whole = mlir.VectorType.get([len(registers), *kind.shape], kind.element_type)
+        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(kind.element_type, 0.0))
+        result = self.kernel.once(("zero", whole), lambda: emit.constant(zero))
+        for number, register in enumerate(registers):
+            position = mlir.DenseI64ArrayAttr.get([number])
+            result = emit.value("vector.insert", [register, result], whole, static_position=position)
+        return result
+
+    def halves(self, registers: Sequence[mlir.Value]) -> list[mlir.Value]:
+        """The fragments of two pieces of the right factor."""
+        return [self.joined(registers[:2]), self.joined(registers[2:])]
+
+    def finish(self, sums: list[mlir.Value], stores: Sequence[Store]) -> None:
+        """Store what is returned: two neighbours in two rows of each piece."""
+        tile, kernel = self.tile, self.kernel
+        pieces = tile.wide // _COLUMNS
+        kernel.lanes = 2
+        for number in range(len(sums) // 4):
+            first_row = self.origin[0] + self.above * tile.high + number // pieces * _ROWS + self.group
+            first = self.origin[1] + self.beside * tile.wide + number % pieces * _COLUMNS + self.member * 2
+            for half in range(2):
+                row = first_row + 8 * half
+                values = sums[4 * number + 2 * half : 4 * number + 2 * half + 2]
+                together = self.sizes[1] % 2 == 0
+                for part in ([0, 1],) if together else ([0], [1]):
+                    columns = [first + lane for lane in part]
+                    guards = [
+                        self.in_grid, kernel.below(row, self.sizes[0]), kernel.below(columns[-1], self.sizes[1])
+                    ]  # fmt: skip
+                    points = [self.product.place(self.batch, row, column) for column in columns]
+                    kernel.guarded(guards, partial(self.store, points, [values[lane] for lane in part], stores))
+
+
+def element(vector: mlir.Value, row: int, column: int) -> mlir.Value:
+    """An element of a vector of two dimensions."""
+    position = mlir.DenseI64ArrayAttr.get([row, column])
+    return emit.value("vector.extract", [vector], mlir.VectorType(vector.type).element_type, static_position=position)

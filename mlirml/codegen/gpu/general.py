@@ -1,0 +1,352 @@
+"""Kernels for anything: a thread computes an element, reductions run in it one step after the other.
+
+Before (a kernel function on tensors):
+    %s = linalg.generic {..., ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%z : tensor<4xf32>) {...}
+    %r = linalg.generic {..., ["parallel"]} ins(%s : tensor<4xf32>) outs(%out : tensor<4xf32>) {...}
+After: one launch for each reduction, and one for what is left:
+    gpu.func @k_reduce(%x : memref<32xf32>, %s : memref<4xf32>) kernel {...}
+    gpu.func @k_2_elementwise(%s : memref<4xf32>, %out : memref<4xf32>) kernel {...}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+
+from mlirml.analysis.bounds import is_dynamic
+from mlirml.analysis.ordered_loops import SCATTER, is_ordered
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
+from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract
+from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
+from mlirml.codegen.gpu.elements import Elements, apply, is_structured, maps_of, out_map, sizes_of
+from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
+from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.loops import initial, lower_loop
+from mlirml.codegen.gpu.neighbours import get_all
+from mlirml.codegen.gpu.outs import (  # fmt: skip
+    before_reshapes,
+    body_of,
+    carried_outs,
+    depends_on_outs,
+    is_used,
+    returned,
+)
+from mlirml.codegen.gpu.rows import lower_rows, match_rows
+from mlirml.codegen.gpu.sizes import each_element, extents, has_dynamic_sizes, place, temporary
+from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
+from mlirml.codegen.gpu.sorts import lower_sort
+from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
+from mlirml.dialects.mlirml import SORTS
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+
+Store = tuple[mlir.Value, mlir.Value]
+"""A tensor, and the tensor whose memory it is written into."""
+
+
+def lower_general(host: Host, function: mlir.Operation) -> None:
+    """Launches for everything that a function computes."""
+    places = dict[mlir.Value, mlir.Value]()
+    chains = [chain for value, out in returned(function) if (chain := chain_of(value, out)) is not None]
+    dynamic = has_dynamic_sizes(function)
+    for value, out in returned(function):
+        places.setdefault(before_reshapes(value), out)
+    for op in reversed(body_of(function)):
+        if is_ordered(op) and (result := op.results[len(op.results) - 1]) in places:
+            base = begun(op)
+            made = defining_op(base)
+            if made is not None and is_ordered(made) and sum(1 for _ in base.uses) == 1:
+                places.setdefault(base, places[result])
+    for op in body_of(function):
+        if is_ordered(op):
+            lower_ordered(host, op, places)
+            continue
+        if op.name in SORTS:
+            assign(host, op.results[0], places)
+            with op.location:
+                lower_sort(host, op)
+            continue
+        carried = carried_outs(op)
+        stored = [
+            n
+            for n, result in enumerate(op.results)
+            if carried and is_used(result) and (n in carried or depends_on_outs(op, n, carried))
+        ]
+        if not stored or (dynamic and is_only_stored(op, chains)):
+            continue
+        with op.location:
+            if dynamic:
+                lower_unknown(host, op, stored, places)
+                continue
+            for n in stored:
+                assign(host, op.results[n], places)
+            lower_one(host, op, stored)
+    lower_rest(host, function, [chain.out for chain in chains])
+    lower_chains(host, chains)
+
+
+def is_only_stored(op: mlir.Operation, chains: Sequence[Chain]) -> bool:
+    """Whether a reduction is read by one store into a slice alone, which then computes it."""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return len(users) == 1 and any(users[0] == insert for chain in chains for insert in chain.inserts)
+
+
+def lower_unknown(host: Host, op: mlir.Operation, stored: Sequence[int], places: dict[mlir.Value, mlir.Value]) -> None:
+    """A reduction in a function with sizes that are not known."""
+    for n in stored:
+        result = op.results[n]
+        if result in places:
+            host.buffers[result] = host.buffers[places[result]]
+        else:
+            temporary(host, result)
+        fill_tensor(host, result)
+
+
+def lower_ordered(host: Host, op: mlir.Operation, places: dict[mlir.Value, mlir.Value]) -> None:
+    """A scatter or a scan, in memory that holds what it starts from."""
+    result = op.results[len(op.results) - 1]
+    start = initial(op)
+    with op.location:
+        base = begun(op)
+        out = places.get(result)
+        if base in host.buffers and out is not None and out in (base, places.get(base, start)):
+            host.buffers[result] = host.buffers[base]
+        else:
+            assign(host, result, places)
+            if not starts_empty(op):
+                lower_elementwise(host, result.type.shape, [(start, result)])
+        lower_loop(host, op)
+
+
+def begun(loop: mlir.Operation) -> mlir.Value:
+    """The tensor that a loop starts from, without what a scan stores first, which it does itself."""
+    value = initial(loop)
+    op = None if SCATTER in loop.attributes else defining_op(value)
+    while op is not None and op.name in ("tensor.insert", "tensor.insert_slice"):
+        value = op.operands[1]
+        op = defining_op(value)
+    return value
+
+
+def starts_empty(loop: mlir.Operation) -> bool:
+    """Whether a loop starts from a tensor that holds nothing."""
+    op = defining_op(begun(loop))
+    return op is not None and op.name == "tensor.empty"
+
+
+def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
+    """The kernel of one reduction, by the best schedule that takes it."""
+    results = [op.results[n] for n in stored]
+    if not try_fused(host, [op], [(result, result) for result in results]):
+        lower_reduction(host, op, stored)
+
+
+def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence[Store]) -> bool:
+    """One kernel for reductions and all that is stored, if a schedule takes them; whether one did."""
+    if host.facts.naive:
+        return False
+    if len(reductions) == 1:
+        with contextlib.suppress(NoMatch):
+            product = match_contract(reductions[0], stores)
+            lower_product(host, product, stores)
+            return True
+    with contextlib.suppress(NoMatch):
+        lower_rows(host, match_rows(reductions, stores))
+        return True
+    return False
+
+
+def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:
+    """The kernel of a contraction, by the best schedule that takes it."""
+    for check, lower in (
+        (check_tensor_cores, lower_tensor_contract),
+        (check_multiply_add, lower_multiply_add),
+    ):
+        try:
+            check(host, product)
+        except NoMatch:
+            continue
+        lower(host, product, stores)
+        return
+    lower_contract(host, product, stores)
+
+
+def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:
+    """Let `value` lie where it is returned, or in a temporary."""
+    if value in places:
+        host.buffers[value] = host.buffers[places[value]]
+    else:
+        host.temporary(value)
+
+
+def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
+    """A thread for each parallel point; outs with all loops are stored on the way."""
+    sizes = sizes_of(op)
+    carried = carried_outs(op)
+    if 0 in [sizes[d] for n in carried for d in dims_of(op, n)]:
+        return
+    inside = [d for d in range(len(sizes)) if any(d not in dims_of(op, n) for n in carried)]
+    outside = [d for d in range(len(sizes)) if d not in inside]
+    shape = [sizes[d] for d in outside]
+    results = list(op.results)
+    first_out = len(op.operands) - len(results)
+    arguments = list(op.regions[0].blocks[0].arguments)[first_out:]
+    with host.kernel("reduce", (host.facts.threads,)) as kernel:
+        elements = Elements(kernel)
+
+        def at_point(indices: Sequence[Form]) -> None:
+            start = dict(zip(outside, indices, strict=True))
+            point = [start.get(d, form(0)) for d in range(len(sizes))]
+            inits = [elements.get(op.operands[first_out + n], apply(out_map(op, n), point)) for n in carried]
+            found = walk(point, inside, inits)
+            for n, value in zip(carried, found, strict=True):
+                if n not in stored:
+                    continue
+                place = flat(apply(out_map(op, n), point), results[n].type.shape)
+                kernel.store(results[n], [(place, value)])
+
+        def walk(point: Sequence[Form], todo: Sequence[int], values: list[mlir.Value]) -> list[mlir.Value]:
+            if not todo:
+                return step(point, values)
+            first, *rest = todo
+
+            def body(i: Form, inner: list[mlir.Value]) -> list[mlir.Value]:
+                return walk([i if d == first else dim for d, dim in enumerate(point)], rest, inner)
+
+            return kernel.loop((0, sizes[first], 1), body, values)
+
+        def step(point: Sequence[Form], values: list[mlir.Value]) -> list[mlir.Value]:
+            given = {arguments[n]: value for n, value in zip(carried, values, strict=True)}
+            yields = elements.run(op.regions[0].blocks[0], point, elements.arguments(op, point, given))
+            for n in stored:
+                if n not in carried:
+                    place = flat(apply(out_map(op, n), point), results[n].type.shape)
+                    kernel.store(results[n], [(place, yields[n])])
+            return [yields[n] for n in carried]
+
+        each_point(kernel, shape, at_point)
+
+
+def dims_of(op: mlir.Operation, number: int) -> list[int]:
+    """The loops that a result has."""
+    return [e.position for e in out_map(op, number).results if isinstance(e, mlir.AffineDimExpr)]
+
+
+def each_point(kernel: Kernel, shape: Sequence[int], body: Callable[[Sequence[Form]], None]) -> None:
+    """A thread for each point of a box: `body(indices)` inside of the guard."""
+
+    total = math.prod(shape)
+    number = thread_number(kernel, total)
+
+    def point() -> None:
+        body(cut_up(form(Digit(Base(number, total))), shape))
+
+    kernel.guarded([kernel.below(number, total)], point)
+
+
+def thread_number(kernel: Kernel, total: int) -> Form:
+    """The number of a thread in a grid of at least `total` threads."""
+    threads = math.prod(kernel.threads)
+    return kernel.cover(-(-total // threads)) * threads + kernel.thread()
+
+
+def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]) -> None:
+    """One launch for all returned tensors of one shape that are not in memory yet, but for the outs that come later."""
+    shapes: dict[tuple[int, ...], list[Store]] = {}
+    for value, out in returned(function):
+        source = before_reshapes(value)
+        if out in later or (source in host.buffers and host.buffers[source] == host.buffers[out]):
+            continue
+        if is_dynamic(value):
+            lower_whole(host, value, out)
+            continue
+        shapes.setdefault(tuple(value.type.shape), []).append((value, out))
+    for shape, stores in shapes.items():
+        if 0 not in shape:
+            lower_elementwise(host, shape, stores)
+            for value, out in stores:
+                host.buffers.setdefault(value, host.buffers[out])
+
+
+def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
+    """A tensor of unknown size: a thread for each element."""
+
+    def body(kernel: Kernel, indices: list[Form]) -> None:
+        found = Elements(kernel).get(value, tuple(indices))
+        kernel.store(out, [(place(kernel, out, indices), found)])
+
+    with (defining_op(value) or host.function).location:
+        each_element(host, "elementwise", extents(host, out), body)
+    host.buffers.setdefault(value, host.buffers[out])
+
+
+def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:
+    """Tensors of one shape: a thread computes as many neighbours as 16 bytes hold."""
+    if len(stores) == 1 and not host.facts.naive:
+        with contextlib.suppress(NoMatch):
+            plan = match_transposition(host, *stores[0])
+            with (defining_op(plan.value) or host.function).location:
+                lower_transposition(host, plan)
+            return
+    total = math.prod(shape)
+    lanes = 1 if host.facts.naive else lanes_of(shape, stores)
+    owner = defining_op(stores[-1][0])
+    with (owner or host.function).location, host.kernel("elementwise", (host.facts.threads,)) as kernel:
+        elements = Elements(kernel)
+        kernel.lanes = lanes
+        number = thread_number(kernel, total // lanes)
+
+        def point() -> None:
+            thread = form(Digit(Base(number, total // lanes)))
+            places = neighbours(thread, shape, lanes)
+            for value, out in stores:
+                found = get_all(elements, value, places)
+                numbers = [flat(place, shape) for place in places]
+                kernel.store(out, list(zip(numbers, found, strict=True)))
+
+        kernel.guarded([kernel.below(number, total // lanes)], point)
+
+
+def neighbours(thread: Form, shape: Sequence[int], lanes: int) -> list[tuple[Form, ...]]:
+    """The points that a thread computes: in a row, where rows hold a whole number of threads' work."""
+    if not shape or shape[-1] % lanes:
+        return [tuple(cut_up(thread * lanes + lane, shape)) for lane in range(lanes)]
+    *row, chunk = cut_up(thread, [*shape[:-1], shape[-1] // lanes])
+    return [(*row, chunk * lanes + lane) for lane in range(lanes)]
+
+
+def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:
+    """How many neighbours a thread computes."""
+    lanes = max(1, min(16 // max(element_bytes(out.type.element_type) for _, out in stores), 8))
+    row = math.prod(shape) if all(is_flat(value) for value, _ in stores) else (shape[-1] if shape else 1)
+    while row % lanes:
+        lanes //= 2
+    return lanes
+
+
+def is_flat(value: mlir.Value) -> bool:
+    """Whether each element depends on the elements with its own number only."""
+    todo, seen = [value], set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        op = defining_op(value)
+        if value in seen or op is None or not is_tensor(value):
+            continue
+        seen.add(value)
+        if op.name in ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast"):
+            todo.append(op.operands[0])
+        elif op.name not in ("linalg.fill", "tensor.empty", "tensor.splat"):
+            if not is_structured(op) or carried_outs(op):
+                return False
+            maps = maps_of(op)
+            body = op.regions[0].blocks[0]
+            if any(inner.operation.name in ("linalg.index", "tensor.extract") for inner in body.operations):
+                return False
+            for operand, map_ in zip(op.operands, maps, strict=True):
+                if is_tensor(operand) and map_.n_dims and map_ != mlir.AffineMap.get_identity(map_.n_dims):
+                    return False
+                todo.append(operand)
+    return True

@@ -1,0 +1,109 @@
+"""At which indices an element reads other tensors, found without building anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured, maps_of
+from mlirml.codegen.gpu.index import Base, Digit, Form, coordinates, cut_up, flat
+from mlirml.codegen.gpu.kernel import is_tensor
+from mlirml.ir.bindings import defining_op, mlir, operations
+
+
+class Untraceable(Exception):
+    """An element reads one of the tensors at places that are not known."""
+
+
+def depends(tensor: mlir.Value, targets: Collection[mlir.Value]) -> bool:
+    """Whether a tensor is computed from one of the targets."""
+    todo, seen = [tensor], set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        if value in targets:
+            return True
+        op = defining_op(value)
+        if op is None or value in seen:
+            continue
+        seen.add(value)
+        for inner in operations(op):
+            todo += list(inner.operands)
+    return False
+
+
+def reads(tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value]) -> list[tuple[mlir.Value, Indices]]:
+    """The elements of the targets that an element of `tensor` is computed from; raises `Untraceable`."""
+    if tensor in targets:
+        return [(tensor, indices)]
+    op = defining_op(tensor)
+    if op is None or not depends(tensor, targets):
+        return []
+    if op.name == "tensor.expand_shape":
+        shape = tensor.type.shape
+        inner = tuple(flat([indices[d] for d in group], [shape[d] for d in group]) for group in groups_of(op))
+        return reads(op.operands[0], inner, targets)
+    if op.name == "tensor.collapse_shape":
+        shape = op.operands[0].type.shape
+        parts: list[Form] = []
+        for group, index in zip(groups_of(op), indices, strict=True):
+            parts += cut_up(index, [shape[d] for d in group])
+        return reads(op.operands[0], tuple(parts), targets)
+    if not is_structured(op) or op.name == "linalg.fill":
+        raise Untraceable
+    dims = dims_at(op, list(op.results).index(tensor), indices)
+    if None in dims:
+        raise Untraceable
+    return reads_of_operands(op, [dim for dim in dims if dim is not None], targets)
+
+
+def reads_of_operands(
+    op: mlir.Operation, point: Sequence[Form], targets: Collection[mlir.Value]
+) -> list[tuple[mlir.Value, Indices]]:
+    """What the body of a structured operation reads at a point."""
+    block = op.regions[0].blocks[0]
+    captured = [v for inner in operations(op) for v in inner.operands if inner != op and is_tensor(v)]
+    if any(depends(value, targets) for value in captured):
+        raise Untraceable
+    found = []
+    for argument, operand, map_ in zip(block.arguments, op.operands, maps_of(op), strict=True):
+        if is_tensor(operand) and any(True for _ in argument.uses):
+            found += reads(operand, apply(map_, point), targets)
+    return found
+
+
+def symbols(name: str, shape: Sequence[int]) -> list[Form]:
+    """Coordinates in a box as forms of a number that has only a name."""
+    total = 1
+    for size in shape:
+        total *= size
+    return coordinates(Digit(Base(name, total)), shape)
+
+
+def place_of(tensor: mlir.Value, target: mlir.Value, point: Indices) -> Indices | None:
+    """Where `tensor` reads `target` at `point`: the element with the same number, or with its coordinates in an order.
+
+    The result has the indices as `point` gives them; None if there is no such place, or if it reads other elements too.
+    """
+    shape = list(tensor.type.shape)
+    number = flat(point, target.type.shape)
+    candidates = [tuple(cut_up(number, shape))]
+    if sorted(shape) == sorted(target.type.shape) and len(shape) > 1:
+        own = symbols("own", shape)
+        try:
+            found = reads(tensor, tuple(own), [target])
+        except Untraceable:
+            return None
+        if found:
+            inverse: list[Form | None] = [None] * len(shape)
+            for position, index in enumerate(found[0][1]):
+                if index in own:
+                    inverse[own.index(index)] = point[position]
+            filled = [form if form is not None else Form() for form in inverse]
+            if all(form is not None or size == 1 for form, size in zip(inverse, shape, strict=True)):
+                candidates.insert(0, tuple(filled))
+    for candidate in candidates:
+        try:
+            if all(indices == point for _, indices in reads(tensor, candidate, [target])):
+                return candidate
+        except Untraceable:
+            return None
+    return None

@@ -1,0 +1,428 @@
+"""Reductions and what is computed with them over the same rows: softmax, norms, sums, argmax, in one kernel.
+
+A row is what is reduced. Some threads of a block share it: each takes elements that lie a group apart, then their parts
+are merged in shared memory or by shuffles. A row that fits into the registers of its threads is read once.
+
+    r0 = thread % group                                   row = block * rows + thread / group
+    part = identity
+    for k: part = combine(part, x[row, (k * group + r0) * 4 ..])
+    total = merge over the group                          known as element `row` of the reduced tensor
+    out[row, ..] = elements of what is returned           computed from what is known
+
+Where the rows lie across memory, neighbouring threads take neighbouring rows. Few long rows are cut: a first kernel
+reduces pieces, a second one reduces their results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import partial
+
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
+from mlirml.codegen.gpu.elements import Elements, apply, maps_of, out_map, sizes_of, uses_dim
+from mlirml.codegen.gpu.groups import merge_group
+from mlirml.codegen.gpu.index import Form, cut_up, flat, form
+from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.reads import Untraceable, place_of, reads, reads_of_operands, symbols
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir
+from mlirml.passes import NoMatch
+
+Store = tuple[mlir.Value, mlir.Value]
+_HELD = 32
+"""The most elements of a row that a thread holds."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Reductions over the same rows. `across` says that neighbours in memory belong to different rows.
+
+    `rows` and `columns` are the sizes of the loops around and of the reduced ones; `whole` are returned tensors with an
+    element for each element of a row, with the order of their dimensions, `each` those with one for each row.
+    """
+
+    combiners: tuple[Combiner, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    inside: tuple[int, ...]
+    whole: tuple[tuple[mlir.Value, mlir.Value, bool], ...]
+    each: tuple[tuple[mlir.Value, mlir.Value, tuple[int, ...]], ...]
+    across: bool
+    lanes: int = field(default=1)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.rows)
+
+    @property
+    def length(self) -> int:
+        return math.prod(self.columns)
+
+    def point(self, row: Sequence[Form], column: Sequence[Form]) -> list[Form]:
+        """The loops at a point."""
+        rows, columns = iter(row), iter(column)
+        return [next(columns) if d in self.inside else next(rows) for d in range(len(row) + len(column))]
+
+
+def match_rows(ops: Sequence[mlir.Operation], stores: Sequence[Store]) -> Problem:
+    """See reductions and what is stored as one problem of rows; raises NoMatch."""
+    combiners = tuple(match_combiner(op) for op in ops)
+    shapes = {split_loops(combiner) for combiner in combiners}
+    if len(shapes) != 1:
+        raise NoMatch("the reductions have different loops")
+    inside, rows, columns = shapes.pop()
+    if 0 in (*rows, *columns):
+        raise NoMatch("there is nothing to reduce")
+    problem = Problem(combiners, rows, columns, inside, (), (), False)
+    targets = {result: combiner for combiner in combiners for result in combiner.op.results}
+    try:
+        check_rows_meet(problem, targets)
+        whole, each = place_stores(problem, stores, targets)
+    except Untraceable:
+        raise NoMatch("a result reads another row") from None
+    across = is_across(combiners[0], inside)
+    lanes = 1 if across else lanes_of(problem, [out for _, out, _ in whole])
+    return Problem(combiners, rows, columns, inside, whole, each, across, lanes)
+
+
+def split_loops(combiner: Combiner) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The reduced loops, and the sizes of the others and of them."""
+    sizes = sizes_of(combiner.op)
+    inside = [d for d in range(len(sizes)) if not uses_dim(out_map(combiner.op, combiner.carried[0]), d)]
+    for n in combiner.carried:
+        if any(uses_dim(out_map(combiner.op, n), d) == (d in inside) for d in range(len(sizes))):
+            raise NoMatch("the outs have different loops")
+    rows = tuple(size for d, size in enumerate(sizes) if d not in inside)
+    return tuple(inside), rows, tuple(sizes[d] for d in inside)
+
+
+def check_rows_meet(problem: Problem, targets: dict[mlir.Value, Combiner]) -> None:
+    """Every reduction reads the results of others at its own row only."""
+    row, column = symbols("row", problem.rows), symbols("column", problem.columns)
+    point = problem.point(row, column)
+    for combiner in problem.combiners:
+        for target, indices in reads_of_operands(combiner.op, point, set(targets) - set(combiner.op.results)):
+            if indices != at_row(targets[target], target, point):
+                raise NoMatch("a reduction reads another row")
+
+
+def at_row(combiner: Combiner, target: mlir.Value, point: Sequence[Form]) -> tuple[Form, ...]:
+    """The element of a result of a reduction at a point."""
+    return apply(out_map(combiner.op, list(combiner.op.results).index(target)), point)
+
+
+def place_stores(
+    problem: Problem, stores: Sequence[Store], targets: dict[mlir.Value, Combiner]
+) -> tuple[tuple[tuple[mlir.Value, mlir.Value, bool], ...], tuple[tuple[mlir.Value, mlir.Value, tuple[int, ...]], ...]]:
+    """Which returned tensors have an element for each point, and which for each row."""
+    row, column = symbols("row", problem.rows), symbols("column", problem.columns)
+    point = problem.point(row, column)
+    whole: list[tuple[mlir.Value, mlir.Value, bool]] = []
+    each: list[tuple[mlir.Value, mlir.Value, tuple[int, ...]]] = []
+    for value, out in stores:
+        shape = value.type.shape
+        size = math.prod(shape)
+        if size == problem.count and (problem.length > 1 or not whole):
+            place = row_place(value, problem, targets, point)
+            if place is None:
+                raise NoMatch("a result for each row reads other rows")
+            each.append((value, out, place))
+            continue
+        if size != problem.count * problem.length:
+            raise NoMatch("a result has another size")
+        whole.append((value, out, column_first(value, problem, targets, point)))
+    return tuple(whole), tuple(each)
+
+
+def row_place(
+    value: mlir.Value, problem: Problem, targets: dict[mlir.Value, Combiner], point: Sequence[Form]
+) -> tuple[int, ...] | None:
+    """The order in which the row's coordinates stand in a returned tensor; None if it reads other rows.
+
+    The empty order says that the tensor has the number of the row.
+    """
+    number = flat([p for d, p in enumerate(point) if d not in problem.inside], problem.rows)
+    straight = tuple(cut_up(number, value.type.shape))
+    found = reads(value, straight, targets)
+    if all(indices == at_row(targets[target], target, point) for target, indices in found):
+        return ()
+    target = found[0][0]
+    place = place_of(value, target, at_row(targets[target], target, point))
+    row = [p for d, p in enumerate(point) if d not in problem.inside]
+    if place is None or sorted(map(str, place)) != sorted(map(str, row)) or len(place) != len(row):
+        return None
+    if any(i != at_row(targets[t], t, point) for t, i in reads(value, place, targets)):
+        return None
+    return tuple(row.index(index) for index in place)
+
+
+def column_first(
+    value: mlir.Value, problem: Problem, targets: dict[mlir.Value, Combiner], point: Sequence[Form]
+) -> bool:
+    """Whether the reduced dimensions of a returned tensor stand in front of the others, or behind."""
+    for first in (False, True):
+        place = element_place(value, problem, point, first)
+        if all(indices in (at_row(targets[t], t, point),) for t, indices in reads(value, place, targets)):
+            return first
+    raise NoMatch("a result for each element reads another row")
+
+
+def element_place(value: mlir.Value, problem: Problem, point: Sequence[Form], first: bool) -> tuple[Form, ...]:
+    """The indices of a returned tensor at a point."""
+    row = [p for d, p in enumerate(point) if d not in problem.inside]
+    column = [p for d, p in enumerate(point) if d in problem.inside]
+    if first:
+        number = flat([*column, *row], [*problem.columns, *problem.rows])
+    else:
+        number = flat([*row, *column], [*problem.rows, *problem.columns])
+    return tuple(cut_up(number, value.type.shape))
+
+
+def is_across(combiner: Combiner, inside: Sequence[int]) -> bool:
+    """Whether the last dimension of the biggest operand is no reduced loop."""
+    best, across = 0, False
+    for operand, map_ in zip(combiner.op.operands, maps_of(combiner.op), strict=True):
+        if is_tensor(operand) and map_.results and math.prod(operand.type.shape) > best:
+            best = math.prod(operand.type.shape)
+            last = map_.results[-1]
+            across = isinstance(last, mlir.AffineDimExpr) and last.position not in inside
+    return across
+
+
+def lanes_of(problem: Problem, outs: Sequence[mlir.Value]) -> int:
+    """How many neighbours of a row a thread takes at once."""
+    kinds = [v.type.element_type for v in (*problem.combiners[0].op.operands, *outs) if is_tensor(v)]
+    lanes = max(1, min(16 // max(map(element_bytes, kinds)), 8))
+    while problem.length % lanes:
+        lanes //= 2
+    return lanes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the threads of a block stand: `group` threads share a row, `rows` rows are in a block.
+
+    `pieces` are the parts of a row that are reduced by different blocks.
+    """
+
+    group: int
+    rows: int
+    pieces: int = 1
+
+
+def choose_layout(problem: Problem, threads: int) -> Layout:
+    """Enough threads for a row, rows to fill a block, and pieces to fill a device."""
+    chunks = problem.length // problem.lanes
+    if problem.length <= _HELD:
+        rows, group = min(threads, power_of_two(problem.count)), 1
+    elif problem.across:
+        rows = min(32, power_of_two(problem.count))
+        group = max(1, min(threads // rows, power_of_two(chunks) // 4))
+    else:
+        group = min(threads, power_of_two(max(1, chunks // 4)), power_of_two(chunks))
+        group = min(threads, max(group, min(32, power_of_two(chunks))))
+        rows = max(1, min(threads // group, power_of_two(problem.count)))
+    pieces = 1
+    blocks = -(-problem.count // rows)
+    if blocks < 64 and not problem.whole and len(problem.combiners) == 1:
+        pieces = min(256, max(1, 256 // blocks), max(1, chunks // (group * 8)))
+    return Layout(group, rows, power_of_two(pieces))
+
+
+def power_of_two(number: int) -> int:
+    """The greatest power of two that is not above a number."""
+    return 1 << (number.bit_length() - 1)
+
+
+class Rows:
+    """The kernel for one problem: where its thread stands, and the elements that it takes."""
+
+    def __init__(self, kernel: Kernel, problem: Problem, layout: Layout) -> None:
+        self.kernel = kernel
+        self.problem = problem
+        self.layout = layout
+        self.elements = Elements(kernel)
+        kernel.lanes = problem.lanes
+        thread = kernel.thread()
+        if problem.across:
+            (inner,), self.member = self._cut(thread, layout.rows)
+            row, self.member = self.member, inner
+        else:
+            (row,), self.member = self._cut(thread, layout.group)
+        self.slot = row
+        blocks = -(-problem.count // layout.rows)
+        block = kernel.cover(blocks * layout.pieces)
+        self.in_grid = kernel.below(block, blocks * layout.pieces)
+        block = kernel.clamped(block, blocks * layout.pieces)
+        part = cut_up(block, [blocks, layout.pieces])
+        self.piece = part[1]
+        number = part[0] * layout.rows + row
+        self.row_valid = kernel.below(number, problem.count)
+        self.number = kernel.clamped(number, problem.count)
+        self.row = cut_up(self.number, problem.rows)
+
+    @staticmethod
+    def _cut(thread: Form, by: int) -> tuple[list[Form], Form]:
+        above, below = cut_up(thread, [-1, by])
+        return [above], below
+
+    @property
+    def chunks(self) -> int:
+        """The chunks of `lanes` elements in a row."""
+        return self.problem.length // self.problem.lanes
+
+    @property
+    def stride(self) -> int:
+        """How far apart the chunks of a thread lie."""
+        return self.layout.group * self.layout.pieces
+
+    def steps(self) -> tuple[int, bool]:
+        """How many chunks a thread takes at most, and whether the last one may be beyond the row."""
+        return -(-self.chunks // self.stride), self.chunks % self.stride != 0
+
+    def columns_at(self, k: Form, ragged: bool) -> tuple[list[list[Form]], mlir.Value | None]:
+        """The columns of chunk `k` of this thread, and whether they are in the row."""
+        chunk = k * self.stride + self.piece * self.layout.group + self.member
+        valid = None
+        if ragged:
+            valid = self.kernel.below(chunk, self.chunks)
+            chunk = self.kernel.clamped(chunk, self.chunks)
+        lanes = self.problem.lanes
+        return [cut_up(chunk * lanes + lane, self.problem.columns) for lane in range(lanes)], valid
+
+    def each_chunk(
+        self, body: Callable[[list[list[Form]], mlir.Value | None, Values], Values], state: Values
+    ) -> Values:
+        """Run over the chunks of this thread: unrolled if they are few, or else in a loop of several at once."""
+        steps, ragged = self.steps()
+        if steps * self.problem.lanes <= _HELD:
+            for k in range(steps):
+                columns, valid = self.columns_at(form(k), ragged and k == steps - 1)
+                state = body(columns, valid, state)
+            return state
+        whole = steps - ragged
+        unroll = next(u for u in (4, 2, 1) if whole % u == 0)
+
+        def several(k: Form, inner: Values) -> Values:
+            for offset in range(unroll):
+                columns, valid = self.columns_at(k * unroll + offset, False)
+                inner = body(columns, valid, inner)
+            return inner
+
+        state = self.kernel.loop((0, whole // unroll, 1), several, state)
+        if ragged:
+            with self.kernel.scope():
+                columns, valid = self.columns_at(form(whole), True)
+                state = body(columns, valid, state)
+        return state
+
+    def reduce(self, combiner: Combiner) -> Values:
+        """The state of a reduction over the row, or over this block's piece of it, in every thread of the group."""
+        first = self.problem.point(self.row, [Form()] * len(self.problem.columns))
+        start = combiner.start(self.elements, first)
+
+        def take(columns: list[list[Form]], valid: mlir.Value | None, state: Values) -> Values:
+            for column in columns:
+                state = combiner.take(self.elements, self.problem.point(self.row, column), state, valid)
+            return state
+
+        with combiner.op.location:
+            state = self.each_chunk(take, start)
+            layout = self.layout
+            return merge_group(self.kernel, combiner, state, self.member, self.slot, layout.group, layout.rows)
+
+    def store_each(self) -> None:
+        """Store what has one element for each row."""
+        guards = [self.row_valid, self.in_grid, is_first(self.kernel, self.member, self.layout.group)]
+
+        def body() -> None:
+            for value, out, order in self.problem.each:
+                row = [self.row[d] for d in order] if order else cut_up(self.number, value.type.shape)
+                found = self.elements.get(value, tuple(row))
+                self.kernel.store(out, [(flat(row, value.type.shape), found)])
+
+        self.kernel.guarded(guards, body)
+
+    def store_whole(self) -> None:
+        """Store what has one element for each point."""
+        if not self.problem.whole:
+            return
+
+        def body(columns: list[list[Form]], valid: mlir.Value | None, state: Values) -> Values:
+            points = [self.problem.point(self.row, column) for column in columns]
+            for value, out, first in self.problem.whole:
+                places = [element_place(value, self.problem, point, first) for point in points]
+                found = [self.elements.get(value, place) for place in places]
+                numbers = [flat(place, value.type.shape) for place in places]
+                stores = list(zip(numbers, found, strict=True))
+                guards = [self.row_valid, self.in_grid, valid]
+                self.kernel.guarded(guards, partial(self.kernel.store, out, stores))
+            return state
+
+        self.each_chunk(body, [])
+
+
+def is_first(kernel: Kernel, member: Form, group: int) -> mlir.Value | None:
+    """Whether a thread is the first of its group; None for groups of one."""
+    return None if group == 1 else kernel.once(("first", member), lambda: kernel.below(member, 1))
+
+
+def lower_rows(host: Host, problem: Problem) -> None:
+    """Build the kernels of a problem."""
+    layout = choose_layout(problem, host.facts.threads)
+    if layout.pieces > 1:
+        lower_pieces(host, problem, layout)
+        return
+    with host.kernel("rows", (layout.group * layout.rows,)) as kernel:
+        rows = Rows(kernel, problem, layout)
+        for combiner in problem.combiners:
+            point = problem.point(rows.row, [Form()] * len(problem.columns))
+            combiner.finish(rows.elements, point, rows.reduce(combiner))
+            rows.elements.reduced.add(combiner.op)
+        rows.store_each()
+        rows.store_whole()
+
+
+def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
+    """Two kernels: the first one leaves a state for each piece of a row, the second one merges them."""
+    (combiner,) = problem.combiners
+    parts = [host.array([problem.count, layout.pieces], kind) for kind in combiner.kinds]
+    with host.kernel("pieces", (layout.group * layout.rows,)) as kernel:
+        rows = Rows(kernel, problem, layout)
+        state = rows.reduce(combiner)
+        place = rows.number * layout.pieces + rows.piece
+
+        def store() -> None:
+            for memory, value in zip(parts, state, strict=True):
+                kernel.write(value, kernel.argument(memory), place)
+
+        kernel.guarded([rows.row_valid, rows.in_grid, is_first(kernel, rows.member, layout.group)], store)
+    group = layout.pieces
+    second = Layout(group, max(1, min(host.facts.threads // group, power_of_two(problem.count))))
+    with host.kernel("merge", (second.group * second.rows,)) as kernel:
+        rows = Rows(kernel, mergeable(problem), second)
+        index = rows.number * group + rows.member
+        values = [emit_load(kernel, memory, index) for memory in parts]
+        point = problem.point(rows.row, [Form()] * len(problem.columns))
+        combiner.start(rows.elements, point)
+        state = merge_group(kernel, combiner, values, rows.member, rows.slot, second.group, second.rows)
+        combiner.finish(rows.elements, point, state)
+        rows.elements.reduced.add(combiner.op)
+        rows.store_each()
+
+
+def mergeable(problem: Problem) -> Problem:
+    """The problem as the second kernel sees it: threads of a group lie side by side, one element each."""
+    return Problem(
+        problem.combiners, problem.rows, problem.columns, problem.inside, problem.whole, problem.each, False, 1
+    )
+
+
+def emit_load(kernel: Kernel, memory: mlir.Value, index: Form) -> mlir.Value:
+    """An element of memory that has no tensor."""
+    argument = kernel.argument(memory)
+    return emit.value("memref.load", [argument, kernel.at(index)], argument.type.element_type)

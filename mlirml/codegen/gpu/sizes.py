@@ -1,0 +1,239 @@
+"""Sizes that are only known when the program runs: the host computes them, and kernels take them as arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, is_dynamic, most_elements, size_operand
+from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
+from mlirml.codegen.gpu.kernel import MOST_BLOCKS, Host, Kernel, is_tensor
+from mlirml.errors import LoweringError
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.ir.location import source_location
+
+Size: TypeAlias = "int | mlir.Value"
+"""A size as a number, or as a value of the function that launches kernels."""
+
+
+def no_rule(op: mlir.Operation) -> LoweringError:
+    error = LoweringError(f"no kernel for `{op.name}`", location=source_location(op.location))
+    error.op = op.name
+    return error
+
+
+def has_dynamic_sizes(function: mlir.Operation) -> bool:
+    """Whether a kernel function has a tensor whose size is not known."""
+    block = function.regions[0].blocks[0]
+    values = [*block.arguments, *(v for op in block_ops(block) for v in (*op.operands, *op.results))]
+    return any(map(is_dynamic, values))
+
+
+def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
+    """The size of a tensor of the kernel function along a dimension."""
+    if tensor.type.shape[dim] != DYNAMIC:
+        return int(tensor.type.shape[dim])
+    op = defining_op(tensor)
+    if op is None:
+        return on_host(host, ("dim", tensor, dim), lambda: dim_of(host.buffers[tensor], dim))
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return extent(host, op.operands[1], dim)
+    if op.name == "tensor.extract_slice":
+        size = size_operand(op, dims_of_slice(op)[dim], 1)
+        return size if isinstance(size, int) else number_on_host(host, size)
+    if op.name == "tensor.empty":
+        return number_on_host(host, op.operands[sum(size == DYNAMIC for size in tensor.type.shape[:dim])])
+    if op.name.startswith("linalg."):
+        out = len(op.operands) - len(op.results) + list(op.results).index(tensor)
+        return extent(host, op.operands[out], dim)
+    if op.name == "tensor.cast":
+        return extent(host, op.operands[0], dim)
+    raise no_rule(op)
+
+
+def on_host(host: Host, key: object, build: Callable[[], mlir.Value]) -> mlir.Value:
+    """A value in front of the launches, built once."""
+    if key not in host.extents:
+        with mlir.InsertionPoint(host.end):
+            host.extents[key] = build()
+    return host.extents[key]
+
+
+def dim_of(memory: mlir.Value, dim: int) -> mlir.Value:
+    return emit.value("memref.dim", [memory, emit.index(dim)], mlir.IndexType.get())
+
+
+def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
+    """A number of the kernel function as one of the function that launches it."""
+    op = defining_op(value)
+    if op is None:
+        return host.scalars[value]
+    if op.name == "tensor.dim":
+        size = extent(host, op.operands[0], constant_of(op.operands[1]))
+        return on_host(host, ("number", size), lambda: emit.index(size)) if isinstance(size, int) else size
+    if not op.name.startswith("arith.") or op.regions:
+        raise no_rule(op)
+    environment = {operand: number_on_host(host, operand) for operand in op.operands}
+
+    def build() -> mlir.Value:
+        with op.location:
+            emit.body_op(op, environment)
+        return environment[value]
+
+    return on_host(host, ("scalar", value), build)
+
+
+def constant_of(value: mlir.Value) -> int:
+    """The number that a constant index is."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        raise no_rule(op or value.owner.owner.operation)
+    return int(op.attributes["value"].value)
+
+
+def extents(host: Host, tensor: mlir.Value) -> list[Size]:
+    """The sizes of a tensor."""
+    return [extent(host, tensor, dim) for dim in range(tensor.type.rank)]
+
+
+def loop_extents(host: Host, op: mlir.Operation) -> list[Size]:
+    """The sizes of the loops of a structured operation; the outs are asked last, for others say more."""
+    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    sizes: list[Size] = [1] * maps[0].n_dims
+    for operand, map_ in reversed(list(zip(op.operands, maps, strict=True))):
+        if is_tensor(operand):
+            for dim, expression in enumerate(map_.results):
+                if isinstance(expression, mlir.AffineDimExpr):
+                    sizes[expression.position] = extent(host, operand, dim)
+    return sizes
+
+
+def product(host: Host, sizes: Sequence[Size]) -> Size:
+    """The number of points in a box."""
+    known = math.prod(size for size in sizes if isinstance(size, int))
+    unknown = [size for size in sizes if not isinstance(size, int)]
+    if not unknown or not known:
+        return known
+
+    def build() -> mlir.Value:
+        result = unknown[0]
+        for size in unknown[1:]:
+            result = emit.same_type("arith.muli", result, size)
+        return result if known == 1 else emit.same_type("arith.muli", result, emit.index(known))
+
+    return on_host(host, ("product", known, *unknown), build)
+
+
+def length(kernel: Kernel, size: Size) -> Form:
+    """A size as a kernel sees it."""
+    return form(size) if isinstance(size, int) else form(Digit(Base(kernel.argument(size))))
+
+
+def cut(kernel: Kernel, number: Form, sizes: Sequence[Size]) -> list[Form]:
+    """The coordinates of the point with a row-major number in a box."""
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes):
+        return cut_up(number, known)
+    found: list[Form] = []
+    for position, size in reversed(list(enumerate(sizes))):
+        if size == 1 or position == 0:
+            found.append(form(0) if size == 1 else number)
+            continue
+        operands = [kernel.at(number), kernel.at(length(kernel, size))]
+        found.append(form(Digit(Base(emit.value("arith.remui", operands, kernel.index)))))
+        number = form(Digit(Base(emit.value("arith.divui", operands, kernel.index))))
+    return found[::-1]
+
+
+def place(kernel: Kernel, tensor: mlir.Value, indices: Sequence[Form]) -> Form:
+    """The row-major number of an element."""
+    if not is_dynamic(tensor):
+        return flat(indices, tensor.type.shape)
+    sizes = extents(kernel.host, tensor)
+    number = form(0)
+    for index, size in zip(indices, sizes, strict=True):
+        if isinstance(size, int):
+            number = number * size
+        elif number.terms or number.constant:
+            scaled = [kernel.at(number), kernel.at(length(kernel, size))]
+            number = form(Digit(Base(emit.value("arith.muli", scaled, kernel.index))))
+        number = number + index
+    return number
+
+
+def temporary(host: Host, tensor: mlir.Value) -> None:
+    """Memory between two launches for a tensor, as much as it may ever need."""
+    if not is_dynamic(tensor):
+        host.temporary(tensor)
+        return
+    most = most_elements(tensor)
+    kind = tensor.type.element_type
+    if most is not None:
+        host.buffers[tensor] = host.array([most], kind)
+        return
+    total = product(host, extents(host, tensor))
+    assert not isinstance(total, int)
+    with mlir.InsertionPoint(host.end):
+        attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(1, 0)}
+        memory = emit.create("memref.alloc", [total], [mlir.MemRefType.get([DYNAMIC], kind)], attributes)
+    host.buffers[tensor] = memory.results[0]
+
+
+def cover(kernel: Kernel, count: Size) -> Form:
+    """Make a grid of at least `count` blocks, at least one; the number of the block."""
+    if isinstance(count, int):
+        return kernel.cover(max(1, count))
+    one = emit.index
+
+    def width() -> mlir.Value:
+        least = emit.same_type("arith.minui", count, one(MOST_BLOCKS))
+        return emit.same_type("arith.maxui", least, one(1))
+
+    def height() -> mlir.Value:
+        over = emit.same_type("arith.subi", emit.same_type("arith.addi", count, across), one(1))
+        return emit.same_type("arith.maxui", emit.same_type("arith.divui", over, across), one(1))
+
+    across = on_host(kernel.host, ("width", count), width)
+    kernel.grid = (across, on_host(kernel.host, ("height", count), height), 1)
+    positions = [
+        emit.value(name, (), kernel.index, dimension=mlir.Attribute.parse(f"#gpu<dim {dim}>"))
+        for name, dim in (("gpu.block_id", "y"), ("gpu.grid_dim", "x"), ("gpu.block_id", "x"))
+    ]
+    row = emit.value("arith.muli", positions[:2], kernel.index)
+    return form(Digit(Base(emit.value("arith.addi", [row, positions[2]], kernel.index))))
+
+
+def blocks_of(host: Host, count: Size, per_block: int) -> Size:
+    """How many blocks hold `count` threads or rows."""
+    if isinstance(count, int):
+        return -(-count // per_block)
+    total = count
+
+    def build() -> mlir.Value:
+        over = emit.same_type("arith.addi", total, emit.index(per_block - 1))
+        return emit.same_type("arith.divui", over, emit.index(per_block))
+
+    return on_host(host, ("blocks", count, per_block), build)
+
+
+def below(kernel: Kernel, index: Form, size: Size) -> mlir.Value | None:
+    """Whether an index is below a size; None if it always is."""
+    if isinstance(size, int):
+        return kernel.below(index, size)
+    return emit.compare("slt", kernel.at(index), kernel.at(length(kernel, size)))
+
+
+def each_element(host: Host, hint: str, sizes: Sequence[Size], body: Callable[[Kernel, list[Form]], None]) -> None:
+    """A kernel with a thread for each point of a box."""
+    total = product(host, sizes)
+    if total == 0:
+        return
+    threads = host.facts.threads if not isinstance(total, int) else min(host.facts.threads, total)
+    blocks = blocks_of(host, total, threads)
+    with host.kernel(hint, (threads,)) as kernel:
+        number = cover(kernel, blocks) * threads + kernel.thread()
+        if isinstance(total, int):
+            number = form(Digit(Base(number, total))) if number.terms else number
+        kernel.guarded([below(kernel, number, total)], lambda: body(kernel, cut(kernel, number, sizes)))

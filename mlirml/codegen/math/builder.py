@@ -1,0 +1,345 @@
+"""A small language for straight-line arithmetic: Python expressions become the text of arith, math and llvm ops.
+
+b = Builder(shape="16x"); x = b.argument("f32")
+y = b.fma(x, x, 1.0)             ->  %1 = math.fma %0, %0, %c0 : vector<16xf32>
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from math import prod
+
+from mlirml.core.dataclass import dataclass
+
+WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+MANTISSA = {"f32": 23, "f64": 52}
+_STRUCT = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
+
+    `vector_bits` is the width of its widest vectors, and `libmvec` whether loops call glibc's vector functions.
+    `f64` is whether it computes with 64-bit floats at all; without them divisions of integers stay as they are.
+    """
+
+    fma: bool = True
+    scalef: bool = False
+    f16c: bool = True
+    vector_bits: int = 256
+    libmvec: bool = False
+    f64: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An SSA value: `kind` is its scalar type (`f32`, `i1`, ...). Operators build ops; `==` and friends are methods."""
+
+    builder: Builder
+    name: str
+    kind: str
+
+    def _binary(self, other: Operand, of_float: str, of_integer: str) -> Value:
+        return self.builder.binary(of_float if self.is_float else of_integer, self, other)
+
+    @property
+    def is_float(self) -> bool:
+        return "f" in self.kind
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary(other, "arith.addf", "arith.addi")
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary(other, "arith.subf", "arith.subi")
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary(other, "arith.mulf", "arith.muli")
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.builder.binary("arith.divf", self, other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self.builder.constant(other, self.kind) - self
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self.builder.constant(other, self.kind) / self
+
+    def __and__(self, other: Operand) -> Value:
+        return self.builder.binary("arith.andi", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.builder.binary("arith.ori", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.builder.binary("arith.xori", self, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.builder.binary("arith.shli", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        """Arithmetic: keeps the sign."""
+        return self.builder.binary("arith.shrsi", self, other)
+
+    def __neg__(self) -> Value:
+        return self.builder.op("arith.negf", self) if self.is_float else 0 - self
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.builder.compare("olt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.builder.compare("ole", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.builder.compare("ogt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.builder.compare("oge", self, other)
+
+    def equals(self, other: Operand) -> Value:
+        return self.builder.compare("oeq", self, other)
+
+    def differs(self, other: Operand) -> Value:
+        """True where the values differ or one is NaN."""
+        return self.builder.compare("une", self, other)
+
+
+Operand = Value | float | int
+
+
+class Builder:
+    """Collects the lines of one function body; `shape` is empty for scalars, `16x` for `vector<16x...>`.
+
+    The names of values begin with `prefix`.
+    """
+
+    def __init__(self, shape: str = "", features: Features | None = None, prefix: str = "") -> None:
+        self.shape = shape
+        self.prefix = prefix
+        self.features = features or Features()
+        self.arguments: list[Value] = []
+        self._constants: dict[tuple[str, str], Value] = {}
+        self._lines: list[str] = []
+        self._count = 0
+
+    def type(self, kind: str) -> str:
+        """The MLIR type of a value of scalar type `kind`."""
+        return f"vector<{self.shape}{kind}>" if self.shape else kind
+
+    def argument(self, kind: str) -> Value:
+        value = Value(self, f"%x{len(self.arguments)}", kind)
+        self.arguments.append(value)
+        return value
+
+    def emit(self, text: str, kind: str) -> Value:
+        """One op: `text` is everything behind the equals sign."""
+        name = f"%{self.prefix}{self._count}"
+        self._lines.append(f"{name} = {text}")
+        self._count += 1
+        return Value(self, name, kind)
+
+    def constant(self, value: float, kind: str) -> Value:
+        """A constant; floats are written by their bits, so nothing is rounded twice."""
+        return self.bits(int(value), kind) if kind not in WIDTHS else self.bits(float_bits(value, kind), kind)
+
+    def bits(self, bits: int, kind: str) -> Value:
+        """A constant from its bits (floats) or its value (integers)."""
+        literal = f"0x{bits:0{WIDTHS[kind] // 4}X}" if kind in WIDTHS else str(bits)
+        key = (literal, kind)
+        if key not in self._constants:
+            name = f"%{self.prefix}c{len(self._constants)}"
+            text = f"dense<{literal}>" if self.shape else literal
+            self._lines.append(f"{name} = arith.constant {text} : {self.type(kind)}")
+            self._constants[key] = Value(self, name, kind)
+        return self._constants[key]
+
+    def value(self, operand: Operand, kind: str) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(operand, kind)
+
+    def op(self, name: str, *operands: Value) -> Value:
+        """An op whose operands and result share one type."""
+        listed = ", ".join(v.name for v in operands)
+        return self.emit(f"{name} {listed} : {self.type(operands[0].kind)}", operands[0].kind)
+
+    def binary(self, name: str, left: Value, right: Operand) -> Value:
+        return self.op(name, left, self.value(right, left.kind))
+
+    def compare(self, predicate: str, left: Value, right: Operand) -> Value:
+        """A float comparison, or a signed (`slt`) or unsigned one of integers when `left` is an integer."""
+        name = "arith.cmpf"
+        if not left.is_float:
+            name, predicate = (
+                "arith.cmpi",
+                {"olt": "slt", "ole": "sle", "ogt": "sgt", "oge": "sge"}.get(predicate, predicate),
+            )
+            predicate = {"oeq": "eq", "une": "ne"}.get(predicate, predicate)
+        other = self.value(right, left.kind)
+        return self.emit(f"{name} {predicate}, {left.name}, {other.name} : {self.type(left.kind)}", "i1")
+
+    def select(self, condition: Value, yes: Operand, no: Operand) -> Value:
+        kind = yes.kind if isinstance(yes, Value) else no.kind if isinstance(no, Value) else "f32"
+        left, right = self.value(yes, kind), self.value(no, kind)
+        types = f"{self.type('i1')}, {self.type(kind)}" if self.shape else kind
+        return self.emit(f"arith.select {condition.name}, {left.name}, {right.name} : {types}", kind)
+
+    def call(self, symbol: str, *operands: Value) -> Value:
+        """A call of a function whose result has the type of its operands."""
+        kind = self.type(operands[0].kind)
+        types = ", ".join(kind for _ in operands)
+        listed = ", ".join(v.name for v in operands)
+        return self.emit(f"func.call @{symbol}({listed}) : ({types}) -> {kind}", operands[0].kind)
+
+    def all(self, mask: Value) -> Value:
+        """Whether `mask` is true in all lanes, as a scalar i1."""
+        if not self.shape:
+            return mask
+        lanes = prod(int(n) for n in self.shape[:-1].split("x"))
+        flat = mask.name
+        if self.shape.count("x") > 1:
+            flat = self.emit(f"vector.shape_cast {mask.name} : {self.type('i1')} to vector<{lanes}xi1>", "i1").name
+        return self.emit(f"vector.reduction <and>, {flat} : vector<{lanes}xi1> into i1", "i1")
+
+    def guarded(
+        self, valid: Value, value: Value, op: str, operands: Sequence[Value], rest: Callable[..., Value] | None = None
+    ) -> Value:
+        """`value` where `valid`; where a lane is not, `op` is called for every lane, in a loop, and fills in.
+
+        `rest` builds instead of `op` what fills in, for one lane.
+        """
+        condition, kind, element = self.all(valid), self.type(value.kind), value.kind
+        is_vector = self.shape.count("x") == 1
+        lanes = [f"%e{i}" if is_vector else x.name for i, x in enumerate(operands)]
+        one = element if is_vector else kind
+        filling = [f"%r = {op} {', '.join(lanes)} : {one}"]
+        filled = "%r"
+        if rest is not None and (is_vector or not self.shape):
+            inner = Builder("", self.features, "r")
+            filled = rest(inner, *(Value(inner, name, x.kind) for name, x in zip(lanes, operands))).name
+            filling = inner._lines
+        if is_vector:
+            bounds = (("c", 0), ("s", 1), ("n", self.shape[:-1]))
+            filling = [
+                *(f"%{name} = arith.constant {n} : index" for name, n in bounds),
+                f"%all = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({kind}) {{",
+                *(f"%e{i} = vector.extract {x.name}[%i] : {x.kind} from {kind}" for i, x in enumerate(operands)),
+                *filling,
+                f"%w = vector.insert {filled}, %v[%i] : {element} into {kind}",
+                f"scf.yield %w : {kind}",
+                "}",
+            ]
+            filled = "%all"
+        if self.shape:
+            types = f"{self.type('i1')}, {kind}"
+            filling.append(f"%some = arith.select {valid.name}, {value.name}, {filled} : {types}")
+            filled = "%some"
+        head = f"scf.if {condition.name} -> ({kind}) {{"
+        filling.append(f"scf.yield {filled} : {kind}")
+        lines = [head, f"  scf.yield {value.name} : {kind}", "} else {", *(f"  {line}" for line in filling), "}"]
+        return self.emit("\n  ".join(lines), value.kind)
+
+    def cast(self, name: str, value: Value, kind: str) -> Value:
+        """A conversion op such as `arith.extf`, `arith.sitofp`, `arith.bitcast`."""
+        return self.emit(f"{name} {value.name} : {self.type(value.kind)} to {self.type(kind)}", kind)
+
+    def to_bits(self, value: Value) -> Value:
+        return self.cast("arith.bitcast", value, f"i{WIDTHS[value.kind]}")
+
+    def to_bits_of(self, value: float, kind: str) -> int:
+        """The bits of a number in format `kind`."""
+        return float_bits(value, kind)
+
+    def from_bits(self, value: Value, kind: str) -> Value:
+        return self.cast("arith.bitcast", value, kind)
+
+    def apply(self, name: str, operands: Sequence[Value], kind: str, attributes: str = "") -> Value:
+        """Any op with one result, in generic form; `attributes` is `{predicate = 4 : i64}` or empty."""
+        listed = ", ".join(v.name for v in operands)
+        types = ", ".join(self.type(v.kind) for v in operands)
+        return self.emit(f'"{name}"({listed}) {attributes} : ({types}) -> {self.type(kind)}', kind)
+
+    def unsigned_shift(self, value: Value, amount: Operand) -> Value:
+        return self.binary("arith.shrui", value, amount)
+
+    def fma(self, a: Value, b: Operand, c: Operand) -> Value:
+        """a * b + c: fused where the CPU has it, else rounded twice."""
+        factor, addend = self.value(b, a.kind), self.value(c, a.kind)
+        return self.op("math.fma", a, factor, addend) if self.features.fma else a * factor + addend
+
+    def product_error(self, x: Value, y: Value, product: Value) -> Value:
+        """x * y - product, exact: one fma, or Veltkamp's splitting and Dekker's product (1971)."""
+        if self.features.fma:
+            return self.op("math.fma", x, y, -product)
+        (x1, x2), (y1, y2) = self._halves(x), self._halves(y)
+        return x2 * y2 - (((product - x1 * y1) - x2 * y1) - x1 * y2)
+
+    def quotient_error(self, x: Value, y: Value, quotient: Value) -> Value:
+        """x - y * quotient, exact, for a quotient that is almost x/y."""
+        if self.features.fma:
+            return self.fma(-quotient, y, x)
+        product = quotient * y
+        return (x - product) - self.product_error(quotient, y, product)
+
+    def _halves(self, x: Value) -> tuple[Value, Value]:
+        high = self.from_bits(self.to_bits(x) & -(1 << (27 if x.kind == "f64" else 12)), x.kind)
+        return high, x - high
+
+    def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """The polynomial with these coefficients, highest power first."""
+        result = self.value(coefficients[0], x.kind)
+        for coefficient in coefficients[1:]:
+            result = self.fma(result, x, coefficient)
+        return result
+
+    def abs(self, x: Value) -> Value:
+        return self.op("math.absf", x)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.op("math.sqrt", x)
+
+    def copysign(self, magnitude: Operand, sign: Value) -> Value:
+        return self.op("math.copysign", self.value(magnitude, sign.kind), sign)
+
+    def minimum(self, x: Value, bound: float) -> Value:
+        """min(x, bound) as one instruction; NaN stays NaN."""
+        return self.select(x > bound, bound, x)
+
+    def maximum(self, x: Value, bound: float) -> Value:
+        """max(x, bound) as one instruction; NaN stays NaN."""
+        return self.select(x < bound, bound, x)
+
+    def scale(self, x: Value, exponent: Value) -> Value:
+        """x * 2^exponent, rounded once, for x near 1 and exponents two powers beyond the format's range on each side.
+
+        `exponent` is an i32 for f32 and an i64 for f64.
+        """
+        if self.features.scalef and self.shape.count("x") <= 1:
+            mangled = f"v{self.shape[:-1]}" if self.shape else ""
+            types = f"({self.type(x.kind)}, {self.type(exponent.kind)}) -> {self.type(x.kind)}"
+            name = f"llvm.ldexp.{mangled}{x.kind}.{mangled}{exponent.kind}"
+            return self.emit(f'llvm.call_intrinsic "{name}"({x.name}, {exponent.name}) : {types}', x.kind)
+        half = exponent >> 1
+        return x * self.power_of_two(half, x.kind) * self.power_of_two(exponent - half, x.kind)
+
+    def scale_or_vanish(self, x: Value, exponent: Value, vanishes: Value) -> Value:
+        """`scale`, or 0 where the result `vanishes`, which must be known: underflow takes a processor 100 cycles."""
+        return self.select(vanishes, 0.0, self.scale(x, self.select(vanishes, 0, exponent)))
+
+    def power_of_two(self, exponent: Value, kind: str) -> Value:
+        """2^exponent for exponents of normal numbers."""
+        bias = (1 << WIDTHS[kind] - MANTISSA[kind] - 2) - 1
+        return self.from_bits((exponent + bias) << MANTISSA[kind], kind)
+
+    def function(self, symbol: str, result: Value, attributes: str = "") -> str:
+        """The text of a `func.func private` with this body."""
+        arguments = ", ".join(f"{v.name}: {self.type(v.kind)}" for v in self.arguments)
+        kind = self.type(result.kind)
+        head = f"func.func private @{symbol}({arguments}) -> {kind}{attributes} {{"
+        return "\n  ".join([head, *self._lines, f"return {result.name} : {kind}"]) + "\n}\n"
+
+
+def float_bits(value: float, kind: str) -> int:
+    """The bits of `value` rounded to f16, f32 or f64."""
+    write, read = _STRUCT[kind]
+    bits: int = struct.unpack(read, struct.pack(write, value))[0]
+    return bits

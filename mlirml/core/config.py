@@ -1,0 +1,247 @@
+"""Settings of the process: read from the environment once, changed through attributes of `config`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mlirml.core.dataclass import dataclass
+
+NATIVE_MODULE = "mlirml.runtime._native"
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"expected True or False, got {value!r}")
+
+
+def _thread_count(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a number of threads or None, got {value!r}")
+    if value < 1:
+        raise ValueError(f"expected at least 1 thread, got {value}")
+    return value
+
+
+def _path(value: Any) -> str | None:
+    if value is None:
+        return None
+    path = os.fspath(value)
+    if not isinstance(path, str) or not path:
+        raise ValueError(f"expected a path or None, got {value!r}")
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise TypeError(f"expected a name, got {value!r}")
+
+
+def _word_or_none(value: Any) -> str | None:
+    return None if value is None else _word(value)
+
+
+def _library(value: Any) -> str:
+    if value in ("builtin", "libmvec"):
+        return str(value)
+    raise ValueError(f"expected 'builtin' or 'libmvec', got {value!r}")
+
+
+def _precision(value: Any) -> str:
+    if value in ("highest", "tf32"):
+        return str(value)
+    raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
+
+
+def _processor(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"(host|sse4\.1|avx2|avx512|amx)(,l2=[1-9]\d{0,5}[KM])?", value):
+        return value
+    levels = "'host', 'sse4.1', 'avx2', 'avx512' or 'amx'"
+    raise ValueError(f"expected {levels}, and ',l2=1M' after it for the size of a cache, got {value!r}")
+
+
+def float64_choice(value: Any) -> str:
+    """What `config.float64` and `compile(float64=...)` may be."""
+    if value in ("refuse", "float32"):
+        return str(value)
+    raise ValueError(f"expected 'refuse' or 'float32', got {value!r}")
+
+
+def _tracebacks(value: Any) -> str:
+    if value in ("short", "full"):
+        return str(value)
+    raise ValueError(f"expected 'short' or 'full', got {value!r}")
+
+
+def _parse_switch(text: str) -> bool:
+    words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError("expected 0 or 1")
+    return words[text.lower()]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    default: Any
+    check: Callable[[Any], Any]
+    variable: str | None = None
+    parse: Callable[[str], Any] = str
+
+    def initial(self) -> Any:
+        text = os.environ.get(self.variable, "") if self.variable else ""
+        if not text:
+            return self.default
+        try:
+            return self.check(self.parse(text))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"environment variable {self.variable}={text!r}: {error}") from None
+
+
+def _byte_count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a number of bytes, got {value!r}")
+    if value < 0:
+        raise ValueError(f"a number of bytes cannot be negative, got {value}")
+    return value
+
+
+_SETTINGS = {
+    "threads": _Setting(None, _thread_count, "MLIRML_THREADS", int),
+    "cache": _Setting(True, _switch, "MLIRML_CACHE", _parse_switch),
+    "cache_dir": _Setting(None, _path, "MLIRML_CACHE_DIR"),
+    "dump_dir": _Setting(None, _path, "MLIRML_DUMP_DIR"),
+    "target": _Setting("cpu", _word, "MLIRML_TARGET"),
+    "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
+    "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
+    "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
+    "math": _Setting("builtin", _library, "MLIRML_MATH"),
+    "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
+    "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
+    "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
+    "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
+    "check_nan": _Setting(False, _switch, "MLIRML_CHECK_NAN", _parse_switch),
+    "tracebacks": _Setting("short", _tracebacks, "MLIRML_TRACEBACKS"),
+    "progress": _Setting(True, _switch, "MLIRML_PROGRESS", _parse_switch),
+    "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
+    "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),
+}
+
+
+class Config:
+    """The settings, checked when they are set.
+
+    * `threads`: most threads of a parallel loop; None for every CPU that this process may run on (`MLIRML_THREADS`).
+    * `cache`: keep compiled programs on disk (`MLIRML_CACHE`, 0 switches off).
+    * `cache_dir`: where; None for the user's cache folder (`MLIRML_CACHE_DIR`).
+    * `dump_dir`: write the IR after each pass of a compilation to this folder, over that of the one before; None for no
+      dumps. A program from the disk cache runs no pass (`MLIRML_DUMP_DIR`).
+    * `target`: the target of `compile` when none is named (`MLIRML_TARGET`).
+    * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
+      (`MLIRML_DEVICE`).
+    * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
+    * `processor`: what the target `cpu` makes code for: "host", or "sse4.1", "avx2", "avx512", "amx" for a named
+      processor, whose code is the same on every machine; with ",l2=512K" after it, for that size of a core's
+      second-level cache; read when `compile` is called (`MLIRML_PROCESSOR`).
+    * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
+      accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
+    * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
+      for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
+      compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is
+      called (`MLIRML_FLOAT64`).
+    * `deterministic`: sums of floats at arrays of positions, as of `np.add.at`, are made in the order of the positions
+      on GPUs too; otherwise in any order, which is faster, and their last bits may differ from call to call; read when
+      `compile` is called (`MLIRML_DETERMINISTIC`).
+    * `checks`: fail a call where an index in a loop function lies outside of its array, as array code always does;
+      read when a signature is compiled (`MLIRML_CHECKS`).
+    * `checkpoint_bytes`: a loop that would keep more than this for its gradient keeps the square root of it, and runs
+      twice; read when `compile` is called (`MLIRML_CHECKPOINT_BYTES`).
+    * `check_nan`: fail a call where an operation makes a NaN of operands without one, at its line, in gradients too;
+      read when `compile` is called (`MLIRML_CHECK_NAN`).
+    * `tracebacks`: "short" for errors that show the user's frames only, "full" for those of this package too
+      (`MLIRML_TRACEBACKS`).
+    * `progress`: tell on the standard error when compiling takes longer than two seconds (`MLIRML_PROGRESS`).
+    * `verify`: verify the IR between stages (`MLIRML_VERIFY`).
+    * `explain`: print on standard error what each compilation did, as `explain()` of the function tells it
+      (`MLIRML_EXPLAIN`).
+
+    The settings belong to the process, not to a thread. A wrong type raises TypeError, a wrong value ValueError, and
+    an unknown name AttributeError.
+
+    >>> with config.override(threads=2):
+    ...     config.threads
+    2
+    """
+
+    threads: int | None
+    cache: bool
+    cache_dir: str | None
+    dump_dir: str | None
+    target: str
+    device: str | None
+    sync: bool
+    processor: str
+    math: str
+    matmul_precision: str
+    float64: str
+    deterministic: bool
+    checks: bool
+    checkpoint_bytes: int
+    check_nan: bool
+    tracebacks: str
+    progress: bool
+    verify: bool
+    explain: bool
+
+    def __init__(self) -> None:
+        for name, setting in _SETTINGS.items():
+            object.__setattr__(self, name, setting.initial())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._assign(name, _checked(name, value))
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"config.{name} cannot be deleted")
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _SETTINGS)})"
+
+    def _assign(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        native = sys.modules.get(NATIVE_MODULE)
+        if name == "threads" and native is not None:
+            native.set_threads(value or 0)
+
+    @contextmanager
+    def override(self, **settings: Any) -> Iterator[Config]:
+        """Change settings for a `with` block; all are checked before any is changed."""
+        new = {name: _checked(name, value) for name, value in settings.items()}
+        old = {name: getattr(self, name) for name in new}
+        for name, value in new.items():
+            self._assign(name, value)
+        try:
+            yield self
+        finally:
+            for name, value in old.items():
+                self._assign(name, value)
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in _SETTINGS:
+        raise AttributeError(f"config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
+    try:
+        return _SETTINGS[name].check(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"config.{name}: {error}") from None
+
+
+config = Config()

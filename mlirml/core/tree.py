@@ -1,0 +1,367 @@
+"""Pytrees: nested containers of arrays, taken apart into leaves and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from mlirml.core.dataclass import dataclass
+
+_NONE, _LEAF, _CONSTANT, _AGAIN = "none", "leaf", "constant", "again"
+
+
+def exact(value: Any) -> Any:
+    """A hashable value such that equal means the same to a function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    if type(value) is tuple:
+        return tuple, tuple(map(exact, value))
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    return type(value), value.hex() if type(value) is float else value
+
+
+class _Constant:
+    """A value that belongs to a structure; equal where the values are the same."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._exact = value, exact(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and self._exact == other._exact
+
+    def __hash__(self) -> int:
+        return hash(self._exact)
+
+
+@dataclass(frozen=True)
+class TreeDef:
+    """The structure of a pytree without its leaves; hashable, equal for equal structures.
+
+    Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None, and for
+    `ObjectFlattener` other objects too, each of them once. Everything else is a leaf, but for what `with_constants` and
+    `ObjectFlattener` make a part of the structure. The leaves of a dict come in the order of its sorted keys, where
+    they sort, so that dicts with the same keys are of one structure; `inserted` is the order of the user's dict where
+    that is another one, in which it is built.
+    """
+
+    kind: Any
+    keys: tuple[Any, ...] = ()
+    children: tuple[TreeDef, ...] = ()
+    inserted: tuple[Any, ...] = dataclasses.field(default=(), compare=False)
+
+    def orders(self) -> tuple[Any, ...]:
+        """The orders of insertion of all dicts, which tell equal structures apart for a function that iterates."""
+        return (self.inserted, *(child.orders() for child in self.children if child.children))
+
+    def leaf_count(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind == _LEAF else sum(child.leaf_count() for child in self.children)
+
+    def with_constants(self, values: Mapping[int, Any]) -> TreeDef:
+        """The structure in which the leaves of these indices are constants; the values must be hashable."""
+        return self._with_constants(itertools.count(), values) if values else self
+
+    def _with_constants(self, numbers: Iterator[int], values: Mapping[int, Any]) -> TreeDef:
+        if self.kind == _LEAF:
+            number = next(numbers)
+            return TreeDef(_CONSTANT, (_Constant(values[number]),)) if number in values else self
+        children = tuple(child._with_constants(numbers, values) for child in self.children)
+        return dataclasses.replace(self, children=children)
+
+    def with_trees(self, trees: Mapping[int, TreeDef]) -> TreeDef:
+        """The structure in which the leaves of these indices are trees with one leaf."""
+        return self._with_trees(itertools.count(), trees)
+
+    def _with_trees(self, numbers: Iterator[int], trees: Mapping[int, TreeDef]) -> TreeDef:
+        if self.kind == _LEAF:
+            return trees.get(next(numbers), self)
+        return dataclasses.replace(self, children=tuple(c._with_trees(numbers, trees) for c in self.children))
+
+    def constants(self) -> dict[int, Any]:
+        """The constants by their indices among all leaves."""
+        leaf = object()
+        values = enumerate(self.with_leaves(itertools.repeat(leaf)))
+        return {number: value for number, value in values if value is not leaf}
+
+    def without_constants(self) -> TreeDef:
+        """The structure in which constants are leaves again."""
+        if self.kind == _CONSTANT:
+            return TreeDef(_LEAF)
+        return dataclasses.replace(self, children=tuple(child.without_constants() for child in self.children))
+
+    def with_leaves(self, leaves: Iterable[Any]) -> list[Any]:
+        """The leaves and constants in order: what the leaves are of the structure without constants."""
+        return list(self._with_leaves(iter(leaves)))
+
+    def _with_leaves(self, leaves: Iterator[Any]) -> Iterator[Any]:
+        if self.kind == _LEAF:
+            yield next(leaves)
+        elif self.kind == _CONSTANT:
+            yield self.keys[0].value
+        for child in self.children:
+            yield from child._with_leaves(leaves)
+
+    def unflatten(self, leaves: list[Any]) -> Any:
+        """Build the pytree again from its leaves, in the order `flatten` gave them."""
+        if len(leaves) != self.leaf_count():
+            more = "more" if len(leaves) > self.leaf_count() else "fewer"
+            raise ValueError(f"{more} leaves than the tree has places")
+        return self._build(iter(leaves), [])
+
+    def _build(self, leaves: Iterator[Any], made: list[Any]) -> Any:
+        if self.kind == _LEAF:
+            return next(leaves)
+        if self.kind == _NONE:
+            return None
+        if self.kind == _CONSTANT:
+            return self.keys[0].value
+        if self.kind == _AGAIN:
+            return made[self.keys[0]]
+        if isinstance(self.kind, _Class):
+            result: Any = object.__new__(self.kind.of)
+            made.append(result)
+            for name, child in zip(self.keys, self.children):
+                object.__setattr__(result, name, child._build(leaves, made))
+            return result
+        values = [child._build(leaves, made) for child in self.children]
+        if self.kind in (tuple, list):
+            return self.kind(values)
+        if self.kind in (dict, OrderedDict):
+            return self._ordered(values)
+        if dataclasses.is_dataclass(self.kind):
+            return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
+        return self.kind._make(values)
+
+    def _ordered(self, values: list[Any]) -> Any:
+        items = dict(zip(self.keys, values))
+        return {key: items[key] for key in self.inserted} if self.inserted else self.kind(items)
+
+    def paths(self, prefix: str = "") -> list[str]:
+        """A Python expression for each leaf, such as `params['w1'][0]`."""
+        if self.kind == _LEAF:
+            return [prefix]
+        if self.kind in (_CONSTANT, _AGAIN):
+            return []
+        if not isinstance(self.kind, (type, _Class)):  # a list that is one array, or several
+            return [prefix] if len(self.children) == 1 else [f"{prefix}[{key}]" for key in self.keys]
+        named = self.kind not in (tuple, list, dict, OrderedDict)
+        steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
+        return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
+
+    def nested(self, numbers: Iterator[int]) -> Any:
+        """The structure with leaf numbers for leaves; a ValueError for a container other than tuple, list and dict."""
+        if self.kind == _LEAF:
+            return next(numbers)
+        if self.kind == _NONE:
+            return None
+        if self.kind not in (tuple, list, dict):
+            raise ValueError(f"{getattr(self.kind, '__name__', self.kind)} is no plain container")
+        values = [child.nested(numbers) for child in self.children]
+        return self._ordered(values) if self.kind is dict else self.kind(values)
+
+
+@dataclass(frozen=True)
+class _Class:
+    """The kind of an object that `flatten_objects` takes apart."""
+
+    of: type
+
+
+class _Same(_Constant):
+    """A value that belongs to a structure; equal where it is the same object."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._exact = value, (object, id(value))
+
+
+def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
+    # __init__ may compute or refuse; a copy of the fields is what flatten took apart.
+    result: Any = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(result, name, value)
+    return result
+
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of a pytree in order, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeDef:
+    if tree is None:
+        return TreeDef(_NONE)
+    if is_leaf is None or not is_leaf(tree):
+        items = _items(tree)
+        if items is not None:
+            return _container(tree, items, [_flatten(value, leaves, is_leaf) for value in items[2]])
+    leaves.append(tree)
+    return TreeDef(_LEAF)
+
+
+def _container(tree: Any, items: tuple[Any, list[Any], list[Any]], children: Iterable[TreeDef]) -> TreeDef:
+    kind, keys, _ = items
+    inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
+    return TreeDef(kind, tuple(keys), tuple(children), inserted)
+
+
+def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
+    kind: Any = tree.__class__  # not `type`: there are sequences that are lists to a user
+    if kind in (tuple, list):
+        return kind, list(range(len(tree))), list(tree)
+    if kind in (dict, OrderedDict):
+        keys = list(tree)
+        if kind is dict:
+            with suppress(TypeError):  # keys of several kinds: keep the order in which they were put in
+                keys = sorted(keys)
+        return kind, keys, [tree[key] for key in keys]
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return kind, list(kind._fields), list(tree)
+    if dataclasses.is_dataclass(kind):
+        keys = [field.name for field in dataclasses.fields(kind)]
+        return kind, keys, [getattr(tree, key) for key in keys]
+    return None
+
+
+class ObjectFlattener:
+    """Takes pytrees apart in which objects are containers of their attributes.
+
+    `attributes` gives those of an object, or None where it is no container. Of attributes, and of what containers in
+    them hold, leaves are those that `is_leaf` tells; all else is a part of the structure, as `constant` makes it, and
+    so is an object without leaves, and one that `is_known` tells.
+    """
+
+    def __init__(
+        self,
+        attributes: Callable[[Any], Mapping[str, Any] | None],
+        is_leaf: Callable[[Any], bool],
+        constant: Callable[[Any], Any],
+        is_known: Callable[[Any], bool] = lambda value: False,
+    ) -> None:
+        self.attributes, self.is_leaf, self.constant, self.is_known = attributes, is_leaf, constant, is_known
+        self.leaves: list[Any] = []
+        self._made: list[Any] = []
+        self._known: dict[int, TreeDef] = {}
+
+    def flatten(self, tree: Any, inside: bool = False) -> TreeDef:
+        """The structure of a pytree, whose leaves are added to `leaves`; `inside` of an object or not."""
+        if tree is None:
+            return TreeDef(_NONE)
+        if id(tree) in self._known:
+            return self._known[id(tree)]
+        if not self.is_leaf(tree):
+            fields = self.attributes(tree)
+            if fields is not None and self.is_known(tree):
+                return TreeDef(_CONSTANT, (_Same(tree),))
+            if fields is not None:
+                return self._object(tree, fields)
+            items = _items(tree)
+            if items is not None:
+                return _container(tree, items, [self.flatten(value, inside) for value in items[2]])
+            if inside:
+                return TreeDef(_CONSTANT, (_Same(self.constant(tree)),))
+        self.leaves.append(tree)
+        return TreeDef(_LEAF)
+
+    def _object(self, one: Any, fields: Mapping[str, Any]) -> TreeDef:
+        leaves, number = len(self.leaves), len(self._made)
+        self._made.append(one)
+        self._known[id(one)] = TreeDef(_AGAIN, (number,))
+        children = tuple(self.flatten(value, True) for value in fields.values())
+        if len(self.leaves) > leaves:
+            return TreeDef(_Class(type(one)), tuple(fields), children)
+        for other in self._made[number:]:
+            self._known[id(other)] = TreeDef(_CONSTANT, (_Same(other),))
+        del self._made[number:]
+        return self._known[id(one)]
+
+
+class Filling:
+    """Puts leaves into a pytree that `ObjectFlattener` has taken apart: objects get them, containers are made anew.
+
+    In objects lists and dicts get them too. `undo` puts back what was there and has not been replaced since.
+    """
+
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        self._leaves = iter(leaves)
+        self._puts: list[tuple[Any, Any, Any, Any]] = []
+
+    def fill(self, value: Any, tree: TreeDef, inside: bool = False) -> Any:
+        """The pytree with its new leaves."""
+        if tree.kind == _LEAF:
+            return next(self._leaves)
+        if isinstance(tree.kind, _Class):
+            for name, child in zip(tree.keys, tree.children):
+                held = vars(value) if name in getattr(value, "__dict__", ()) else value
+                self._put(held, name, child)
+            return value
+        if not tree.children:
+            return value
+        if inside and tree.kind in (list, dict, OrderedDict):
+            for key, child in zip(tree.keys, tree.children):
+                self._put(value, key, child)
+            return value
+        values = [self.fill(old, child, inside) for old, child in zip(_items(value)[2], tree.children)]  # type: ignore
+        one = TreeDef(tree.kind, tree.keys, (TreeDef(_LEAF),) * len(values), tree.inserted)
+        return one.unflatten(values)
+
+    def _put(self, holder: Any, key: Any, child: TreeDef) -> None:
+        old = _held(holder, key)
+        new = self.fill(old, child, True)
+        if new is not old:
+            self._puts.append((holder, key, old, new))
+            _hold(holder, key, new)
+
+    def undo(self) -> None:
+        """Put the old leaves back."""
+        for holder, key, old, new in reversed(self._puts):
+            if _held(holder, key) is new:
+                _hold(holder, key, old)
+
+
+def _held(holder: Any, key: Any) -> Any:
+    return holder[key] if isinstance(holder, (list, dict)) else getattr(holder, key)
+
+
+def _hold(holder: Any, key: Any, value: Any) -> None:
+    if isinstance(holder, (list, dict)):
+        holder[key] = value
+    else:
+        object.__setattr__(holder, key, value)
+
+
+def store_leaves(tree: Any, values: Mapping[int, Any]) -> None:
+    """Put new leaves, by their numbers, into the lists, dicts and dataclasses of a pytree."""
+    _store(tree, itertools.count(), values)
+
+
+def _store(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> None:
+    items = _items(tree)
+    if items is None:
+        return
+    for key, child in zip(*items[1:]):
+        if child is None or _items(child) is not None:
+            _store(child, numbers, values)
+            continue
+        number = next(numbers)
+        if number not in values:
+            continue
+        if dataclasses.is_dataclass(tree):
+            object.__setattr__(tree, key, values[number])
+        else:
+            tree[key] = values[number]
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Apply `function` to the leaves of one or several pytrees of the same structure."""
+    leaves, treedef = flatten(tree)
+    rest = []
+    for other in others:
+        more, same = flatten(other)
+        if same != treedef:
+            raise ValueError("the trees differ in structure")
+        rest.append(more)
+    return treedef.unflatten([function(*group) for group in zip(leaves, *rest)])

@@ -1,0 +1,247 @@
+"""Calls taken apart into what a program depends on, and the programs made for them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef, exact, flatten, store_leaves
+from mlirml.errors import ArgumentError
+from mlirml.runtime.array import Array
+
+if TYPE_CHECKING:
+    from mlirml.frontend.spec import TensorSpec
+    from mlirml.frontend.tracing.aliasing import Aliasing
+    from mlirml.frontend.tracing.captured import Captured
+    from mlirml.passes import Remark
+    from mlirml.runtime.artifact import Artifact
+
+
+@dataclass
+class Build:
+    """One compiled signature and how it came about."""
+
+    number: int
+    captured: Captured
+    treedef: TreeDef
+    specs: tuple[TensorSpec, ...]
+    paths: list[str]
+    statics: dict[str, Any]
+    program: Any
+    overlaps: Aliasing | None = None
+    remarks: list[Remark] | None = None  # on loops; None where no pass has run
+    remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
+
+    def changed(self, function: Any) -> str | None:
+        """That a variable, an attribute or an item which the function read is another object now, in words."""
+        return changed(self.captured, function)
+
+
+def changed(captured: Captured, function: Any) -> str | None:
+    """The first guard that does not hold any more, in words."""
+    from mlirml.frontend.tracing.captured import holds
+
+    broken = next((guard for guard in captured.guards if not holds(guard)), None)
+    if broken is None:
+        return None
+    holder, name, value = broken
+    if name is None and isinstance(holder, dict):
+        pairs = zip(value[::2], value[1::2])
+        name = next((key for key, old in pairs if type(key) is str and not holds((holder, key, old))), None)
+    if name is None and not isinstance(holder, types.CellType):
+        kind = "array" if isinstance(holder, np.ndarray) else type(holder).__name__
+        held = "elements" if kind == "array" else "objects"
+        return (
+            f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
+        )
+    name = getattr(name, "__name__", name) or name_of_cell(function, holder)
+    return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
+
+
+@dataclass
+class Call:
+    """Arguments taken apart."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    statics: dict[int | str, Any]
+    leaves: list[Any]
+    treedef: TreeDef
+    specs: tuple[TensorSpec, ...]
+    paths: list[str]
+    names: list[str]
+    abstract: bool
+    inputs: list[Any]  # of the program: bases instead of what overlaps
+    overlaps: Aliasing | None = None
+    constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
+
+    def static_values(self) -> dict[str, Any]:
+        """The static arguments by name, and the parts of others that are static by themselves."""
+        return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()} | self.constants
+
+    def input_paths(self) -> list[str]:
+        """What the program's inputs are called."""
+        return self.paths if self.overlaps is None else self.overlaps.input_paths(self.paths)
+
+    def key(self) -> Any:
+        """What has to be equal for two calls to run the same program."""
+        return (
+            self.treedef,
+            self.treedef.orders(),
+            self.specs,
+            self.overlaps,
+            tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
+        )
+
+
+def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
+    """What is equal for two calls of a program on a device that need no other look; None where they do.
+
+    The values of integers are part of what is checked, and objects of other kinds are converted.
+    """
+    form: list[Any] = [tree, tree.orders()]
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is Array:
+            form.append((leaf.device, leaf.shape, leaf.dtype))
+        elif kind is np.ndarray:
+            form.append((leaf.shape, leaf.dtype))
+        elif kind is float or kind is bool or isinstance(leaf, np.generic):
+            form.append(kind)
+        else:
+            return None
+    return tuple(form)
+
+
+def needs_no_look(build: Build) -> bool:
+    """Whether nothing depends on the values of the arguments, or on which of them are the same."""
+    captured = build.captured
+    return not (captured.writebacks or captured.int_ranges or captured.replaced or build.overlaps or build.statics)
+
+
+def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
+    """The arguments that are traced."""
+    return (
+        tuple(a for i, a in enumerate(args) if i not in statics),
+        {name: a for name, a in kwargs.items() if name not in statics},
+    )
+
+
+def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
+    return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
+
+
+def result_buffers(out: Any, captured: Captured) -> list[Any]:
+    leaves, tree = flatten(out)
+    if captured.places is not None:
+        raise ArgumentError("`out` is given for results that go into donated arguments", location=captured.entry)
+    results = captured.outputs[: captured.out_tree.leaf_count()]
+    fits = tree == captured.out_tree and all(
+        isinstance(x, np.ndarray) and x.shape == s.shape and x.dtype == s.dtype for x, s in zip(leaves, results)
+    )
+    if not fits:
+        given = tree.unflatten([Word(described(leaf)) for leaf in leaves])
+        expected = captured.out_tree.unflatten([Word(str(spec)) for spec in results])
+        raise ArgumentError(f"`out` is {given!r}, but the result is {expected!r}", location=captured.entry)
+    return leaves + [None] * (len(captured.outputs) - len(leaves))
+
+
+class Word(str):
+    """A string that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+def described(leaf: Any) -> str:
+    from mlirml.ir.text.dtypes import describe
+
+    return describe(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
+
+
+def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
+    """Put the new items of the containers among the arguments where the function put them."""
+    specs = captured.outputs[captured.out_tree.leaf_count() :]
+    new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
+    store_leaves(without(call.args, call.kwargs, call.statics), new)
+
+
+def name_of_cell(function: Any, cell: Any) -> str | None:
+    """What the function calls the closure variable of a cell."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    return next((n for n, c in zip(names, getattr(function, "__closure__", None) or ()) if c is cell), None)
+
+
+def differences(call: Call, build: Build) -> list[str]:
+    """What a call has other than a signature, in words."""
+    old = dict(zip(build.paths, build.specs))
+    new = dict(zip(call.paths, call.specs))
+    found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
+    found += [f"`{path}` is new" for path in new if path not in old]
+    found += [f"`{path}` is missing" for path in old if path not in new]
+    statics, missing = call.static_values(), Word("not given")
+    for name in dict.fromkeys((*statics, *build.statics)):
+        value, was = statics.get(name, missing), build.statics.get(name, missing)
+        if exact(value) != exact(was):
+            found.append(f"static argument `{name}` is {value!r}, was {was!r}")
+    if build.overlaps != call.overlaps:
+        found.append("other arguments share memory, or in another way")
+    if build.treedef.without_constants() != call.treedef.without_constants() and old.keys() == new.keys():
+        found.append("the arguments have another structure")
+    elif not found and build.treedef.orders() != call.treedef.orders():
+        found.append("the keys of a dict come in another order")
+    return found
+
+
+def differs(call: Call, build: Build) -> bool:
+    """Whether a call has another signature but for the order of the keys in dicts."""
+    statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
+    same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
+    return not same or statics[0] != statics[1]
+
+
+def memory_of(artifact: Artifact) -> str:
+    """The memory that a call takes beside that of its arguments, which is all that it takes at its peak."""
+    results, workspace = sum(buffer.nbytes for buffer in artifact.outputs), artifact.workspace_bytes
+    return f"memory of a call: {shown_bytes(results)} of results, {shown_bytes(workspace)} of workspace"
+
+
+def shown_bytes(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    size, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
+def report(
+    number: int,
+    captured: Captured,
+    artifact: Artifact,
+    entries: list[tuple[str, str]],
+    reason: str,
+    from_disk: bool,
+    seconds: dict[str, float],
+) -> str:
+    from mlirml.driver.cache import key_of
+
+    source = "loaded from the disk cache" if from_disk else "compiled"
+    total = sum(seconds.values())
+    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in seconds.items())
+    inputs = ", ".join(map(str, captured.inputs))
+    outputs = ", ".join(map(str, captured.outputs))
+    facts = ", ".join(
+        f"{name} {value[:16]}" for name, value in entries if not name.startswith(("pipeline", "cpu.flags"))
+    )
+    return (
+        f"{number}. ({inputs}) -> ({outputs})\n"
+        f"   because {reason}\n"
+        f"   {source} in {1e3 * total:.1f} ms ({times})\n"
+        f"   {memory_of(artifact)}\n"
+        f"   cache entry {key_of(entries)[:16]}: {facts}"
+    )

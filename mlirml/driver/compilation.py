@@ -1,0 +1,258 @@
+"""From a captured module to a loaded program: parsing, passes, code, and the time that each took."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from mlirml.core.config import config
+from mlirml.core.dataclass import dataclass
+from mlirml.core.processes import native_code
+from mlirml.errors import InternalError, TargetError
+from mlirml.runtime.host import Host
+from mlirml.targets.registry import open_artifact
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.captured import Captured
+    from mlirml.ir.bindings import mlir
+    from mlirml.passes import Instrumentation, Remark
+    from mlirml.runtime import Artifact
+    from mlirml.targets.target import Target
+
+_FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
+
+
+@native_code()
+def parsed(captured: Captured, context: mlir.Context | None = None) -> mlir.Module:
+    """The captured text as a module, of a context of its own where none is given.
+
+    MLIR's verifier runs here: what it refuses, the op records should have.
+    """
+    from mlirml.ir.bindings import mlir, parse
+    from mlirml.passes.run import error_from_diagnostics
+
+    try:
+        return parse(captured.text, context)
+    except mlir.MLIRError as error:
+        found = error_from_diagnostics(error, "the captured module is not valid MLIR")
+        raise InternalError(
+            f"captured as invalid MLIR: {found.message}", location=found.location, notes=found.notes, stage="capture"
+        ) from None
+
+
+def begin_loading() -> None:
+    """Load the libraries of the compiler while other things are done; at the first call only."""
+    from mlirml.targets.llvm import preload
+
+    preload.begin()
+
+
+class Clock:
+    """The seconds that each part of a compilation took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def note(self, part: str) -> None:
+        """The time since the last note was spent on this."""
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    def add(self, parts: dict[str, float]) -> None:
+        """The time since the last note was spent on these."""
+        self.seconds |= parts
+        self._last = time.perf_counter()
+
+
+PATIENCE = 2.0
+"""Seconds after which a message says what takes so long."""
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Clock]:
+    """A clock for the compilation of a function, with messages on the standard error where that takes long."""
+    clock, is_long = Clock(), False
+    if not config.progress:
+        yield clock
+        return
+
+    def report_delay() -> None:
+        nonlocal is_long
+        is_long = True
+        done = [*clock.seconds][-1:]
+        doing = f"after {done[0]}" if done else "capture"
+        print(f"mlirml: compiling `{name}` takes longer than {PATIENCE:g} s ({doing})", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, report_delay)
+    timer.daemon = True
+    timer.start()
+    begun = time.perf_counter()
+    try:
+        yield clock
+    finally:
+        timer.cancel()
+        if is_long:
+            seconds = time.perf_counter() - begun
+            print(f"mlirml: compiled `{name}` in {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
+    """The loaded program; raises `TargetError` where its code is for a processor that this machine is not."""
+    if target.processor is not None:
+        target.processor.check_runs_here()
+    options: dict[str, Any] = {"demotes": True} if target.demotes else {}
+    return open_artifact(
+        artifact,
+        [(s.dtype, s.shape) for s in captured.inputs],
+        [(s.dtype, s.shape) for s in captured.outputs],
+        constants=captured.constants,
+        writebacks=captured.writebacks,
+        int_ranges=captured.int_ranges,
+        weak=[s.weak for s in captured.inputs],
+        host=Host(captured.host_functions) if captured.host_functions else None,
+        **options,
+    )
+
+
+def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:
+    """Make code of what was captured; what was seen of the passes, too. The compiler's lock is held."""
+    from mlirml.ir.bindings import lent_context
+
+    with lent_context(target.name, len(captured.text)) as context:
+        module = parsed(captured, context)
+        clock.note("parse")
+        return built(target, module, clock)
+
+
+@native_code()
+def built(target: Target, module: mlir.Module, clock: Clock) -> tuple[Artifact, Instrumentation]:
+    """Run the target's passes and make code; what was seen of the passes, too."""
+    watch = _watch()
+    begun: list[Any] = []
+    ahead = target.ahead
+    if ahead is not None and watch.dump_dir is None:  # a dump shows the whole module after each pass
+
+        def start(op: mlir.Operation) -> None:
+            begun.extend(ahead.start(op, watch))
+
+        watch.before[ahead.before] = start
+    try:
+        run_pipeline(target, module, watch=watch)
+        clock.add(seconds(watch))
+        artifact = target.codegen(module, *begun)
+    except BaseException:
+        for each in begun:
+            each.abandon()
+        raise
+    clock.note("codegen")
+    return artifact, watch
+
+
+def _watch() -> Instrumentation:
+    from mlirml.passes import Instrumentation
+
+    watch = Instrumentation()
+    if config.dump_dir:
+        from pathlib import Path
+
+        watch.dump_dir = Path(config.dump_dir)
+    return watch
+
+
+@native_code()
+def run_pipeline(
+    target: Target, module: mlir.Module, stop_after: str | None = None, watch: Instrumentation | None = None
+) -> Instrumentation:
+    """Run the target's passes; what was seen of them."""
+    watch = watch or _watch()
+    if stop_after is not None and stop_after not in dict(target.stages):
+        target.pipeline.until(stop_after)  # refuses
+    names = present(module)
+    first = target.pipeline_for(names, slice(1))
+    first.run(module, instrumentation=watch)
+    if stop_after != first.stages[0].name:
+        # Loops may become anything, so that most passes may have work for them. Raised, they tell what they are.
+        names = present(module) if first.stages[0].steps else names
+        target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
+    return watch
+
+
+def present(module: mlir.Module) -> set[str]:
+    """The names of the operations in a module, and `linalg.window` where an operation slides a window over an input."""
+    from mlirml.ir.bindings import linalg, mlir, operations
+
+    names = set()
+    for op in operations(module):
+        names.add(name := op.name)
+        if name == "linalg.generic" and "linalg.window" not in names:
+            maps = linalg.get_indexing_maps(op) or ()
+            if any(isinstance(result, mlir.AffineAddExpr) for map_ in maps for result in map_.value.results):
+                names.add("linalg.window")
+    return names
+
+
+def seconds(watch: Instrumentation) -> dict[str, float]:
+    """The seconds that each stage took."""
+    seconds: dict[str, float] = {}
+    for timing in watch.timings:
+        seconds[timing.stage] = seconds.get(timing.stage, 0.0) + timing.seconds
+    return seconds
+
+
+def on_loops(watch: Instrumentation) -> list[Remark]:
+    """The remarks on what became of loops, in the order of the source."""
+    found = [remark for remark in watch.remarks if remark.kind]
+    return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
+
+
+@dataclass
+class Lowered:
+    """A module after a stage."""
+
+    module: mlir.Module = field(repr=False)
+    target: Target
+    stage: str
+
+    def as_text(self) -> str:
+        """The MLIR text."""
+        from mlirml.ir.bindings import to_text
+
+        return to_text(self.module)
+
+    def emit(self, form: str) -> Any:
+        """The program in another form: "mlir"; of `cpu` also "llvm" (LLVM IR) and "asm" (assembly).
+
+        Of `vulkan` "spirv" gives the bytes of the kernels, of `webgpu` and `metal` "wgsl" their text; of `cuda` "ptx"
+        for compute capability 8.0, or "ptx-sm_90" for another processor. No GPU is needed for them.
+        """
+        if form == "mlir":
+            return self.as_text()
+        if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
+            from mlirml.targets import cpu
+            from mlirml.targets.llvm import codegen as llvm
+
+            if form == "llvm":
+                return llvm.to_llvm_ir(self.module.operation)
+            return cpu.to_assembly(self.module.operation, self.target.processor)
+        if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
+            from mlirml.targets import vulkan
+
+            return vulkan.emit_spirv(self.module)
+        if form == "wgsl" and self.stage == "lower" and self.target.name in ("metal", "webgpu"):
+            from mlirml.targets import webgpu
+
+            return webgpu.emit_wgsl(self.module)
+        if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
+            from mlirml.targets import cuda
+
+            return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
+        known = next((t for word, t in _FORM_OF if form.partition("-")[0] == word and t != self.target.name), None)
+        help = f'compile with target="{known}" for {form}' if known else None
+        raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)

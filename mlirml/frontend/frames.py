@@ -1,0 +1,127 @@
+"""Find the user's source position: the innermost frame that is none of mlirml, NumPy and the standard library."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+
+from mlirml.errors import CaptureError, SourceLocation
+
+# By the code's id, with the code itself to keep the id its own: equal code may come from different files.
+_CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
+_CACHE_LIMIT = 1 << 14
+_INTERNAL: dict[int, tuple[CodeType, bool]] = {}
+_POSITIONS: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
+_MOST_CODES = 64
+_DECORATOR_LINES = 50
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame belongs to mlirml, NumPy or the standard library."""
+    code = frame.f_code
+    known = _INTERNAL.get(id(code))
+    if known is None:
+        if len(_INTERNAL) >= _CACHE_LIMIT:
+            _INTERNAL.clear()
+        known = _INTERNAL[id(code)] = code, _is_internal(frame)
+    return known[1]
+
+
+def _is_internal(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    root = name.partition(".")[0] if isinstance(name, str) else ""
+    file = frame.f_code.co_filename
+    # By the file: a module of the user's may be called `test` or `code` too.
+    return root in ("mlirml", "numpy") or (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file)
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The user's code that is running now, or None outside of any."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    return frame
+
+
+def user_variables() -> Iterator[tuple[str, object]]:
+    """The local variables of the functions that are being traced, each once, with their values."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "mlirml.frontend.tracing.trace":
+        if not is_internal(frame):
+            own = {*frame.f_code.co_varnames, *frame.f_code.co_cellvars}
+            yield from ((name, value) for name, value in frame.f_locals.items() if name in own)
+        frame = frame.f_back
+
+
+def user_location(depth: int = 1) -> SourceLocation | None:
+    """The place in the user's code that is running now, or None outside of any."""
+    frame = user_frame(depth + 1)
+    return None if frame is None else frame_location(frame)
+
+
+def frame_location(frame: FrameType) -> SourceLocation:
+    """The place where a frame is."""
+    key = id(frame.f_code), frame.f_lasti
+    known = _CACHE.get(key)
+    if known is None:
+        if len(_CACHE) >= _CACHE_LIMIT:
+            _CACHE.clear()
+        known = _CACHE[key] = frame.f_code, code_location(frame.f_code, frame.f_lasti)
+    return known[1]
+
+
+def code_location(code: CodeType, offset: int) -> SourceLocation:
+    """The place of the instruction at a byte offset."""
+    name = getattr(code, "co_qualname", code.co_name).rpartition(".<locals>.")[2]
+    if sys.version_info >= (3, 11):
+        line, end_line, column, end_column = _positions(code)[offset // 2]
+        if line is not None and column is not None and end_column is not None:
+            return SourceLocation(code.co_filename, line, column + 1, end_line or line, end_column + 1, name)
+    lines = [number for start, end, number in code.co_lines() if start <= offset < end and number is not None]
+    return SourceLocation(code.co_filename, lines[0] if lines else code.co_firstlineno, function=name)
+
+
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    """Where the instructions of a code object are: Python finds one by counting from the first."""
+    known = _POSITIONS.get(id(code))
+    if known is None and sys.version_info >= (3, 11):
+        if len(_POSITIONS) >= _MOST_CODES:
+            _POSITIONS.clear()
+        known = _POSITIONS[id(code)] = code, [*code.co_positions()]
+    return [] if known is None else known[1]
+
+
+def _lambda_location(code: CodeType) -> SourceLocation:
+    """The value of a lambda: from the first to the last place of its instructions."""
+    if sys.version_info >= (3, 11):
+        spans = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+        if spans:
+            (line, column), (end_line, end) = min((p[0], p[2]) for p in spans), max((p[1], p[3]) for p in spans)
+            return SourceLocation(code.co_filename, line, column + 1, end_line, end + 1, "<lambda>")
+    return SourceLocation(code.co_filename, code.co_firstlineno, function="<lambda>")
+
+
+def function_location(code: CodeType) -> SourceLocation:
+    """The line of a `def`, or the value of a lambda; Python's own first line is that of the first decorator."""
+    first, name = code.co_firstlineno, code.co_name
+    if name == "<lambda>":
+        return _lambda_location(code)
+    lines = linecache.getlines(code.co_filename)[first - 1 : first - 1 + _DECORATOR_LINES]
+    start = f"def {name}(", f"async def {name}("
+    skipped = next((i for i, line in enumerate(lines) if line.lstrip().startswith(start)), 0)
+    return SourceLocation(code.co_filename, first + skipped, function=name)
+
+
+class at_user_line:
+    """Context manager: a `CaptureError` that leaves without a place gets the user's current one."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, CaptureError) and error.location is None:
+            error.location = user_location(2)

@@ -1,0 +1,267 @@
+"""What is known of the integers of a loop nest: as sums of loop variables, with the limits that follow from the bounds.
+
+`i + 2 * j - 1` is a `Linear` over the symbols of `i` and `j`. A symbol has limits that are linear in symbols made
+earlier, as in `for j in range(i, n)`, so that the least value of a sum is found by putting the limits in, the latest
+symbol first. Conditions of branches are facts, sums that are not negative while the branch is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.text.builder import Value
+
+_COUNT = itertools.count()
+_STEPS = 64
+_FACTS = 16
+_I64 = np.dtype(np.int64)
+
+
+@dataclass(eq=False)
+class Symbol:
+    """An integer of the program. `roots` are the loops in whose rounds it differs."""
+
+    least: Linear | None
+    greatest: Linear | None
+    roots: frozenset[Any]
+    number: int
+    exact: bool = False  # whether both limits are constants that it has in a round
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant + sum(factor * symbol)`."""
+
+    constant: int
+    terms: tuple[tuple[Symbol, int], ...] = ()
+
+    def __add__(self, other: Linear) -> Linear:
+        found = dict(self.terms)
+        for symbol, factor in other.terms:
+            found[symbol] = found.get(symbol, 0) + factor
+        return Linear(self.constant + other.constant, tuple((s, f) for s, f in found.items() if f))
+
+    def __mul__(self, factor: int) -> Linear:
+        terms = tuple((s, f * factor) for s, f in self.terms) if factor else ()
+        return Linear(self.constant * factor, terms)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other * -1
+
+    def least(self) -> int | None:
+        """The least value, as far as it is known."""
+        found: Linear | None = self
+        for _ in range(_STEPS):
+            if found is None or not found.terms:
+                break
+            symbol, factor = max(found.terms, key=lambda term: term[0].number)
+            limit = symbol.least if factor > 0 else symbol.greatest
+            rest = Linear(found.constant, tuple(term for term in found.terms if term[0] is not symbol))
+            found = None if limit is None else rest + limit * factor
+        return found.constant if found is not None and not found.terms else None
+
+    def greatest(self) -> int | None:
+        """The greatest value, as far as it is known."""
+        found = (self * -1).least()
+        return None if found is None else -found
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The sums that are not negative where a condition holds, and where it does not."""
+
+    true: tuple[Linear, ...] = ()
+    false: tuple[Linear, ...] = ()
+
+
+Limits = tuple[int | None, int | None]
+
+
+class Integers:
+    """The integers of a trace, by the names of their values."""
+
+    def __init__(self) -> None:
+        self.forms: dict[str, Linear] = {}
+        self.conditions: dict[str, Condition] = {}
+        self._facts: list[Linear] = []
+
+    def symbol(
+        self,
+        least: Linear | None = None,
+        greatest: Linear | None = None,
+        roots: frozenset[Any] = frozenset(),
+        exact: bool = False,
+    ) -> Linear:
+        """A new symbol."""
+        return Linear(0, ((Symbol(least, greatest, roots, next(_COUNT), exact), 1),))
+
+    def of(self, x: Any) -> Linear | None:
+        """A Python integer, or a number of the program of type i64."""
+        if type(x) is int:
+            return Linear(x)
+        value = value_in(x)
+        if value is None or value.shape or value.dtype != _I64:
+            return None
+        return self.of_value(value)
+
+    def of_value(self, value: Value) -> Linear:
+        """An integer value without dimensions."""
+        found = self.forms.get(value.name)
+        if found is None:
+            found = self.forms[value.name] = self.symbol()
+        return found
+
+    def limits(self, form: Linear) -> Limits:
+        """The least and the greatest value where the builder is."""
+        least, greatest = [form.least()], [form.greatest()]
+        for fact in self._facts[-_FACTS:]:
+            least.append((form - fact).least())
+            greatest.append((form + fact).greatest())
+        return (
+            max((n for n in least if n is not None), default=None),
+            min((n for n in greatest if n is not None), default=None),
+        )
+
+    def limits_of(self, value: Value) -> Limits:
+        """The least and the greatest value that an index may have."""
+        if value.dtype == _I64:
+            return self.limits(self.of_value(value))
+        return (0, None) if value.dtype.kind == "u" else (None, None)
+
+    def extremes_of(self, value: Value) -> tuple[int, int] | None:
+        """The least and the greatest value that an index has for certain, if the place is reached in each round."""
+        form = self.of_value(value) if value.dtype == _I64 else None
+        if form is None or not all(symbol.exact for symbol, _ in form.terms):
+            return None
+        least, greatest = form.least(), form.greatest()
+        return None if least is None or greatest is None else (least, greatest)
+
+    @contextmanager
+    def given(self, facts: Iterable[Linear]) -> Iterator[None]:
+        """While something is written, these sums are not negative."""
+        count = len(self._facts)
+        self._facts += facts
+        try:
+            yield
+        finally:
+            del self._facts[count:]
+
+    def condition(self, x: Any) -> Condition:
+        """What is known of a condition."""
+        value = x if isinstance(x, Value) else value_in(x)
+        return Condition() if value is None else self.conditions.get(value.name, Condition())
+
+    # What operators do.
+
+    def note(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
+        """Remember what the result of an operator is."""
+        if result.shape:
+            return
+        if ufunc in _COMPARISONS or ufunc in _LOGICAL:
+            self._note_condition(ufunc, operands, result)
+        elif result.dtype == _I64:
+            found = self._combined(ufunc, [self.of(x) for x in operands])
+            if found is not None:
+                self.forms[result.name] = found
+
+    def note_limits(self, name: str, operands: Sequence[Any], result: Value) -> None:
+        """Remember between which numbers the result of a function is."""
+        if result.shape or result.dtype != _I64:
+            return
+        if name in ("argmax", "argmin"):
+            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size - 1))
+        elif name == "searchsorted":
+            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].shape[0]))
+        else:
+            forms = [self.of(x) for x in operands[:2]]
+            known = [(None, None) if form is None else self.limits(form) for form in forms]
+            least, greatest = ([n for n in ends if n is not None] for ends in zip(*known))
+            if name == "minimum":
+                least, greatest = least if len(least) == 2 else [], [min(greatest)] if greatest else []
+            else:
+                least, greatest = [max(least)] if least else [], greatest if len(greatest) == 2 else []
+            first, last = (Linear(min(least)) if least else None), (Linear(max(greatest)) if greatest else None)
+            roots = frozenset(root for form in forms if form for symbol, _ in form.terms for root in symbol.roots)
+            self.forms[result.name] = self.symbol(first, last, roots)
+
+    def _note_condition(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
+        if ufunc in _LOGICAL:
+            found = [self.condition(x) for x in operands]
+            true = tuple(fact for c in found for fact in c.true)
+            false = tuple(fact for c in found for fact in c.false)
+            if ufunc is np.logical_not:
+                true, false = false, true
+            elif ufunc is np.logical_and:
+                false = ()
+            else:
+                true = ()
+            self.conditions[result.name] = Condition(true, false)
+            return
+        left, right = (self.of(x) for x in operands)
+        if left is not None and right is not None:
+            self.conditions[result.name] = _COMPARISONS[ufunc](left, right)
+
+    def _combined(self, ufunc: np.ufunc, forms: list[Linear | None]) -> Linear | None:
+        known = [f for f in forms if f is not None]
+        roots = frozenset(root for f in known for symbol, _ in f.terms for root in symbol.roots)
+        if len(known) == len(forms) == 2:
+            left, right = known
+            if ufunc is np.add:
+                return left + right
+            if ufunc is np.subtract:
+                return left - right
+            if ufunc is np.multiply and not (left.terms and right.terms):
+                return left * right.constant if left.terms else right * left.constant
+            if ufunc in (np.floor_divide, np.remainder) and not right.terms and right.constant > 0:
+                return self._divided(ufunc, left, right.constant, roots)
+            if ufunc is np.multiply:
+                return self._product(left, right, roots)
+        if ufunc is np.negative and known:
+            return known[0] * -1
+        return self.symbol(roots=roots) if roots else None
+
+    def _divided(self, ufunc: np.ufunc, form: Linear, divisor: int, roots: frozenset[Any]) -> Linear:
+        least, greatest = self.limits(form)
+        if ufunc is np.remainder:
+            if least is not None and greatest is not None and least >= 0 and greatest < divisor:
+                return form
+            return self.symbol(Linear(0), Linear(divisor - 1), roots)
+        ends = [None if n is None else Linear(n // divisor) for n in (least, greatest)]
+        return self.symbol(ends[0], ends[1], roots)
+
+    def _product(self, left: Linear, right: Linear, roots: frozenset[Any]) -> Linear:
+        ends = [*self.limits(left), *self.limits(right)]
+        if any(n is None for n in ends):
+            return self.symbol(roots=roots)
+        a, b, c, d = (n for n in ends if n is not None)
+        products = [x * y for x in (a, b) for y in (c, d)]
+        return self.symbol(Linear(min(products)), Linear(max(products)), roots)
+
+    def roots(self, x: Any) -> frozenset[Any]:
+        """The loops in whose rounds a number differs, as far as is known."""
+        form = self.of(x)
+        return frozenset(root for symbol, _ in form.terms for root in symbol.roots) if form is not None else frozenset()
+
+
+def value_in(x: Any) -> Value | None:
+    """The value of a number of the program."""
+    value = getattr(getattr(x, "_cell", None), "value", None)
+    return value if isinstance(value, Value) and not x._views else None
+
+
+_ONE = Linear(1)
+_COMPARISONS: dict[np.ufunc, Any] = {
+    np.less: lambda a, b: Condition((b - a - _ONE,), (a - b,)),
+    np.less_equal: lambda a, b: Condition((b - a,), (a - b - _ONE,)),
+    np.greater: lambda a, b: Condition((a - b - _ONE,), (b - a,)),
+    np.greater_equal: lambda a, b: Condition((a - b,), (b - a - _ONE,)),
+    np.equal: lambda a, b: Condition((a - b, b - a), ()),
+    np.not_equal: lambda a, b: Condition((), (a - b, b - a)),
+}
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_not)

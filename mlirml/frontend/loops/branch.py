@@ -1,0 +1,348 @@
+"""`if` on a number of the program: an `scf.if` that gives what both branches assign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef
+from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
+from mlirml.frontend.frames import user_variables
+from mlirml.frontend.loops.affine import Condition
+from mlirml.frontend.loops.construct import Again, Construct
+from mlirml.frontend.loops.containers import Place, is_flat_list, with_other_name
+from mlirml.frontend.loops.growing import Branched, mask_of
+from mlirml.frontend.loops.references import watch
+from mlirml.frontend.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.carry import Kind, joined, kind_of
+from mlirml.frontend.tracing.growing_list import GrowingList
+from mlirml.frontend.tracing.indexing import VARYING, is_varying
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Region, Value
+
+EXPRESSION = "value"  # the name of a variable for what an expression gives
+
+
+@dataclass
+class Merged:
+    """A variable behind the branches: its structure, and for each leaf the kind that it is given as.
+
+    A leaf without a kind is the same object in both branches, that in `kept`.
+    """
+
+    treedef: TreeDef
+    kinds: list[Kind | None]
+    kept: list[Any]
+    scalars: list[bool]
+
+
+class Branch(Construct):
+    """An `if` with its two branches."""
+
+    owner = "a branch"
+
+    def __init__(
+        self,
+        *arguments: Any,
+        condition: str,
+        facts: Condition,
+        parts: tuple[Callable[[], Any], Callable[[], Any]],
+        assigned: tuple[Sequence[str], Sequence[str]],
+        after: Sequence[str],
+        fills: Sequence[str] = (),
+        test: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(*arguments)
+        self.test = test  # computes the condition again
+        self.condition, self.facts, self.parts = condition, facts, parts
+        self.assigned, self.read, self.fills = assigned, tuple(after), fills
+        self.signed = self.signature()
+        self.either: dict[str, list[Any]] = {}  # variables that are one list or another, with a second name
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """What is read behind the branches: variables, and elements of containers."""
+        return (*self.read, *self.variables.places)
+
+    def add_places(self, places: Iterable[Place]) -> bool:
+        new = super().add_places(places)
+        if new:
+            self.signed = self.signature()
+        return new
+
+    @property
+    def merged(self) -> dict[str, Merged] | None:
+        """What is known of an earlier attempt."""
+        found: dict[str, Merged] | None = self.trace.learned.get(self.signed)
+        return found
+
+    def write(self, before: dict[str, Any], stored: Stored) -> None:
+        found: list[dict[str, Any]] = []
+        guess: dict[str, Merged] = {}
+        appended: list[dict[str, int]] = []
+        structures: list[dict[int, tuple[Any, ...]]] = []
+        loop, lists = self._loop(), [Branched(kept) for kept in self.held.growing() if kept.grows]
+        known = loop is not None and self.test is not None and self.held.growing()
+        mask = mask_of(self.test, loop) if known and self.test is not None else None
+
+        def branch(number: int) -> list[Value]:
+            self.enter()
+            self.held.restore()
+            for name, value in before.items():
+                self.variables.set(name, value)
+            stored.enter(stored.starts)
+            if loop is not None:
+                loop.missing = {}
+            with self.trace.integers.given(self.facts.false if number else self.facts.true):
+                self.parts[number]()
+            missing = {} if loop is None else loop.missing
+            for one in lists:
+                one.note(missing)
+            appended.append(self._appended(missing))
+            if number:
+                self._check_lists(lists, appended, mask)
+            structures.append(self.held.structures())
+            if number:
+                self._check_structures(*structures)
+            self.check_places()
+            found.append({name: self.variables.get(name) for name in self.after})
+            if self.merged is not None:
+                plan = self.merged
+            elif number == 0:
+                guess.update(self._guess(found[0], before))
+                plan = guess
+            else:
+                plan = self._join(found)
+                if not _alike(plan, guess):
+                    self.trace.learned[self.signed] = plan
+                    raise Again(self)
+            values = self._values(found[-1], plan)
+            held = stored.values()
+            stored.leave()
+            return [*values, *held]
+
+        b, missing_before = self.trace.builder, None if loop is None else loop.missing
+        try:
+            results = control.conditional(b, self.condition, lambda: branch(0), lambda: branch(1), self.owner)
+        finally:
+            if loop is not None:
+                loop.missing = missing_before
+        plan = guess if self.merged is None else self.merged
+        count = len(results) - len(stored.cells)
+        stored.end(results[count:])
+        self._set(plan, results[:count], found)
+        for one in lists:
+            one.join(loop, mask)
+
+    def prepare(self, before: dict[str, Any]) -> None:
+        known = self.trace.learned.get((self.signed, "lists"), ())
+        for kept in self.held.growing():
+            kept.grows = kept.path in known or kept.open_rows is not None
+        for path, place in [*self.variables.places.items()]:
+            if getattr(place.kept, "grows", False):  # an item, before it was known that the list grows
+                del self.variables.places[path]
+        self.own = (*self.named, *self.variables.places)
+
+    def _loop(self) -> Any:
+        """The innermost loop around, if it may append to lists."""
+        region: Region | None = self.trace.builder.region
+        while region is not None and not hasattr(region.construct, "appends"):
+            region = region.parent
+        return region.construct if region is not None and region.construct.appends else None
+
+    def _check_lists(
+        self, lists: Sequence[Branched], appended: Sequence[dict[str, Any]], mask: np.ndarray | None
+    ) -> None:
+        """After the branches: raise `Again` where one of them appends more to a list than the other one."""
+        for one in lists:
+            if one.each(mask) is None:
+                raise self._uneven(one.kept.path, *(tuple(range(count)) for count in one.counts))
+        then, other = appended
+        new = {path for path in then if then[path] != other[path] or then[path][1] or other[path][1]}
+        if new and mask is not None:
+            known = self.trace.learned.setdefault((self.signed, "lists"), set())
+            known |= new
+            raise Again(self)
+
+    def _appended(self, missing: dict[int, Any]) -> dict[str, Any]:
+        """How many items there are in lists that are not known to grow here, and whether iterations differ in that."""
+        lists = [kept for kept in self.held.growing() if not kept.grows]
+        return {kept.path: (kept.holder.counted, id(kept.holder) in missing) for kept in lists}
+
+    def _uneven(self, path: str, *keys: tuple[Any, ...]) -> CaptureError:
+        return UnsupportedSyntaxError(
+            f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
+            help="store numbers into an array, and count them in a variable",
+        )
+
+    def _check_structures(self, then: dict[int, tuple[Any, ...]], other: dict[int, tuple[Any, ...]]) -> None:
+        """Refuse branches behind which a container has one structure or another."""
+        for holder in (*then, *other):
+            path, before = self.held.words(holder)
+            keys = then.get(holder, before), other.get(holder, before)
+            if keys[0] != keys[1]:
+                raise self._uneven(path, *keys)
+
+    def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
+        """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""
+        other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
+        return self._join([then, other], guess=True)
+
+    def _join(self, found: Sequence[dict[str, Any]], guess: bool = False) -> dict[str, Merged]:
+        plan: dict[str, Merged] = {}
+        for name in self.after:
+            values = [f[name] for f in found]
+            bound = [value for value in values if value is not UNBOUND]
+            if not bound or (len(bound) == 1 and not (name in self.fills or name.startswith("."))):
+                continue
+            alone = len(bound) == 1  # the other branch gives whatever there is, which is not read
+            bound = bound * 2 if alone else bound
+            trees = [Tree.of(value) for value in bound]
+            if trees[0].treedef != trees[1].treedef:
+                raise self._different(name, bound)
+            if bound[0] is not bound[1] and not guess:
+                self._check_names(name, bound, found)
+            paths = trees[0].paths(name)
+            leaves = [self._leaf(*pair, alone) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
+            plan[name] = Merged(
+                trees[0].treedef,
+                [kind for kind, _, _ in leaves],
+                [kept for _, kept, _ in leaves],
+                [scalar for _, _, scalar in leaves],
+            )
+        return plan
+
+    def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
+        """Refuse a variable that is one container or another of which one has a second name; a list is only read."""
+        dead = {name, *self.own} - {*self.after} | {name}
+        for value, other, state in zip(values, values[::-1], found):
+            named = [pair for pair in user_variables() if pair[0] not in {*dead, *state}]
+            named += [pair for pair in state.items() if pair[0] != name]
+            if with_other_name(value, other, named if name in self.variables.places else [*named, (name, value)]):
+                if all(map(is_flat_list, values)) and name not in self.variables.places:
+                    self.either[name] = [*values]
+                    return
+                raise UnsupportedSyntaxError(
+                    f"{_subject(name)} one list or dict or another, and one of them has another name",
+                    help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
+                )
+
+    def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[Kind | None, Any, bool]:
+        numbers = is_number(one), is_number(other)
+        if not any(numbers) and same(one, other) and not (alone and is_array(one)):
+            return None, one, False
+        if one is other and not alone:
+            return None, one, True
+        if not all(is_number(x) or is_array(x) for x in (one, other)):
+            raise self._different(path, [one, other])
+        kinds = kind_of(one, path), kind_of(other, path)
+        kind = joined(*kinds)
+        if kind is None and path == EXPRESSION and all(numbers):
+            kind = common(*kinds)
+        if kind is None:
+            raise DTypeError(
+                f"{_subject(path)} {kinds[0]} in one branch and {kinds[1]} in the other",
+                help="convert one of them, so that shape and dtype are the same",
+            )
+        return kind, None, any(numbers)
+
+    def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
+        words = [_shown(value) for value in values]
+        return UnsupportedSyntaxError(
+            f"{_subject(path)} {words[0]} in one branch and {words[1]} in the other, and which one is known only when "
+            "the program runs",
+            help=_advice(path, values),
+        )
+
+    def _values(self, found: dict[str, Any], plan: dict[str, Merged]) -> list[Value]:
+        values = []
+        for name, merged in plan.items():
+            if found[name] is UNBOUND:
+                leaves: list[Any] = [0 for _ in merged.kinds]
+            else:
+                tree = Tree.of(found[name])
+                if tree.treedef != merged.treedef:
+                    raise self._different(name, [found[name], merged.treedef])
+                leaves = tree.leaves
+            for leaf, kind in zip(leaves, merged.kinds):
+                if kind is not None:
+                    values.append(as_kind(self.trace, leaf, kind, f"`{name}`"))
+        return values
+
+    def _set(self, plan: dict[str, Merged], results: Sequence[Value], found: Sequence[dict[str, Any]]) -> None:
+        rest = iter(results)
+        for name in self.own:
+            self.variables.set(name, UNBOUND)
+            if name in self.after and name not in plan:
+                self.trace.unbound[name] = self.owner
+        for name, merged in plan.items():
+            leaves = []
+            given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]
+            for number, (kind, scalar) in enumerate(zip(merged.kinds, merged.scalars)):
+                if kind is None:  # what is kept may be of an earlier attempt
+                    leaves.append(given[0][number])
+                    continue
+                value = replace(next(rest), weak=kind.weak)
+                array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
+                older = [g[number] for g in given if is_array(g[number]) and g[number]._cell.region.open]
+                if older:
+                    array._cell.frozen = f"a store into `{name}`, which is one array or another behind the `if`"
+                    watch(array, older)
+                leaves.append(array)
+            either = merged.treedef.unflatten(leaves)
+            if name in self.either:
+                either = GrowingList(self.trace, either, grows=False)
+                either.only_read(self.either[name])
+            self.variables.set(name, either)
+
+
+def common(one: Kind, other: Kind) -> Kind:
+    """The kind of a number that is either: where Python's type depends on the data, it is the wider one here."""
+    return Kind((), np.result_type(one.dtype, other.dtype))
+
+
+def _advice(path: str, values: Sequence[Any]) -> str:
+    if all(value is not None for value in values):
+        return "assign numbers or arrays of one shape and dtype in both branches"
+    if path.startswith("."):
+        return "return a number in place of None, such as -1"
+    return "start with a number in place of None, such as -1 or `np.inf`, and compare with that"
+
+
+def _subject(path: str) -> str:
+    if path.startswith("."):
+        return "the function returns"
+    return "an expression is" if path == EXPRESSION else f"`{path}` is"
+
+
+def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
+    if list(one) != list(other):
+        return False
+    return all(
+        one[n].treedef == other[n].treedef
+        and one[n].kinds == other[n].kinds
+        and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].kinds, one[n].kept, other[n].kept))
+        for n in one
+    )
+
+
+def _keys(keys: tuple[Any, ...]) -> str:
+    if keys == tuple(range(len(keys))):
+        return f"{len(keys)} element{'' if len(keys) == 1 else 's'}"
+    return ", ".join(map(repr, keys)) or "nothing"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, Traced):
+        return value._describe()
+    if is_varying(value):
+        return str(getattr(type(value), VARYING))
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

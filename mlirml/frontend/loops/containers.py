@@ -1,0 +1,365 @@
+"""The lists, dicts, sets and objects that a loop or branch changes: what they hold is part of its state.
+
+    for i in range(len(x)):         an scf.for that carries `counts["low"]`, the element of the dict, as it carries a
+        if x[i] < 0:                variable
+            counts["low"] += 1
+
+What is found in a container is taken down in front of each loop and branch, and put back before it is written again
+and before its second branch. An element that is another one afterwards becomes a variable of the loop or branch.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from mlirml.core.dataclass import dataclass
+from mlirml.frontend.namespace.numpy_namespace import is_library
+from mlirml.frontend.tracing.growing_list import GrowingList, Rows
+
+_MOST = 4096  # containers that are looked at: beyond that a program hangs together with what is none of its state
+_CONSTANTS = frozenset([bool, int, float, complex, str, bytes, type(None)])
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element of a container, as the user writes it."""
+
+    kept: Kept
+    key: Any
+    path: str
+
+    def get(self, missing: Any) -> Any:
+        """What is there."""
+        return self.kept.items().get(self.key, missing)
+
+    def set(self, value: Any) -> None:
+        """Put something there."""
+        self.kept.put(self.key, value)
+
+    def remove(self) -> None:
+        """Leave nothing there, if there was nothing in front of the loop or branch."""
+        if self.key not in self.kept.before:
+            self.kept.remove(self.key)
+
+    @property
+    def name(self) -> tuple[int, Any]:
+        """The same in all attempts."""
+        return id(self.kept.holder), self.key
+
+
+class Kept:
+    """A container, and what it held."""
+
+    def __init__(self, holder: Any, path: str) -> None:
+        self.holder, self.path = holder, path
+        self.before = self.items()
+
+    def items(self) -> dict[Any, Any]:
+        """What it holds now, by index, key or attribute; an element of a set is its own key."""
+        raise NotImplementedError
+
+    def put(self, key: Any, value: Any) -> None:
+        """Store an element."""
+        raise NotImplementedError
+
+    def remove(self, key: Any) -> None:
+        """Take an element out."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Let it hold what it held."""
+        raise NotImplementedError
+
+    def at(self, key: Any) -> str:
+        """An element as the user writes it."""
+        return f"{self.path}[{key!r}]"
+
+    def is_same(self) -> bool:
+        """Whether nothing has changed."""
+        now = self.items()
+        return (
+            len(now) == len(self.before)
+            and all(map(operator.is_, now.values(), self.before.values()))
+            and all(map(_is_key, now, self.before))
+        )
+
+    def keys(self) -> tuple[Any, ...]:
+        """What tells one structure from another."""
+        return tuple(self.items())
+
+
+class _List(Kept):
+    def items(self) -> dict[Any, Any]:
+        return dict(enumerate(self.holder))
+
+    def put(self, key: Any, value: Any) -> None:
+        if key == len(self.holder):
+            self.holder.append(value)
+        else:
+            self.holder[key] = value
+
+    def remove(self, key: Any) -> None:
+        del self.holder[key:]
+
+    def restore(self) -> None:
+        if isinstance(self.holder, deque):
+            self.holder.clear()
+            self.holder.extend(self.before.values())
+        else:
+            self.holder[:] = self.before.values()
+
+
+class Growing(Kept):
+    """A list that loops may append to. `grows` tells that this loop does, and stores the items into rows."""
+
+    grows = False
+
+    def __init__(self, holder: GrowingList, path: str) -> None:
+        super().__init__(holder, path)
+        self.counted = holder.counted
+
+    @property
+    def open_rows(self) -> Rows | None:
+        """The rows that it was, if a loop appends to them."""
+        first = next(iter(self.before.values()), None)
+        return first if isinstance(first, Rows) and first.writer is not None else None
+
+    def items(self) -> dict[Any, Any]:
+        parts = enumerate(self.holder.parts)
+        return {(number, part.appended) if isinstance(part, Rows) else number: part for number, part in parts}
+
+    def put(self, key: Any, value: Any) -> None:
+        number = key[0] if isinstance(key, tuple) else key
+        self.holder.parts[number : number + 1] = [value]
+
+    def remove(self, key: Any) -> None:
+        del self.holder.parts[key[0] if isinstance(key, tuple) else key :]
+
+    def restore(self) -> None:
+        self.holder.parts = list(self.before.values())
+
+
+class _Dict(Kept):
+    def items(self) -> dict[Any, Any]:
+        return dict(self.holder)
+
+    def put(self, key: Any, value: Any) -> None:
+        self.holder[key] = value
+
+    def remove(self, key: Any) -> None:
+        self.holder.pop(key, None)
+
+    def restore(self) -> None:
+        self.holder.clear()
+        self.holder.update(self.before)
+
+
+class _Set(Kept):
+    def items(self) -> dict[Any, Any]:
+        return {item: item for item in self.holder}
+
+    def put(self, key: Any, value: Any) -> None:
+        self.holder.add(value)
+
+    def remove(self, key: Any) -> None:
+        self.holder.discard(key)
+
+    def restore(self) -> None:
+        self.holder.clear()
+        self.holder.update(self.before)
+
+
+class _Object(Kept):
+    def items(self) -> dict[Any, Any]:
+        slots = {n: getattr(self.holder, n) for n in _slots(type(self.holder)) if hasattr(self.holder, n)}
+        return {**slots, **getattr(self.holder, "__dict__", {})}
+
+    def put(self, key: Any, value: Any) -> None:
+        if key in _slots(type(self.holder)):
+            object.__setattr__(self.holder, key, value)
+        else:
+            self.holder.__dict__[key] = value
+
+    def remove(self, key: Any) -> None:
+        if key in _slots(type(self.holder)):
+            object.__delattr__(self.holder, key)
+        else:
+            self.holder.__dict__.pop(key, None)
+
+    def restore(self) -> None:
+        for key in [k for k in self.items() if k not in self.before]:
+            self.remove(key)
+        for key, value in self.before.items():
+            self.put(key, value)
+
+    def at(self, key: Any) -> str:
+        return f"{self.path}.{key}"
+
+
+class Held:
+    """The containers that variables reach, and what they held when this was made."""
+
+    def __init__(self, variables: Iterable[tuple[str, Any]]) -> None:
+        self._kept: dict[int, Kept] = {}
+        queue = list(variables)
+        seen: set[int] = set()
+        for path, value in queue:
+            if type(value) in _CONSTANTS or id(value) in seen or len(self._kept) >= _MOST:
+                continue
+            seen.add(id(value))
+            made = _made(value, path)
+            if made is None:
+                queue += _inside(value, path)
+                continue
+            self._kept[id(value)] = made
+            if not _CONSTANTS.issuperset(map(type, made.before.values())):
+                queue += [(made.at(key), item) for key, item in made.before.items() if type(item) not in _CONSTANTS]
+
+    def restore(self) -> bool:
+        """Let the containers hold what they held; whether one of them held something else."""
+        changed = [kept for kept in self._kept.values() if not kept.is_same()]
+        for kept in changed:
+            kept.restore()
+        return bool(changed)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """The containers."""
+        return [*self._kept.values()]
+
+    def growing(self) -> list[Growing]:
+        """The lists that loops may append to."""
+        return [kept for kept in self._kept.values() if isinstance(kept, Growing)]
+
+    def places(self) -> list[Place]:
+        """The elements that are others now, and new ones."""
+        found = []
+        for kept in self._changed():
+            if isinstance(kept, _Set):
+                continue
+            for key, item in kept.items().items():
+                if not _is_same(item, kept.before.get(key, kept)):
+                    found.append(Place(kept, key, kept.at(key)))
+        return found
+
+    def structures(self) -> dict[int, tuple[Any, ...]]:
+        """The keys of the containers that have others now."""
+        return {id(k.holder): k.keys() for k in self._changed() if k.keys() != tuple(k.before)}
+
+    def words(self, holder: int) -> tuple[str, tuple[Any, ...]]:
+        """A container as the user writes it, and the keys that it had."""
+        kept = self._kept[holder]
+        return kept.path, tuple(kept.before)
+
+    def has_changed(self, value: Any) -> bool:
+        """Whether a list or dict that a value is made of holds something else now."""
+        return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))
+
+    def known(self, places: Iterable[Place]) -> list[Place]:
+        """Places of an earlier attempt that are still there."""
+        found = []
+        for place in places:
+            kept = self._kept.get(id(place.kept.holder))
+            if kept is not None and kept.holder is place.kept.holder and place.key in kept.before:
+                found.append(Place(kept, place.key, kept.at(place.key)))
+        return found
+
+    def _changed(self) -> list[Kept]:
+        return [k for k in self._kept.values() if not (isinstance(k, Growing) and k.grows) and not k.is_same()]
+
+
+def with_other_name(value: Any, other: Any, variables: Iterable[tuple[str, Any]]) -> bool:
+    """Whether a list or dict in a value, which is another one in `other`, has a second name among variables.
+
+    A loop or branch that gives either of the two gives a new one, through which no store would go to the first.
+    """
+    found = [one for one in _mutable(value) if all(one is not same for same in _mutable(other))]
+    if not found:
+        return False
+    named = [*variables]
+    references = [item for _, item in named]
+    for kept in Held(named).kept:
+        references += kept.items().values()
+    while more := [item for one in references if type(one) is tuple for item in one]:
+        references = [one for one in references if type(one) is not tuple] + more
+    return any(sum(item is one for item in references) > 1 for one in found)
+
+
+def is_flat_list(value: Any) -> bool:
+    """Whether something is a list of numbers and arrays."""
+    if type(value) is GrowingList:
+        return not value.has_rows and not any(map(_mutable, value.parts))
+    return type(value) is list and not any(map(_mutable, value))
+
+
+def _mutable(value: Any) -> list[Any]:
+    """The lists and dicts that a value is made of, but for lists that are arrays."""
+    if type(value) is GrowingList:
+        return [] if value.has_rows else [value, *(x for item in value.parts for x in _mutable(item))]
+    if isinstance(value, tuple):
+        return [x for item in value for x in _mutable(item)]
+    if isinstance(value, (list, dict)):
+        items = value.values() if isinstance(value, dict) else value
+        return [value, *(x for item in items for x in _mutable(item))]
+    return []
+
+
+def _is_key(one: Any, other: Any) -> bool:
+    return one is other or bool(one == other)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in _CONSTANTS and repr(one) == repr(other))
+
+
+def _made(value: Any, path: str) -> Kept | None:
+    if type(value) is GrowingList:
+        return Growing(value, path)
+    kinds: list[tuple[Any, Callable[[Any, str], Kept]]] = [((list, deque), _List), (dict, _Dict), (set, _Set)]
+    for kind, made in kinds:
+        if isinstance(value, kind):
+            return made(value, path)
+    if isinstance(value, types.SimpleNamespace):
+        return _Object(value, path)
+    if isinstance(value, (types.FunctionType, types.ModuleType, type, tuple, Mapping)):
+        return None
+    cls = type(value)
+    if is_library(cls.__module__) or not (hasattr(value, "__dict__") or _slots(cls)):
+        return None
+    return _Object(value, path)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    """The attributes that objects of a class keep in slots."""
+    return tuple(
+        name
+        for one in cls.__mro__
+        if "__slots__" in vars(one)
+        for name, member in vars(one).items()
+        if isinstance(member, types.MemberDescriptorType)
+    )
+
+
+def _inside(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """What is reached through something that cannot change itself."""
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None)
+        for number, item in enumerate(value):
+            yield (f"{path}[{number}]" if names is None else f"{path}.{names[number]}"), item
+    elif isinstance(value, types.MethodType):
+        yield path, value.__func__
+        yield f"{path}.__self__", value.__self__
+    elif isinstance(value, functools.partial):
+        for item in (value.func, *value.args, *value.keywords.values()):
+            yield path, item
+    elif isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            try:
+                yield name, cell.cell_contents
+            except ValueError:  # no value yet
+                continue

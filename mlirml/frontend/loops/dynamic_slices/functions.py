@@ -1,0 +1,380 @@
+"""NumPy's functions of parts of unknown lengths: sums and products as loops, functions of numbers for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
+from mlirml.frontend.loops.dynamic_slices.slices import (
+    Varying,
+    as_part,
+    check_unchanged,
+    combined,
+    fold,
+    materialised,
+    moved,
+    operated,
+    part,
+    refused,
+    same_length,
+    store,
+    transposed,
+)
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text.builder import Check
+from mlirml.ir.text.dtypes import as_dtype
+
+Combine = Callable[[Any, Any], Any]
+_ELEMENTWISE = (np.where, np.clip, np.round, np.nan_to_num, np.real, np.imag, np.isclose)
+
+
+def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A ufunc with such a part among its operands."""
+    x = next(x for x in (*inputs, *options.get("out", ())) if isinstance(x, Varying))
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return reduction(ufunc)(x, *inputs[1:], **{"axis": 0, **options})
+    if method == "outer" and not options:
+        return outer(trace, inputs[0], inputs[1], ufunc)
+    out = options.pop("out", (None,))[0] if method == "__call__" else None
+    if isinstance(out, Varying) and not options and ufunc.nout == 1:
+        store(out, call_ufunc(trace, ufunc, method, inputs, {}))
+        return out
+    if method != "__call__" or options or ufunc.nout != 1 or out is not None:
+        raise refused(trace, x, f"`np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}`")
+    if ufunc is np.matmul:
+        return product(trace, *inputs)
+    return combined(trace, lambda *xs: trace.call_ufunc(ufunc, "__call__", xs, {}), ufunc, inputs)
+
+
+def call_function(x: Varying, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function with such a part among its arguments."""
+    from mlirml.frontend.loops.dynamic_slices.statistics import STATISTICS
+
+    trace = x._trace
+    if function in _ELEMENTWISE:
+        return combined(trace, lambda *xs: trace.call_function(function, xs, kwargs), function, args)
+    if function in _OF_TRACE:
+        return _OF_TRACE[function](trace, *args, **kwargs)
+    known = _FUNCTIONS.get(function) or STATISTICS.get(function)
+    if known is None or not isinstance(args[0] if args else None, Varying):
+        raise refused(trace, x, f"`np.{function.__name__}`")
+    return known(*args, **kwargs)
+
+
+# Reductions.
+
+
+def reduced(x: Varying, axis: Any, keepdims: Any, start: Any, combine: Combine) -> Any:
+    """Elements along some axes as one; over all axes it is computed now."""
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if any(not -x.ndim <= a < x.ndim for a in given):
+        raise ShapeError(f"axis {axis} is out of bounds for an array of {x.ndim} dimension(s)")
+    axes = sorted({a % x.ndim for a in given})
+    kept = [d for d in range(x.ndim) if d not in axes]
+    lengths = [x._shape[d] for d in axes]
+
+    def element(place: tuple[Number, ...]) -> Any:
+        own = dict(zip(kept, place))
+        return fold(
+            x._trace, lengths, start, lambda total, inner: combine(total, x._at(_merged(own, axes, inner, x.ndim)))
+        )
+
+    if not kept:
+        check_unchanged(x)
+        found = element(())
+        return found if keepdims is not True else x._trace.array([found]).reshape((1,) * x.ndim)
+    sample = np.ones((1,) * len(kept), np.asarray(x._sample).dtype if start is None else _dtype_of(start))
+    result = Varying(x._trace, [x._shape[d] for d in kept], [x._most[d] for d in kept], sample, element, moved(x))
+    if keepdims is not True:
+        return result
+    return result[tuple(None if d in axes else slice(None) for d in range(x.ndim))]
+
+
+def _merged(own: dict[int, Number], axes: Sequence[int], inner: Sequence[Number], rank: int) -> list[Number]:
+    places = own | dict(zip(axes, inner))
+    return [places[d] for d in range(rank)]
+
+
+def _dtype_of(start: Any) -> np.dtype:
+    return (start[0] if isinstance(start, tuple) else start).dtype  # type: ignore[no-any-return]
+
+
+def number_of(trace: Trace, value: Any, dtype: np.dtype) -> Traced:
+    """A NumPy scalar of the program."""
+    return trace.known(np.asarray(value).astype(dtype), scalar=True)
+
+
+def reduction(ufunc: np.ufunc) -> Callable[..., Any]:
+    """`np.add.reduce`, which is `np.sum`, and its like."""
+
+    def function(
+        x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None
+    ) -> Any:
+        trace = x._trace
+        given = None if initial is np._NoValue else initial
+        if out is not None:
+            raise refused(trace, x, "the argument `out`")
+        kind = as_dtype(dtype) if dtype is not None else ufunc.reduce(np.asarray(x._sample), axis=None).dtype
+        start = _REDUCTIONS[ufunc](kind) if given is None else given
+        if given is None and ufunc in (np.maximum, np.minimum):
+            _check_some(x, ufunc)
+        total = number_of(trace, start, kind) if not isinstance(start, Traced) else start.astype(kind)
+        combine: Combine = lambda one, y: trace.call_ufunc(ufunc, "__call__", (one, y), {}).astype(kind)  # noqa: E731
+        return reduced(x, axis, keepdims is True, total, combine)
+
+    return function
+
+
+def _check_some(x: Varying, ufunc: np.ufunc) -> None:
+    """There is no greatest of no elements."""
+    b, integers = x._trace.builder, x._trace.integers
+    for length in x._shape:
+        least, greatest = integers.limits(integers.of(length))
+        if least is not None and least > 0:
+            continue
+        message = f"np.{'max' if ufunc is np.maximum else 'min'}: the array may be empty, which has no such element"
+        if greatest is not None and greatest <= 0:
+            raise ShapeError(message)
+        if b.checked:
+            some = b.named(f"arith.cmpi sgt, {index_name(x._trace, length)}, {b.index(0)} : index")
+            b.check(some, Check("ShapeError", message.replace("may be", "is")))
+
+
+def _least(kind: np.dtype) -> Any:
+    return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
+
+
+def _greatest(kind: np.dtype) -> Any:
+    return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
+
+
+_REDUCTIONS: dict[np.ufunc, Callable[[np.dtype], Any]] = {
+    np.add: lambda kind: 0,
+    np.multiply: lambda kind: 1,
+    np.maximum: _least,
+    np.minimum: _greatest,
+    np.logical_and: lambda kind: True,
+    np.logical_or: lambda kind: False,
+}
+
+
+def mean(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """`np.mean`."""
+    kind = as_dtype(dtype) if dtype is not None else np.mean(np.asarray(x._sample)).dtype
+    total = reduction(np.add)(x, axis, kind, out, keepdims)
+    count: Any = 1
+    for a in axes_of(x, axis):
+        count = count * x._length(a)
+    if isinstance(count, Traced):
+        count = count.astype(kind)
+    return total / count if isinstance(count, Traced) else total / kind.type(count)
+
+
+def axes_of(x: Varying, axis: Any) -> list[int]:
+    """The axes that an argument `axis` names."""
+    return [a % x.ndim for a in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
+
+
+def position(greatest: bool) -> Callable[..., Any]:
+    """`np.argmax` and `np.argmin`: the first of equal elements, and of those that are no numbers."""
+
+    def function(x: Varying, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        trace = x._trace
+        if x.ndim != 1 or out is not None or keepdims is True or axis not in (None, 0, -1):
+            raise refused(trace, x, "the position in more than one dimension")
+        check_unchanged(x)
+        _check_some(x, np.maximum if greatest else np.minimum)
+        hooks, ufunc = trace.hooks, np.greater if greatest else np.less
+
+        def step(total: Any, place: tuple[Number, ...]) -> Any:
+            best, at = total
+            found = x._at(place)
+            better = trace.call_operator(ufunc, (found, best))
+            if x.dtype.kind == "f":
+                new, old = (trace.call_operator(np.not_equal, (v, v)) for v in (found, best))
+                better = hooks.and_(hooks.or_(better, lambda: new), lambda: hooks.not_(old))
+            better = hooks.or_(better, lambda: place[0] == 0)
+            return hooks.select(better, lambda: found, lambda: best), hooks.select(better, lambda: place[0], lambda: at)
+
+        first = number_of(trace, 0, x.dtype), number_of(trace, 0, np.dtype(np.int64))
+        return fold(trace, x._shape, first, step)[1].astype(np.int64)
+
+    return function
+
+
+# Products.
+
+
+def product(trace: Trace, one: Any, other: Any) -> Any:
+    """`one @ other`."""
+    a, b = as_part(trace, one), as_part(trace, other)
+    if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2):
+        raise refused(trace, a if isinstance(one, Varying) else b, "a product of these")
+    with np.errstate(all="ignore"):
+        kind = np.asarray(np.dot(np.asarray(a._sample), np.asarray(b._sample))).dtype
+    length, _ = same_length(trace, (a._shape[-1], a._most[-1]), (b._shape[0], b._most[0]), (a, b))
+    rows, columns = list(a._shape[:-1]), list(b._shape[1:])
+
+    def element(place: tuple[Number, ...]) -> Any:
+        row, column = place[: len(rows)], place[len(rows) :]
+
+        def step(total: Any, inner: tuple[Number, ...]) -> Any:
+            term = trace.call_operator(np.multiply, (a._at([*row, *inner]), b._at([*inner, *column])))
+            if kind.kind == "b":
+                return trace.call_operator(np.bitwise_or, (total, term))
+            return trace.call_operator(np.add, (total, term)).astype(kind)
+
+        return fold(trace, [length], number_of(trace, 0, kind), step)
+
+    if not rows and not columns:
+        check_unchanged(a)
+        check_unchanged(b)
+        return element(())
+    most = [*a._most[:-1], *b._most[1:]]
+    sample = np.ones((1,) * len(most), kind)
+    return Varying(trace, [*rows, *columns], most, sample, element, [*moved(a), *moved(b)])
+
+
+def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
+    """`np.dot`."""
+    if out is not None:
+        raise DTypeError("np.dot: `out` is not compiled for slices of changing length", help="store the result")
+    if not as_part(trace, a).ndim or not as_part(trace, b).ndim:
+        return operated(trace, np.multiply, (a, b))
+    return product(trace, a, b)
+
+
+def outer(trace: Trace, a: Any, b: Any, ufunc: np.ufunc = np.multiply) -> Any:
+    """`np.outer` of vectors."""
+    one, other = as_part(trace, a), as_part(trace, b)
+    if one.ndim != 1 or other.ndim != 1:
+        raise refused(trace, one if isinstance(a, Varying) else other, "an outer product of these")
+    return operated(trace, ufunc, (one[:, None], other[None, :]))
+
+
+def norm(x: Varying, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    """`np.linalg.norm`, the Euclidean one."""
+    if ord not in (None, 2) or (ord == 2 and x.ndim != 1):
+        raise refused(x._trace, x, f"the norm {ord!r}")
+    if x.dtype.kind != "f":
+        x = combined(x._trace, lambda y: y.astype(np.float64), lambda y: y.astype(np.float64), [x])
+    total = reduction(np.add)(operated(x._trace, np.multiply, (x, x)), axis, keepdims=keepdims)
+    return np.sqrt(total)
+
+
+# New arrays.
+
+
+def copied(x: Varying, *_: Any, **__: Any) -> Varying:
+    """`np.copy`."""
+    return materialised(x)
+
+
+def astype(x: Varying, dtype: Any, **_: Any) -> Varying:
+    """`x.astype(dtype)`."""
+    kind = as_dtype(dtype)
+    return materialised(combined(x._trace, lambda y: y.astype(kind), lambda y: np.asarray(y).astype(kind), [x]))
+
+
+def filled(value: Any) -> Callable[..., Varying]:
+    """`np.zeros_like` and its like."""
+
+    def function(x: Varying, dtype: Any = None, *_: Any, **__: Any) -> Varying:
+        kind = x.dtype if dtype is None else as_dtype(dtype)
+        array = x._trace.known(np.full(x._most, value, kind))
+        return part(array, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most)
+
+    return function
+
+
+def full_like(x: Varying, fill_value: Any, dtype: Any = None) -> Varying:
+    """`np.full_like`."""
+    result = filled(0)(x, dtype)
+    store(result, fill_value)
+    return result
+
+
+def cumsum(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None) -> Varying:
+    """`np.cumsum` of a vector."""
+    if x.ndim != 1 or out is not None:
+        raise refused(x._trace, x, "a running sum in more than one dimension")
+    kind = as_dtype(dtype) if dtype is not None else np.cumsum(np.asarray(x._sample)).dtype
+    trace = x._trace
+    check_unchanged(x)
+    result = filled(0)(x, kind)
+
+    def step(total: Any, place: tuple[Number, ...]) -> Any:
+        total = trace.call_operator(np.add, (total, x._at(place))).astype(kind)
+        result[place[0]] = total
+        return total
+
+    fold(trace, x._shape, number_of(trace, 0, kind), step)
+    return result
+
+
+def sort(x: Varying, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Varying:
+    """`np.sort` of a vector: sorted with what comes last behind its elements, up to the greatest length."""
+    if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
+        raise refused(x._trace, x, "`np.sort` in more than one dimension")
+    return part(sorted_whole(x), [Axis(0, 1, 0)], x._shape, x._most)
+
+
+def sorted_whole(x: Varying) -> Traced:
+    """A vector of the greatest length, with the elements sorted, and what comes last in that order behind them."""
+    last = {"f": np.nan, "c": complex(np.nan, np.nan)}
+    array = x._trace.known(
+        np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype)
+    )
+    store(part(array, [Axis(0, 1, 0)], x._shape, x._most), x)
+    ordered: Traced = x._trace.call_function(np.sort, (array,), {})
+    return ordered
+
+
+def sort_in_place(x: Varying, *args: Any, **kwargs: Any) -> None:
+    """`x.sort()`."""
+    store(x, sort(x, *args, **kwargs))
+
+
+def transpose(x: Varying, axes: Any = None) -> Varying:
+    """`np.transpose`."""
+    order = tuple(reversed(range(x.ndim))) if axes is None else tuple(a % x.ndim for a in axes)
+    if sorted(order) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: axes {list(order)} are no permutation of {x.ndim} dimension(s)")
+    return transposed(x, order)
+
+
+_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.sum: reduction(np.add),
+    np.prod: reduction(np.multiply),
+    np.max: reduction(np.maximum),
+    np.min: reduction(np.minimum),
+    np.all: lambda x, axis=None: reduction(np.logical_and)(x, axis),
+    np.any: lambda x, axis=None: reduction(np.logical_or)(x, axis),
+    np.mean: mean,
+    np.argmax: position(True),
+    np.argmin: position(False),
+    np.linalg.norm: norm,
+    np.copy: copied,
+    np.zeros_like: filled(0),
+    np.empty_like: filled(0),
+    np.ones_like: filled(1),
+    np.full_like: full_like,
+    np.cumsum: cumsum,
+    np.sort: sort,
+    np.transpose: transpose,
+    np.flip: lambda x, axis=None: x[::-1] if x.ndim == 1 else _refuse_flip(x),
+}
+_OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner: dot, np.vdot: dot, np.outer: outer}
+METHODS: dict[str, Callable[..., Any]] = {
+    name: _FUNCTIONS[getattr(np, name)]
+    for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "copy", "cumsum", "transpose")
+} | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
+
+
+def _refuse_flip(x: Varying) -> Varying:
+    raise refused(x._trace, x, "`np.flip` in more than one dimension")

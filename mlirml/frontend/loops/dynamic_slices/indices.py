@@ -1,0 +1,181 @@
+"""Indices of parts of unknown lengths: numbers, slices with bounds of the program, `...` and None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
+from mlirml.frontend.loops.dynamic_indices import Axis, Number, held, index_name, slice_bound
+from mlirml.frontend.loops.dynamic_slices.slices import Varying, moved, part, refused, whole
+from mlirml.frontend.loops.dynamic_slices.windows import unknown_step
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.indexing import position
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text.builder import Check
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is taken along a dimension: from `start` on in steps, a number of items, or where `length` is None one."""
+
+    start: Number
+    step: int = 1
+    length: Number = None
+    most: int = 1
+
+
+def part_of_part(x: Varying, index: Any) -> Varying:
+    """`x[index]`."""
+    trace = x._trace
+    items = list(index) if isinstance(index, tuple) else [index]
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > x.ndim:
+        rank = "1 dimension" if x.ndim == 1 else f"{x.ndim} dimensions"
+        raise IndexOutOfBoundsError(f"too many indices: {used} for an array of {rank}")
+    if sum(item is Ellipsis for item in items) > 1:
+        raise InvalidIndexError("an index can have only one ellipsis (`...`)")
+    if not any(item is Ellipsis for item in items):
+        items.append(Ellipsis)
+    place = next(number for number, item in enumerate(items) if item is Ellipsis)
+    items[place : place + 1] = [slice(None)] * (x.ndim - used)
+    walks: list[Walk] = []
+    dims: list[int | None] = []  # of the result, for each of x
+    shape: list[Number] = []
+    most: list[int] = []
+    for item in items:
+        if item is None:
+            shape.append(1)
+            most.append(1)
+            continue
+        walk = _walk(x, item, len(walks))
+        dims.append(None if walk.length is None else len(shape))
+        walks.append(walk)
+        if walk.length is not None:
+            shape.append(walk.length)
+            most.append(walk.most)
+    if x._place is not None:
+        axes = [_under(axis, walks, dims) for axis in x._place.axes]
+        return part(x._place.base, axes, shape, most)
+
+    def element(found: tuple[Number, ...]) -> Any:
+        return x._at([w.start if d is None else w.start + found[d] * w.step for w, d in zip(walks, dims)])
+
+    sample = np.ones((1,) * len(shape), x.dtype)
+    return Varying(trace, shape, most, sample, element, moved(x))
+
+
+def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
+    if axis.dim is None:
+        return axis
+    walk = walks[axis.dim]
+    start = axis.start + walk.start * axis.step
+    return Axis(start, axis.step * walk.step, dims[axis.dim])
+
+
+def _walk(x: Varying, item: Any, dim: int) -> Walk:
+    trace, size = x._trace, x._shape[dim]
+    if isinstance(item, slice):
+        return sliced(trace, item, x._length(dim), x._most[dim])
+    if isinstance(item, Traced):
+        known = item._known()
+        if item.shape or item.dtype.kind not in "iu":
+            raise refused(trace, x, f"an index by {item._describe()}")
+        item = item if known is None else int(known)
+    if not isinstance(item, Traced):
+        try:
+            place = int(item.__index__())
+        except (AttributeError, TypeError):
+            raise refused(trace, x, f"an index by {item!r}") from None
+        if isinstance(size, int):
+            return Walk(position(place, size, dim))
+        return Walk(_checked(trace, place + x._length(dim) if place < 0 else place, size))
+    least, greatest = trace.integers.limits_of(item._read())
+    if least is not None and least >= 0:
+        return Walk(_checked(trace, item, size))
+    if greatest is not None and greatest < 0:
+        return Walk(_checked(trace, item + x._length(dim), size))
+    number: Any = item
+    length = x._length(dim)
+    chosen = trace.hooks.select(number < 0, lambda: number + length, lambda: number)
+    return Walk(_checked(trace, chosen, size))
+
+
+def _checked(trace: Trace, number: Number, size: Number) -> Number:
+    """An index that is checked against a length known only when the program runs."""
+    b, integers = trace.builder, trace.integers
+    forms = integers.of(number), integers.of(size)
+    if not b.checked or isinstance(size, int) or None in forms:
+        return number
+    for gap, test in ((forms[0], f"sge, {index_name(trace, number)}, {b.index(0)}"), (forms[1] - forms[0], "")):
+        least, _ = integers.limits(gap)
+        if least is None or least < (0 if test else 1):
+            test = test or f"slt, {index_name(trace, number)}, {index_name(trace, size)}"
+            b.check(
+                b.named(f"arith.cmpi {test} : index"),
+                Check("IndexOutOfBoundsError", "the index is out of bounds for a slice of changing length"),
+            )
+    return number
+
+
+def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
+    """A slice of a dimension."""
+    step = 1 if item.step is None else item.step
+    if isinstance(step, Traced):
+        known = step._known()
+        if known is None:
+            raise unknown_step(trace, step)
+        step = int(known)
+    step = int(step.__index__())
+    if step == 0:
+        raise ShapeError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    ends = []
+    for bound, default in ((item.start, low if step > 0 else high), (item.stop, high if step > 0 else low)):
+        ends.append(default if bound is None else held(trace, _from_start(trace, bound, size), low, high))
+    start, stop = ends
+    length = stop - start if step > 0 else start - stop
+    if abs(step) != 1:
+        length = -(-length // abs(step))
+    if isinstance(length, int):
+        length = max(length, 0)
+    return Walk(start, step, length, -(-most // abs(step)))
+
+
+def _from_start(trace: Trace, bound: Any, size: Number) -> Number:
+    """A bound counted from the start."""
+    if isinstance(bound, Traced):
+        known = bound._known()
+        if bound.shape or bound.dtype.kind not in "iu":
+            raise InvalidIndexError(f"slice bounds must be integers or None, got {bound._describe()}")
+        bound = bound if known is None else int(known)
+    if not isinstance(bound, Traced):
+        if not hasattr(bound, "__index__"):
+            raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
+        bound = int(bound.__index__())
+        return bound + size if bound < 0 else bound
+    bound = slice_bound(trace, bound)
+    least, greatest = trace.integers.limits_of(bound._read())
+    if least is not None and least >= 0:
+        return bound
+    if greatest is not None and greatest < 0:
+        return bound + size
+    return trace.hooks.select(bound < 0, lambda: bound + size, lambda: bound)
+
+
+def gathered(base: Traced, index: Varying) -> Varying:
+    """`base[index]` for an array of integers of which a length is known only when the program runs."""
+    if index.dtype.kind not in "iu" or not base.ndim:
+        raise refused(base._trace, index, f"an index by {index._describe()}")
+    count = index.ndim
+
+    def element(found: tuple[Number, ...]) -> Any:
+        place = (index._at(found[:count]), *found[count:])
+        return base[place]
+
+    rest = base.shape[1:]
+    sample = np.ones((1,) * (count + len(rest)), base.dtype)
+    reads = [*moved(index), *moved(whole(base))]
+    return Varying(base._trace, [*index._shape, *rest], [*index._most, *rest], sample, element, reads)

@@ -1,0 +1,450 @@
+"""Parts of arrays whose lengths are known only when the program runs: what is done with them becomes loops.
+
+    a[i, k:] -= a[i, j] * a[j, k:]              for t in range(n - k):
+                                                    a[i, k + t] -= a[i, j] * a[j, k + t]
+
+A slice is a place in an array, and what is computed of slices a rule for its elements, which is followed where they are
+stored or summed up. Where it gets a name first, or where a store would meet what it reads, an array is made of it that
+is as long as it can get.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.frames import at_user_line, user_location
+from mlirml.frontend.loops.dynamic_indices import Axis, Number, Read, held, index_name, index_of
+from mlirml.frontend.loops.ranges import TracedRange
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.operators import install_operators
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text.builder import Check
+from mlirml.ir.text.dtypes import short_name
+
+Element = Callable[[tuple[Number, ...]], Any]
+_HELP = "write a loop over the elements, or slices of one length, as in `x[i : i + 3]`"
+
+
+class Varying:
+    """An array of which some lengths are known only when the program runs.
+
+    `most` bounds the lengths, `sample` is an array with one element that tells the dtype. `place` is where it lies if
+    it is a part of an array.
+    """
+
+    __array_priority__ = 2000
+    __mlirml_varying__ = "a slice of changing length"
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        trace: Trace,
+        shape: Sequence[Number],
+        most: Sequence[int],
+        sample: Any,
+        element: Element,
+        reads: Sequence[Read],
+        place: Read | None = None,
+    ) -> None:
+        self._trace, self._shape, self._most = trace, tuple(shape), tuple(most)
+        self._sample, self._element, self._reads, self._place = sample, element, tuple(reads), place
+
+    # What a user asks of an array.
+
+    @property
+    def shape(self) -> tuple[Number, ...]:
+        """The lengths."""
+        with at_user_line():
+            return tuple(map(self._length, range(self.ndim)))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        return np.asarray(self._sample).dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> Number:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Varying:
+        """Dimensions reversed, a view."""
+        return transposed(self, tuple(reversed(range(self.ndim))))
+
+    def _length(self, dim: int) -> Number:
+        """A length, which is not negative."""
+        length = self._shape[dim]
+        if not isinstance(length, Traced):
+            return length
+        return held(self._trace, length, 0, self._most[dim])
+
+    def _describe(self) -> str:
+        shown = [str(n) if isinstance(n, int) else "?" for n in self._shape]
+        return f"{short_name(self.dtype)}[{','.join(shown)}]"
+
+    def __repr__(self) -> str:
+        return f"Varying({self._describe()})"
+
+    def __len__(self) -> int:
+        raise self._refused("its length as a number")
+
+    def __bool__(self) -> bool:
+        raise self._refused("its truth value", "use `np.any(x)` or `np.all(x)`")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise self._refused("to go through its items outside of a `for` statement")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise self._refused("an array of it")
+
+    def __float__(self) -> float:
+        raise self._refused("a number made of it")
+
+    __int__ = __index__ = __float__
+
+    def __getattr__(self, name: str) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.statistics import METHODS
+
+        if name in METHODS:
+            return lambda *args, **kwargs: _called(METHODS[name], self, *args, **kwargs)
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        raise self._refused(f"`.{name}`")
+
+    def as_result(self, path: str) -> CaptureError:
+        """The error for a part in the result of the function."""
+        message = f"{path} is a slice whose length is known only when the program runs"
+        return ShapeError(message, help="return the array and the length")
+
+    def _refused(self, what: str, help_: str = _HELP) -> CaptureError:
+        """The error for what would need lengths that are known."""
+        return refused(self._trace, self, what, help_)
+
+    def _same_place(self, other: Any) -> bool:
+        if not isinstance(other, Varying) or self._place is None or other._place is None:
+            return self is other
+        return self._place.same_place(other._place)
+
+    # Elements.
+
+    def _at(self, place: Sequence[Number]) -> Any:
+        """An element, for numbers inside of the lengths."""
+        return self._element(tuple(place))
+
+    def __getitem__(self, index: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
+
+        with at_user_line():
+            found = part_of_part(self, index)
+            if found.ndim:
+                return found
+            check_unchanged(found)
+            return found._at(())
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
+
+        with at_user_line():
+            store(part_of_part(self, index), value)
+
+    def store(self, value: Any) -> None:
+        """`self[...] = value`."""
+        store(self, value)
+
+    def store_in_place(self, ufunc: np.ufunc, operand: Any) -> Any:
+        """`self += operand` and its like."""
+        return store_in_place(self, ufunc, operand)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.functions import call_ufunc
+
+        with at_user_line():
+            return call_ufunc(self._trace, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.functions import call_function
+
+        with at_user_line():
+            return call_function(self, function, args, kwargs)
+
+
+def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with at_user_line():
+        return method(*args, **kwargs)
+
+
+def refused(trace: Trace, part: Varying, what: str, help_: str = _HELP) -> CaptureError:
+    """The error for what cannot be done with a part of unknown length: unrolled, the loops around would know it."""
+    error = UnsupportedSyntaxError(
+        f"the length of a slice is known only when the program runs, and {what} would need it",
+        location=user_location(2),
+        help=help_,
+    )
+    starts = [axis.start for read in part._reads for axis in read.axes]
+    lengths = [n for read in part._reads for n in read.shape]
+    error.roots = frozenset().union(*map(trace.integers.roots, [*starts, *lengths, *part._shape]))
+    return error
+
+
+# Rules for elements.
+
+
+def as_part(trace: Trace, x: Any) -> Varying:
+    """Anything that stands in an expression, as a rule for its elements."""
+    if isinstance(x, Varying):
+        return x
+    if not isinstance(x, Traced) and not np.isscalar(x):
+        x = trace.array(x, copy=False)
+    if not isinstance(x, Traced):
+        return Varying(trace, (), (), x, lambda place: x, ())
+    if not x.ndim:
+        kind = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}[x.dtype.kind] if x._is_weak() else x.dtype.type(1)
+        return Varying(trace, (), (), kind, lambda place: x, ())
+    return whole(x)
+
+
+def whole(x: Traced) -> Varying:
+    """All of an array."""
+    axes = tuple(Axis(0, 1, dim) for dim in range(x.ndim))
+    return part(x, axes, x.shape, x.shape)
+
+
+def part(base: Traced, axes: Sequence[Axis], shape: Sequence[Number], most: Sequence[int]) -> Varying:
+    """A part of an array."""
+    read = Read(base, tuple(axes), tuple(shape), base._cell.version)
+
+    def element(place: tuple[Number, ...]) -> Any:
+        return base[index_of(read, place)]
+
+    sample = np.ones((1,) * len(shape), base.dtype)
+    return Varying(base._trace, shape, most, sample, element, [read], read)
+
+
+def combined(trace: Trace, compute: Callable[..., Any], sample: Callable[..., Any], operands: Sequence[Any]) -> Varying:
+    """What `compute` gives of the elements of operands that are broadcast."""
+    parts = [as_part(trace, x) for x in operands]
+    shape, most = common_shape(trace, parts)
+    with np.errstate(all="ignore"):
+        found = sample(*(p._sample for p in parts))
+
+    def element(place: tuple[Number, ...]) -> Any:
+        return compute(*(stretched(p, place) for p in parts))
+
+    reads = [r if p.ndim == len(shape) else replace(r, aligned=False) for p in parts for r in reads_of(p)]
+    return Varying(trace, shape, most, np.asarray(found).reshape((1,) * len(shape)), element, reads)
+
+
+def stretched(p: Varying, place: Sequence[Number]) -> Any:
+    """The element of an operand that belongs to a place of what it is broadcast to."""
+    own = list(place)[len(place) - p.ndim :]
+    return p._at([0 if is_one(n) else k for n, k in zip(p._shape, own)])
+
+
+def is_one(length: Number) -> bool:
+    """Whether a length is known to be 1, so that it may be stretched."""
+    return isinstance(length, int) and length == 1
+
+
+def common_shape(trace: Trace, parts: Sequence[Varying]) -> tuple[tuple[Number, ...], tuple[int, ...]]:
+    """The shape that parts are broadcast to, and the limits of it. A length that is not known is not stretched."""
+    rank = max(p.ndim for p in parts)
+    shape: list[Number] = []
+    most: list[int] = []
+    for dim in range(-rank, 0):
+        chosen: tuple[Number, int] | None = None
+        for p in parts:
+            if p.ndim < -dim or is_one(p._shape[dim]):
+                continue
+            given = p._shape[dim], p._most[dim]
+            chosen = given if chosen is None else same_length(trace, chosen, given, parts)
+        shape.append(1 if chosen is None else chosen[0])
+        most.append(1 if chosen is None else chosen[1])
+    return tuple(shape), tuple(most)
+
+
+def same_length(
+    trace: Trace, one: tuple[Number, int], other: tuple[Number, int], parts: Sequence[Varying]
+) -> tuple[Number, int]:
+    """A length that two parts have in common; compared when the program runs where it cannot be told."""
+    b, integers = trace.builder, trace.integers
+    forms = integers.of(one[0]), integers.of(other[0])
+    most = min(one[1], other[1])
+    difference = forms[0] - forms[1]
+    if difference.terms:
+        if b.checked:
+            # A slice that ends before it begins is as empty as any other one.
+            names = [index_name(trace, held(trace, length, 0, limit)) for length, limit in (one, other)]
+            equal = b.named(f"arith.cmpi eq, {names[0]}, {names[1]} : index")
+            b.check(equal, Check("ShapeError", "slices of different lengths are combined"))
+        return (one[0] if isinstance(one[0], Traced) else other[0]), most
+    if difference.constant:
+        shown = ", ".join(p._describe() for p in parts if p.ndim)
+        raise ShapeError(
+            f"slices of different lengths are combined: {shown}, one always longer by {abs(difference.constant)}",
+            help="compare the bounds of the slices",
+        )
+    return (one[0] if type(one[0]) is int else other[0]), most
+
+
+def transposed(x: Varying, order: Sequence[int]) -> Varying:
+    """Dimension d of the result is dimension `order[d]` of `x`."""
+    back = [list(order).index(d) for d in range(x.ndim)]
+    if x._place is not None:
+        axes = [Axis(a.start, a.step, None if a.dim is None else back[a.dim]) for a in x._place.axes]
+        return part(x._place.base, axes, [x._shape[d] for d in order], [x._most[d] for d in order])
+    return Varying(
+        x._trace,
+        [x._shape[d] for d in order],
+        [x._most[d] for d in order],
+        x._sample,
+        lambda place: x._at([place[back[d]] for d in range(x.ndim)]),
+        moved(x),
+    )
+
+
+def reads_of(x: Varying) -> list[Read]:
+    """What is read to compute elements: a part is read as it is now, what was computed of parts as they were then."""
+    if x._place is None:
+        return list(x._reads)
+    return [replace(r, version=r.base._cell.version) for r in x._reads]
+
+
+def moved(x: Varying) -> list[Read]:
+    """What is read by elements at other places."""
+    return [replace(r, aligned=False) for r in reads_of(x)]
+
+
+# Loops.
+
+
+def over(trace: Trace, length: Number, total: Any, body: Callable[[Any, Number], Any]) -> Any:
+    """`body(total, number)` for each number below a length, which gives the next total."""
+
+    def round_(number: Number) -> None:
+        nonlocal total
+        total = body(total, number)
+
+    own = ("total",)
+    trace.hooks.for_(_rounds(length), round_, own, own, own, (), "", "", False)
+    return total
+
+
+def fold(trace: Trace, lengths: Sequence[Number], total: Any, body: Callable[[Any, tuple[Number, ...]], Any]) -> Any:
+    """The same for all places in a box."""
+
+    def level(total: Any, place: tuple[Number, ...]) -> Any:
+        if len(place) == len(lengths):
+            return body(total, place)
+        return over(trace, lengths[len(place)], total, lambda inner, number: level(inner, (*place, number)))
+
+    return level(total, ())
+
+
+def _rounds(length: Number) -> Any:
+    return TracedRange(0, length, 1) if isinstance(length, Traced) else range(length)
+
+
+def check_unchanged(x: Varying) -> None:
+    """Refuse what was computed of elements that have been stored over since."""
+    if x._place is None and any(r.version != r.base._cell.version for r in x._reads):
+        raise CaptureError(
+            "an array that a slice of changing length is taken of has been stored into since",
+            help="give what is computed of the slice a name of its own, or take a `.copy()`",
+        )
+
+
+def store(target: Varying, value: Any) -> None:
+    """`target[...] = value`."""
+    trace, place = target._trace, target._place
+    if place is None:
+        raise CaptureError(
+            "a store into what was computed of a slice of changing length",
+            help="give it a name first, and store into that",
+        )
+    given = as_part(trace, value)
+    if given._place is not None and given._place.same_place(place):
+        return
+    while given.ndim > target.ndim and is_one(given._shape[0]):
+        given = given[0]
+    common_shape(trace, [target, given])
+    alike = zip(given._shape, target._shape[target.ndim - given.ndim :])
+    if given.ndim > target.ndim or any(is_one(n) and not is_one(m) for m, n in alike):
+        raise ShapeError(f"assignment: {given._describe()} does not broadcast to {target._describe()}")
+    check_unchanged(given)
+    if not all((r.aligned and r.same_place(place)) or r.is_apart(place) for r in given._reads):
+        given = materialised(given)
+    base, lengths = place.base, target._shape
+
+    def level(found: tuple[Number, ...]) -> None:
+        if len(found) == len(lengths):
+            base[index_of(place, found)] = stretched(given, found)
+            return
+
+        def round_(number: Number) -> None:
+            base  # noqa: B018  (the loop stores into it)
+            level((*found, number))
+
+        trace.hooks.for_(_rounds(lengths[len(found)]), round_, (), (), (), ("base",), "", "", False)
+
+    level(())
+
+
+def materialised(x: Varying) -> Varying:
+    """An array of its own, as long as it can get, of which a part is filled."""
+    trace = x._trace
+    check_unchanged(x)
+    out = Traced(trace, Cell(trace.builder.empty(x._most, x.dtype), owned=True))
+    result = part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most)
+    store(result, x)
+    return part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most)
+
+
+def named(value: Any) -> Any:
+    """What a variable gets: an array where it would be a rule for the elements of one."""
+    if isinstance(value, Varying):
+        return value if value._place is not None else materialised(value)
+    if type(value) in (tuple, list) and any(isinstance(x, Varying) for x in value):
+        return type(value)(map(named, value))
+    return value
+
+
+def store_in_place(target: Varying, ufunc: np.ufunc, operand: Any) -> Any:
+    """`target += operand` and its like."""
+    new = operated(target._trace, ufunc, (target, operand))
+    if target._place is None:
+        return new
+    if not np.can_cast(new.dtype, target.dtype, "same_kind"):
+        raise DTypeError(
+            f"cannot store {new._describe()} in place into {target._describe()}",
+            help=f"make a new array, `x = x + y`, or convert the result with `.astype(np.{target.dtype.name})`",
+        )
+    store(target, new)
+    return target
+
+
+def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Varying:
+    """A Python operator."""
+    if ufunc is np.matmul:
+        from mlirml.frontend.loops.dynamic_slices.functions import product
+
+        return product(trace, *operands)  # type: ignore[no-any-return]
+    return combined(trace, lambda *xs: trace.call_operator(ufunc, xs), ufunc, operands)
+
+
+install_operators(
+    Varying,
+    lambda self, ufunc, operands: _called(operated, self._trace, ufunc, operands),
+    lambda self, ufunc, other: _called(store_in_place, self, ufunc, other),
+)

@@ -1,0 +1,157 @@
+"""Indices of loops: numbers of the program and slices that begin at them, as one window of the array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.loops.affine import Linear
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.indexing import Index, UnknownLengthError, position, slice_bounds
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Check
+from mlirml.ops.indexing.positions import scalar_position
+from mlirml.ops.shapes.dynamic_views import Start, moving
+from mlirml.ops.shapes.views import Reshape
+
+_Part = tuple[Start, int, int, object]  # start, size, step and what the start comes from
+
+
+def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
+    """The index as a window; None for what has no number of the program in it, or more than those and slices."""
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(map(_is_traced, items)) or not all(item is None or _is_basic(item) for item in items):
+        return None
+    new_axes = any(item is None for item in items)
+    everything, items = items, tuple(item for item in items if item is not None)
+    rests = sum(item is Ellipsis for item in items)
+    if len(items) - rests > len(shape) or rests > 1:
+        return None
+    given = list(items) if rests else [*items, Ellipsis]
+    place = next(i for i, item in enumerate(given) if item is Ellipsis)
+    given[place : place + 1] = [slice(None)] * (len(shape) - len(items) + rests)
+    parts: list[_Part] = []
+    drop: list[int] = []
+    for axis, (item, size) in enumerate(zip(given, shape)):
+        part = _part(trace, item, size, axis)
+        if part is None:
+            return None
+        parts.append(part)
+        if not isinstance(item, slice):
+            drop.append(axis)
+    starts, sizes, steps, sources = zip(*parts)
+    view = moving(shape, starts, sizes, steps, drop, sources, trace.builder.region)
+    full = not rests and len(drop) == len(shape) == len(items)
+    if not new_axes:
+        return Index((view,), (), (), 0, view.shape, False, full)
+    sizes_left, result = list(view.shape), []
+    after = sum(isinstance(item, slice) for item in everything[everything.index(Ellipsis) :]) if rests else 0
+    for item in everything if rests else (*everything, Ellipsis):
+        if item is None:
+            result.append(1)
+        elif item is Ellipsis:
+            count = len(sizes_left) - after
+            result += sizes_left[:count]
+            del sizes_left[:count]
+        elif isinstance(item, slice):
+            result.append(sizes_left.pop(0))
+    return Index((view, Reshape(tuple(result))), (), (), 0, tuple(result), False, False)
+
+
+def _is_traced(item: Any) -> bool:
+    if isinstance(item, slice):
+        return any(isinstance(bound, Traced) and bound._known() is None for bound in (item.start, item.stop))
+    return isinstance(item, Traced) and item._known() is None
+
+
+def _is_basic(item: Any) -> bool:
+    if isinstance(item, Traced):
+        return item._scalar and not item.shape and item.dtype.kind in "iu"
+    return isinstance(item, (int, slice, np.integer, type(Ellipsis))) and not isinstance(item, bool)
+
+
+def _part(trace: Trace, item: Any, size: int, axis: int) -> _Part | None:
+    if isinstance(item, slice):
+        if _is_traced(item):
+            return _moving_slice(trace, item, size)
+        start, stop, step = slice_bounds(item, size)
+        count = len(range(start, stop, step))
+        return None if step < 0 else (start if count else 0, count, step if count > 1 else 1, start)
+    known = item._known() if isinstance(item, Traced) else item
+    if known is not None:
+        number = position(int(known), size, axis)
+        return number, 1, 1, number
+    value = item._read()
+    return scalar_position(trace.builder, value, size, axis), 1, 1, value
+
+
+def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
+    """A slice that begins at a number of the program, and has a length that is known."""
+    integers = trace.integers
+    step = 1 if item.step is None else item.step
+    if isinstance(step, Traced):
+        raise unknown_step(trace, step)
+    if step == 0:
+        raise ShapeError("slice step cannot be zero")
+    from mlirml.frontend.loops.dynamic_indices import slice_bound
+
+    given = 0 if item.start is None else item.start, size if item.stop is None else item.stop
+    bounds = [slice_bound(trace, bound) for bound in given]
+    forms = []
+    for bound in bounds:
+        form = integers.of(bound)
+        if form is None:
+            raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
+        forms.append(_from_start(trace, form, size))
+    length = forms[1] - forms[0]
+    if length.terms or step < 0:
+        raise UnknownLengthError("the length of a slice differs from round to round")
+    count = len(range(0, length.constant, step))
+    start = bounds[0]
+    if not isinstance(start, Traced):
+        return int(start), count, step, int(start)
+    b = trace.builder
+    name = control.to_index(b, start._read())
+    if forms[0] is not integers.of(start):
+        name = b.named(f"arith.addi {name}, {b.index(size)} : index")
+    if b.checked:
+        name = _checked(trace, start, name, length.constant, size)
+    return name, count, step, start._read()
+
+
+def unknown_step(trace: Trace, step: Traced) -> UnsupportedSyntaxError:
+    """The error for a step that may differ from round to round."""
+    error = UnsupportedSyntaxError(
+        "the step of a slice is known only when the program runs",
+        help="write a loop over the elements, `for j in range(start, stop, step)`",
+    )
+    error.roots = trace.integers.roots(step)
+    return error
+
+
+def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
+    """A bound counted from the start of the axis."""
+    least, greatest = trace.integers.limits(form)
+    if least is not None and least >= 0:
+        return form
+    if greatest is not None and greatest < 0:
+        return form + Linear(size)
+    raise UnknownLengthError("a bound of a slice may be negative in one round and not in another")
+
+
+def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> str:
+    """The start of a slice that is checked, and inside in any case, since a program goes on after a failed check."""
+    b = trace.builder
+    _, greatest = trace.integers.limits(trace.integers.of(start))
+    if greatest is not None and greatest + length <= size:
+        return name
+    if length > size:
+        raise IndexOutOfBoundsError(f"a slice of length {length} of an axis of size {size}")
+    limit = b.index(size - length)
+    inside = b.named(f"arith.cmpi sle, {name}, {limit} : index")
+    message = f"a slice of length {length} goes beyond the end of an axis of size {size}"
+    b.check(inside, Check("IndexOutOfBoundsError", message))
+    return b.named(f"arith.minsi {name}, {limit} : index")

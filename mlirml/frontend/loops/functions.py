@@ -1,0 +1,389 @@
+"""Python's own functions of numbers, for numbers of the program: `int`, `max`, `math.exp` and so on."""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import inspect
+import math
+import types
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import DTypeError, UnsupportedSyntaxError
+from mlirml.frontend import advice
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.loops.affine import value_in
+from mlirml.frontend.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
+from mlirml.frontend.namespace.numpy_namespace import is_library, of_numpy, retarget
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.growing_list import GrowingList
+from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.number_lists import is_numeric_list
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ops import error_functions
+
+_Function = Callable[..., Any]
+_I64, _F64, _C128, _BOOL = (np.dtype(name) for name in ("int64", "float64", "complex128", "bool"))
+
+
+def replaced(trace: Trace, callee: Any) -> Any:
+    """What to call for a function: the function itself, or where it is of numbers one that takes traced ones too."""
+    if isinstance(callee, types.MethodType) and type(callee.__self__) is GrowingList:
+        return callee
+    if isinstance(callee, (types.FunctionType, types.MethodType)):
+        return retarget(callee, trace, trace._loops_memo)  # what was called by name is rewritten already
+    creation = of_numpy(callee, trace, trace._loops_memo)
+    if creation is not None:
+        return creation
+    if isinstance(callee, type) and not is_library(callee.__module__):
+        return partial(_constructed, trace, callee)
+    if callable(callee) and not is_library(type(callee).__module__):
+        return retarget(callee, trace, trace._loops_memo)
+    if not isinstance(callee, (types.BuiltinFunctionType, type)):
+        return callee
+    own = _OWN.get(callee)
+    if own is None and isinstance(callee, type) and issubclass(callee, np.generic):
+        own = _scalar(callee)
+    if own is None:
+        return callee
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_varying(args[0]) and not _is_rows(args[0])
+        if callee in _OF_ITEMS and plain:
+            args = (list(args[0]),)
+            if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
+                with at_user_line():
+                    return own(trace, *args)
+        of_rows = callee in _OF_LISTS and any(map(_is_rows, args))
+        if not of_rows and callee not in _ALWAYS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
+            return callee(*args, **kwargs)
+        with at_user_line():
+            return own(trace, *args, **kwargs)
+
+    return call
+
+
+def _is_rows(x: Any) -> bool:
+    """Whether a loop has appended to a list, or does."""
+    return type(x) is GrowingList and x.has_rows
+
+
+def _constructed(trace: Trace, kind: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """An object of a class of the user's, whose `__init__` is called as other methods are."""
+    start = inspect.getattr_static(kind, "__init__", None)
+    plain = type(kind) is type and inspect.getattr_static(kind, "__new__") is vars(object)["__new__"]
+    if not plain or not isinstance(start, types.FunctionType):
+        return kind(*args, **kwargs)
+    made = kind.__new__(kind)
+    retarget(start, trace, trace._loops_memo)(made, *args, **kwargs)
+    return made
+
+
+def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
+    """A number as Python's bool, int or float, which gives way in promotion."""
+    if isinstance(x, Traced):
+        known = x._known()
+        if known is not None and known.shape == ():
+            return np.dtype(dtype).type(known[()]).item()
+        if x.size != 1:
+            raise DTypeError(f"only one number can be converted, got {x._describe()}")
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            raise DTypeError(f"cannot convert {x._describe()} to a real number", help="take `x.real` or `abs(x)`")
+        value = trace.builder.cast(trace.builder.reshape(x._read(), ()), dtype)
+        return Traced(trace, Cell(replace(value, weak=True)), scalar=True)
+    return dtype.type(x).item()
+
+
+def _scalar(kind: type[np.generic]) -> _Function:
+    """`np.float32(x)` and its like: a NumPy scalar of a number."""
+
+    def function(trace: Trace, x: Any) -> Any:
+        found = x.astype(kind)
+        return Traced(trace, Cell(found._contents()), scalar=True) if not found.shape else found
+
+    return function
+
+
+def _round(trace: Trace, x: Any, digits: Any = None) -> Any:
+    if digits is not None:
+        return trace.call_function(np.round, (x, digits), {})
+    if x.dtype.kind in "iub":
+        return python_number(trace, x, _I64)
+    return python_number(trace, trace.call_ufunc(np.rint, "__call__", (x,), {}), _I64)
+
+
+def _extreme(comparison: np.ufunc) -> _Function:
+    def function(trace: Trace, *args: Any) -> Any:
+        if len(args) == 1:
+            (items,) = args
+            if _is_rows(items):
+                return _number_of(items, np.max if comparison is np.greater else np.min)
+            if is_varying(items) and items.ndim == 1:
+                return items.max() if comparison is np.greater else items.min()
+            if isinstance(items, Traced) and items.ndim != 1:
+                raise DTypeError(
+                    f"the largest or smallest item of {items._describe()}", help="use `np.max` or `np.min`"
+                )
+            args = tuple(items)
+        result, name = args[0], "maximum" if comparison is np.greater else "minimum"
+        for x in args[1:]:
+            before = result
+            result = _either(trace, trace.call_operator(comparison, (x, before)), x, before)
+            value = value_in(result)
+            if value is not None:
+                trace.integers.note_limits(name, (x, before), value)
+        return result
+
+    return function
+
+
+def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
+    return trace.hooks.select(condition, lambda: one, lambda: other)
+
+
+def _number_of(items: GrowingList, function: Any) -> Any:
+    """A number computed of a list of numbers, as Python's where those are."""
+    found = function(items.array(), axis=0)
+    if not is_numeric_list(items):
+        return found
+    assert items.rows is not None
+    return Traced(found._trace, Cell(replace(found._read(), weak=items.rows.growth.kinds[0].weak)), scalar=True)
+
+
+def _sorted(trace: Trace, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    if key is not None:
+        raise UnsupportedSyntaxError("`sorted` with a key is not compiled", help="use `np.argsort` of the keys")
+    numbers = items.copy() if is_numeric_list(items) else trace.hooks.list_(list, items, grows=True)
+    if not is_numeric_list(numbers):
+        numbers = trace.hooks.list_(list, trace.array([*items]), grows=True)
+    numbers.sort(reverse=reverse)
+    return numbers
+
+
+def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
+    if is_varying(items):
+        return start + items.sum()
+    if _is_rows(items):
+        return start + (_number_of(items, np.sum) if is_numeric_list(items) else np.sum(items.array(), axis=0))
+    for item in items:
+        start = start + item
+    return start
+
+
+def _math(ufunc: Any, result: np.dtype = _F64) -> _Function:
+    """A function of `math`: it computes in double precision and gives a Python number."""
+
+    def function(trace: Trace, *args: Any) -> Any:
+        numbers = [python_number(trace, x, _F64) for x in args]
+        return python_number(trace, ufunc(*numbers), result)
+
+    return function
+
+
+def _hypot(trace: Trace, *args: Any) -> Any:
+    if len(args) == 2:
+        return _math(np.hypot)(trace, *args)
+    total: Any = 0.0
+    for x in args:
+        number = python_number(trace, x, _F64)
+        total = total + number * number
+    return python_number(trace, np.sqrt(total), _F64)
+
+
+def _dist(trace: Trace, p: Any, q: Any) -> Any:
+    gaps = [a - b for a, b in zip(p, q, strict=True)]
+    return _hypot(trace, *gaps) if any(isinstance(gap, Traced) for gap in gaps) else math.dist(p, q)
+
+
+def _log(trace: Trace, x: Any, base: Any = None) -> Any:
+    found = _math(np.log)(trace, x)
+    return found if base is None else found / _math(np.log)(trace, base)
+
+
+def _cmath(function: Any, result: np.dtype = _C128) -> _Function:
+    """A function of `cmath`."""
+
+    def made(trace: Trace, x: Any) -> Any:
+        return python_number(trace, function(python_number(trace, x, _C128)), result)
+
+    return made
+
+
+def _complex_log(trace: Trace, x: Any, base: Any = None) -> Any:
+    found = _cmath(np.log)(trace, x)
+    return found if base is None else found / _cmath(np.log)(trace, base)
+
+
+def _whole_numbers(ufunc: np.ufunc) -> _Function:
+    def function(trace: Trace, *args: Any) -> Any:
+        result: Any = 0 if ufunc is np.gcd else 1
+        for x in args:
+            if x.dtype.kind not in "iub" if isinstance(x, Traced) else not isinstance(x, (int, np.integer)):
+                raise DTypeError(f"`math.{ufunc.__name__}` takes integers, got {x!r}")
+            result = ufunc(result, python_number(trace, x, _I64))
+        return python_number(trace, result, _I64)
+
+    return function
+
+
+def _isclose(trace: Trace, a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
+    """`math.isclose`, by the formula in Python's documentation; infinities are close to themselves only."""
+    one, other = (python_number(trace, x, _F64) for x in (a, b))
+    largest = np.maximum(np.abs(one), np.abs(other))
+    near = np.abs(one - other) <= np.maximum(rel_tol * largest, abs_tol)
+    return python_number(trace, np.logical_or(one == other, np.logical_and(near, np.isfinite(largest))), _BOOL)
+
+
+def _isqrt(trace: Trace, x: Any) -> Any:
+    """The whole part of a square root: that of the nearest double is one off at most."""
+    if x.dtype.kind not in "iub":
+        raise DTypeError(f"`math.isqrt` takes integers, got {x!r}")
+    number = python_number(trace, x, _I64)
+    root = np.minimum(python_number(trace, np.sqrt(python_number(trace, x, _F64)), _I64), 3037000499)
+    root = root - (root * root > number)
+    return python_number(trace, root + (number - root * root > 2 * root), _I64)
+
+
+def _whole(trace: Trace, x: Any) -> Any:
+    """`math.floor` and its like of an integer."""
+    return python_number(trace, x, _I64)
+
+
+def _to_whole(ufunc: np.ufunc) -> _Function:
+    def function(trace: Trace, x: Any) -> Any:
+        return _whole(trace, x) if x.dtype.kind in "iub" else _math(ufunc, _I64)(trace, x)
+
+    return function
+
+
+def _text(function: Callable[..., str]) -> _Function:
+    """`str` and its like, which need the number itself."""
+
+    def made(trace: Trace, x: Any, *specification: str) -> str:
+        known = x._convert(f"`{function.__name__}()`", advice.on_conversion, advice.PRINT)
+        return function(known[()] if x._scalar else known, *specification)
+
+    return made
+
+
+def _pow(trace: Trace, x: Any, exponent: Any, modulus: Any = None) -> Any:
+    result = x**exponent
+    return result if modulus is None else result % modulus
+
+
+def _complex(trace: Trace, real: Any, imag: Any = 0) -> Any:
+    """Python's complex number; what are given as parts may be complex themselves."""
+    result: Any = np.zeros((), np.complex128)
+    if any(isinstance(x, complex) or (isinstance(x, Traced) and x.dtype.kind == "c") for x in (real, imag)):
+        result = real + imag * 1j
+        return python_number(trace, result, _C128) if isinstance(result, Traced) else result
+    result = trace.array(result)
+    result.real[...], result.imag[...] = (python_number(trace, x, _F64) for x in (real, imag))
+    return Traced(trace, Cell(replace(result._read(), weak=True)), scalar=True)
+
+
+def _fold(name: str) -> _Function:
+    """`any` and `all` of items."""
+
+    def function(trace: Trace, items: Any) -> Any:
+        if is_varying(items):
+            return getattr(items, name)()
+        combine = trace.hooks.or_ if name == "any" else trace.hooks.and_
+        result: Any = name == "all"
+        for item in items:
+            truth = python_number(trace, item, _BOOL)
+            result = combine(result, lambda truth=truth: truth)
+        return result
+
+    return function
+
+
+def _fabs(trace: Trace, x: Any) -> Any:
+    return abs(python_number(trace, x, _F64))
+
+
+_SAME = (
+    "sqrt", "exp", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fmod", "copysign",
+    "degrees", "radians", "exp2", "cbrt", "ldexp",
+)  # fmt: skip
+_INVERSE = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
+}  # fmt: skip
+
+_COMPLEX = ("sqrt", "exp", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+
+_OWN: dict[Any, _Function] = {
+    builtins.range: lambda trace, *bounds: traced_range(*bounds),
+    builtins.enumerate: lambda trace, *args, **options: traced_enumerate(*args, **options),
+    builtins.zip: lambda trace, *args, **options: traced_zip(*args, **options),
+    builtins.reversed: lambda trace, rounds: traced_reversed(rounds),
+    builtins.int: lambda trace, x: python_number(trace, x, _I64),
+    builtins.float: lambda trace, x: python_number(trace, x, _F64),
+    builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
+    builtins.complex: _complex,
+    builtins.pow: _pow,
+    builtins.any: _fold("any"),
+    builtins.all: _fold("all"),
+    builtins.round: _round,
+    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_varying(x) else len(x),
+    builtins.str: _text(str),
+    builtins.repr: _text(repr),
+    builtins.format: _text(format),
+    builtins.max: _extreme(np.greater),
+    builtins.min: _extreme(np.less),
+    builtins.sum: _sum,
+    builtins.sorted: _sorted,
+    math.hypot: _hypot,
+    math.dist: _dist,
+    math.erf: _math(error_functions.erf.reference),
+    math.erfc: _math(error_functions.erfc.reference),
+    math.gcd: _whole_numbers(np.gcd),
+    math.lcm: _whole_numbers(np.lcm),
+    math.isclose: _isclose,
+    math.isqrt: _isqrt,
+    math.log: _log,
+    cmath.log: _complex_log,
+    math.fabs: _fabs,
+    math.floor: _to_whole(np.floor),
+    math.ceil: _to_whole(np.ceil),
+    math.trunc: _to_whole(np.trunc),
+    math.isnan: _math(np.isnan, _BOOL),
+    math.isinf: _math(np.isinf, _BOOL),
+    math.isfinite: _math(np.isfinite, _BOOL),
+    **{getattr(math, name): _math(getattr(np, name)) for name in _SAME if hasattr(math, name)},
+    **{getattr(math, name): _math(ufunc) for name, ufunc in _INVERSE.items()},
+    **{getattr(cmath, name): _cmath(getattr(np, name)) for name in _COMPLEX},
+    **{getattr(cmath, name): _cmath(ufunc) for name, ufunc in _INVERSE.items() if name not in ("atan2", "pow")},
+    cmath.isnan: _cmath(np.isnan, _BOOL),
+    cmath.isinf: _cmath(np.isinf, _BOOL),
+    cmath.isfinite: _cmath(np.isfinite, _BOOL),
+    cmath.phase: _cmath(np.angle, _F64),
+    cmath.polar: lambda trace, x: (_cmath(np.abs, _F64)(trace, x), _cmath(np.angle, _F64)(trace, x)),
+}
+
+
+_ALWAYS = (builtins.enumerate, builtins.zip, builtins.reversed, math.dist)
+_OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted)
+_OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
+
+
+def _refused(name: str) -> _Function:
+    def function(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedSyntaxError(
+            f"`math.{name}` is not compiled", help="write it with `np.` functions, or compute it outside"
+        )
+
+    return function
+
+
+_OWN |= {
+    getattr(math, name): _refused(name)
+    for name in dir(math)
+    if isinstance(getattr(math, name), types.BuiltinFunctionType) and getattr(math, name) not in _OWN
+}

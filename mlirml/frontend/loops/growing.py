@@ -1,0 +1,324 @@
+"""Lists that loops append to: a loop of the program stores the items into the rows of arrays.
+
+    hs = []                             hs = __mlirml__.growing([])
+    for t in range(n):                  rows = np.empty((n, 4)); an scf.for that carries `rows`
+        h = np.tanh(w @ h + x[t])
+        hs.append(h)                        rows[t] = h
+    return np.stack(hs)                 return rows.copy()
+
+In Python such a list is like any other. A loop that is found to append as many items of the same kinds in each of its
+iterations is written again: the list is then rows of arrays that are as long as it is after the loop.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import CaptureError, UnsupportedSyntaxError
+from mlirml.frontend.loops.affine import Linear
+from mlirml.frontend.loops.construct import Again
+from mlirml.frontend.loops.containers import Growing
+from mlirml.frontend.loops.variables import Tree, as_kind, is_array, is_number
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.carry import Kind, joined, kind_of
+from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+
+def mask_of(test: Callable[[], Any], loop: Any) -> np.ndarray | None:
+    """In which iterations of a loop a condition holds that is computed of the loop variable alone; None for others."""
+    variables, name, builder = loop.variables, loop.target, loop.trace.builder
+    if not name:
+        return None
+    item, mark = variables.get(name), builder.mark()
+
+    def at(number: Any) -> Any:
+        variables.set(name, number)
+        return test()
+
+    try:
+        first = at(loop.range[0])
+        if not isinstance(first, (bool, np.bool_)):
+            return None
+        return _at_once(at, loop.range) if len(loop.range) > _FEW else _one_by_one(at, loop.range)
+    finally:
+        variables.set(name, item)
+        builder.rewind(mark)
+
+
+_FEW = 16
+
+
+def _at_once(at: Callable[[Any], Any], numbers: range) -> np.ndarray | None:
+    """A condition for all numbers as an array, if it can be computed so; else one by one."""
+    some = [*range(0, len(numbers), len(numbers) // _FEW), len(numbers) - 1]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = at(np.arange(numbers.start, numbers.stop, numbers.step))
+    except (TypeError, ValueError, AttributeError, Warning, CaptureError):
+        found = None
+    if type(found) is not np.ndarray or found.dtype != np.bool_ or found.shape != (len(numbers),):
+        return _one_by_one(at, numbers)
+    alike = _one_by_one(at, [numbers[i] for i in some])
+    return found if alike is not None and np.array_equal(found[some], alike) else _one_by_one(at, numbers)
+
+
+def _one_by_one(at: Callable[[Any], Any], numbers: Sequence[int]) -> np.ndarray | None:
+    found = []
+    for number in numbers:
+        truth = at(number)
+        if not isinstance(truth, (bool, np.bool_)):
+            return None
+        found.append(truth)
+    return np.array(found)
+
+
+@dataclass(eq=False)
+class Branched:
+    """A list that the branches of an `if` append different numbers of items to.
+
+    `missing` are how many items fewer than `counts` some iterations append, for each of them.
+    """
+
+    kept: Growing
+    counts: list[int] = field(default_factory=list)
+    missing: list[Any] = field(default_factory=list)
+    parts: list[list[Any]] = field(default_factory=list)
+
+    def note(self, missing: dict[int, np.ndarray]) -> None:
+        """At the end of a branch."""
+        growing = self.kept.holder
+        self.counts.append(growing.counted - self.kept.counted)
+        self.missing.append(missing.get(id(growing), 0))
+        self.parts.append(growing.parts)
+
+    def each(self, mask: np.ndarray | None) -> Any:
+        """How many items each iteration appends; None where that is not known."""
+        then, other = (count - missing for count, missing in zip(self.counts, self.missing))
+        if mask is not None:
+            return np.where(mask, then, other)
+        return then if np.array_equal(then, other) else None
+
+    def join(self, loop: Any, mask: np.ndarray | None) -> None:
+        """After the branches: as many items as one of them has appended, of which some are missing."""
+        growing, most, each = self.kept.holder, max(self.counts), self.each(mask)
+        missing = most - each
+        if np.any(missing):
+            loop.missing[id(growing)] = loop.missing.get(id(growing), 0) + missing
+        rows = self.kept.open_rows
+        if rows is None:  # an attempt that tells the kinds of items
+            parts = self.parts[0] if self.counts[0] == most else self.parts[1]
+            old = [*self.kept.before.values()]
+            growing.parts = [*old, *(_alike(growing, part) for part in parts[len(old) :])]
+            return
+        length = rows.length + (table(loop, each) if np.any(missing) else most)
+        growing.parts = [replace(rows, length=length, appended=rows.appended + most)]
+
+
+def _alike(growing: GrowingList, part: Any) -> Any:
+    """Something of the same kind as an item, or rows, from a region that is closed."""
+    trace = growing.trace
+    if isinstance(part, Rows):
+        return replace(part, columns=tuple(_column(trace, c.shape, c.dtype) for c in part.columns))
+    tree, leaves = Tree.of(part), []
+    for leaf in tree.leaves:
+        kind = kind_of(leaf, "an item")
+        value = replace(trace.builder.filled(kind.shape, kind.dtype, 0), weak=kind.weak)
+        leaves.append(Traced(trace, Cell(value), scalar=is_number(leaf)))
+    return tree.treedef.unflatten(leaves)
+
+
+def table(loop: Any, numbers: np.ndarray) -> Any:
+    """The number of an array that belongs to the iteration."""
+    trace = loop.trace
+    found = trace.known(numbers)[loop.number]
+    limits = Linear(int(numbers.min())), Linear(int(numbers.max()))
+    trace.integers.forms[found._read().name] = trace.integers.symbol(*limits, frozenset([loop]))
+    return found
+
+
+@dataclass(eq=False)
+class Writer:
+    """What a loop appends to one list, in one attempt to write it.
+
+    `start` are the rows before the loop, `parts` what the list was then.
+    """
+
+    loop: Any
+    path: str
+    counts: Counts
+    growing: GrowingList
+    parts: list[Any]
+    start: Rows
+    held: list[tuple[Cell, int]] = field(default_factory=list)  # arrays that are items, and their versions
+
+    @property
+    def outer(self) -> Writer | None:
+        """That of a loop around, whose rows these are."""
+        writer: Writer | None = self.start.writer
+        return writer
+
+    def begin(self) -> None:
+        """Enter an iteration."""
+        before = (
+            self.loop.number * self.counts.most if self.counts.each is None else table(self.loop, self.counts.before)
+        )
+        length = self.start.length + before
+        self.growing.parts = [replace(self.start, length=length, writer=self, appended=0)]
+
+    def check_count(self) -> None:
+        """Refuse an iteration that appends another number of items than the one before."""
+        missing, each = self.loop.missing.get(id(self.growing), 0), self.counts.each
+        wanted = 0 if each is None else self.counts.most - each
+        if self.growing.counted != self.counts.most or not np.array_equal(missing, wanted):
+            raise self.refused(f"iterations of a loop append different numbers of items to `{self.path}`")
+
+    def appended(self, rows: Rows, value: Any) -> Rows:
+        """The rows with one more item."""
+        tree, growth = Tree.of(value), rows.growth
+        kinds = _kinds(tree, self.path)
+        both = None if kinds is None or tree.treedef != growth.treedef else _joined(growth.kinds, kinds)
+        if both is None:
+            raise self.refused(f"items of several kinds are appended to `{self.path}`")
+        scalars = [a and is_number(b) for a, b in zip(growth.scalars, tree.leaves)]
+        if both != growth.kinds or scalars != growth.scalars:
+            growth.kinds, growth.scalars = both, scalars
+            raise Again(self.outermost.loop)
+        self.held += [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
+        store(rows, rows.length, tree.leaves, self.path)
+        return replace(rows, length=rows.length + 1, appended=rows.appended + 1)
+
+    @property
+    def outermost(self) -> Writer:
+        """That of the loop which has made the rows."""
+        return self if self.outer is None else self.outer.outermost
+
+    def check_index(self, rows: Rows, index: Any) -> Any:
+        """The number of an item, which is there for certain."""
+        integers = self.loop.trace.integers
+        if isinstance(index, slice) or integers.of(index) is None:
+            raise self.refused(f"a loop appends to `{self.path}` and takes a part of it")
+        least, greatest = integers.limits(integers.of(index))
+        if greatest is not None and greatest < 0:
+            index = rows.length + index
+            least, _ = integers.limits(integers.of(index))
+        above = integers.limits(integers.of(rows.length) - integers.of(index))[0]
+        if least is None or least < 0 or above is None or above < 1:
+            raise self.refused(f"a loop appends to `{self.path}` and reads an item that may not be there yet")
+        return index
+
+    def refused(self, why: str) -> CaptureError:
+        """The error for a loop that does more with a list than its rows allow. A `for` loop is unrolled then."""
+        error = UnsupportedSyntaxError(why, help="store into an array made before the loop, `out[i] = x`")
+        error.roots = frozenset([self.loop])
+        return error
+
+    def check_held(self, stored: Iterable[Cell]) -> None:
+        """Refuse arrays that change after they were appended: the list has the arrays themselves, not copies."""
+        changed = {id(cell) for cell in stored}
+        if any(cell.version != version or id(cell) in changed for cell, version in self.held):
+            raise self.refused(f"an array that is an item of `{self.path}` changes in the loop: append a copy of it")
+
+    def note_result(self, leaf: Traced, result: Traced) -> None:
+        """After the loop, a variable refers to this array, which was `leaf` at the end of the last iteration."""
+        if any(leaf._cell is cell for cell, _ in self.held):
+            self.held.append((result._cell, result._cell.version))
+
+    def close(self) -> None:
+        """After the loop: the list has all items, unless it is rows of a loop around."""
+        total = self.counts.total
+        if self.outer is not None:
+            self.outer.held += self.held
+            appended = self.start.appended + total
+            self.growing.parts = [replace(self.start, length=self.start.length + total, appended=appended)]
+            return
+        for column, kind in zip(self.start.columns, self.start.growth.kinds):
+            if not kind.shape:
+                continue  # what is read of it are numbers
+            column._cell.frozen = f"a store into `{self.path}`, whose items are rows of an array after a loop"
+        for cell, _ in self.held:
+            cell.frozen = f"a store into an array that is an item of `{self.path}`, which a loop has appended to"
+        self.growing.parts = [replace(self.start, length=self.start.length + total)]
+
+
+def store(rows: Rows, number: Any, leaves: Sequence[Any], path: str) -> None:
+    """Store the leaves of an item."""
+    for column, kind, leaf in zip(rows.columns, rows.growth.kinds, leaves):
+        column[number] = Traced(column._trace, Cell(as_kind(column._trace, leaf, kind, path)))
+
+
+def learned(growing: GrowingList, before: Sequence[Any], counts: Counts, path: str) -> Growth | None:
+    """How a list grew in an iteration, where these parts were in it before; None for another change.
+
+    All items must be of one structure, of arrays and numbers of one shape and dtype.
+    """
+    now = growing.parts
+    rows = growing.rows
+    if rows is not None and rows.writer is not None:
+        growth = rows.growth
+        return Growth(counts, growth.treedef, growth.kinds, growth.scalars)
+    if counts.most <= 0 or len(now) < len(before) or any(a is not b for a, b in zip(before, now)):
+        return None
+    found: Growth | None = None
+    for part in now:
+        if isinstance(part, Rows):
+            one: Growth | None = part.growth
+        else:
+            tree = Tree.of(part)
+            kinds = _kinds(tree, path)
+            one = None if kinds is None else Growth(counts, tree.treedef, kinds, [is_number(x) for x in tree.leaves])
+        if one is None:
+            return None
+        if found is None:
+            found = Growth(counts, one.treedef, one.kinds, one.scalars)
+        both = None if one.treedef != found.treedef else _joined(found.kinds, one.kinds)
+        if both is None:
+            return None
+        found.kinds, found.scalars = both, [a and b for a, b in zip(found.scalars, one.scalars)]
+    return found
+
+
+def opened(loop: Any, growing: GrowingList, growth: Growth, path: str) -> Writer:
+    """Before a loop: a list as rows that have room for all that it appends, or those of a loop around it."""
+    rows, parts, held = growing.rows, list(growing.parts), []
+    if rows is None or rows.writer is None:
+        total = growing.length + growth.counts.total
+        columns = [_column(loop.trace, (total, *kind.shape), kind.dtype) for kind in growth.kinds]
+        rows = Rows(tuple(columns), growth, growing.length)
+        number = 0
+        for part in parts:
+            if isinstance(part, Rows):
+                for column, old in zip(columns, part.columns):
+                    column[number : number + part.length] = old
+                number += part.length
+            else:
+                leaves = Tree.of(part).leaves
+                held += [(leaf._cell, leaf._cell.version) for leaf in leaves if is_array(leaf)]
+                store(rows, number, leaves, path)
+                number += 1
+    return Writer(loop, path, growth.counts, growing, parts, rows, held)
+
+
+def _column(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
+    return Traced(trace, Cell(trace.builder.filled(shape, dtype, 0), owned=True))
+
+
+def _kinds(tree: Tree, path: str) -> list[Kind] | None:
+    """The kinds of the leaves; None where one is neither an array nor a number."""
+    if not all(is_number(leaf) or is_array(leaf) for leaf in tree.leaves):
+        return None
+    return [kind_of(leaf, path) for leaf in tree.leaves]
+
+
+def _joined(some: Sequence[Kind], others: Sequence[Kind]) -> list[Kind] | None:
+    found = [joined(*pair) for pair in zip(some, others)]
+    return None if None in found else [kind for kind in found if kind is not None]

@@ -1,0 +1,581 @@
+"""What rewritten functions call: each decides whether Python goes on as usual, or the program gets a loop."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import flatten
+from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.loops.affine import Condition, value_in
+from mlirml.frontend.loops.branch import Branch, common
+from mlirml.frontend.loops.construct import is_certain
+from mlirml.frontend.loops.containers import Held
+from mlirml.frontend.loops.for_loop import ForLoop
+from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.ranges import Parallel, TracedRange, numbered
+from mlirml.frontend.loops.variables import Variables, as_kind, is_number
+from mlirml.frontend.loops.while_loop import WhileLoop
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.carry import joined, kind_of, several
+from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
+from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.iteration_limits import MOST_COPIES
+from mlirml.frontend.tracing.number_lists import exchange, is_dynamic, picked
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Check, Region, Value
+from mlirml.ir.text.dtypes import mlir_name
+
+_BOOL = np.dtype(np.bool_)
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
+    "Eq": operator.eq, "NotEq": operator.ne,
+    "Is": operator.is_, "IsNot": operator.is_not,
+    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+}  # fmt: skip
+_CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
+_UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+UNROLLED = 256  # rounds of a loop that has to be unrolled, at most
+MOST_UNROLLED = 1 << 14
+_FEW_COPIES = 8  # of an item of a list in a loop
+Part = types.FunctionType
+Words = Sequence[str]
+
+
+def _reads_arrays(element: Part) -> bool:
+    """Whether a function of an enclosing scope reads arrays of the program there."""
+    return any(isinstance(value, Traced) for _, value in Variables(element).items())
+
+
+def _has_python_numbers(items: GrowingList) -> bool:
+    """Whether the items of a list have Python integers in them, whose values may be needed."""
+    kinds = [] if items.rows is None else items.rows.growth.kinds
+    return any(kind.weak and kind.dtype.kind in "bi" for kind in kinds)
+
+
+class Hooks:
+    """The hooks of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._copies = 1  # of what is written now, by the loops around that are unrolled
+        self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
+
+    # Statements.
+
+    def for_(self, rounds: Any, body: Part, *words: Any) -> None:
+        """A `for` statement. `body` takes the item; `words` are the further arguments of `_looped`."""
+        if self._looped(rounds, body, *words):  # the others are alike
+            rounds, item = numbered(rounds)
+            body(rounds[0] if item is None else item(rounds[0]))
+            rest = rounds[1:] if item is None else _Items(rounds[1:], item)
+            self._looped(rest, body, *words, peels=False)
+
+    def _looped(
+        self,
+        rounds: Any,
+        body: Part,
+        own: Words,
+        head: Words,
+        after: Words,
+        changed: Words,
+        target: str,
+        stop: str,
+        nests: bool,
+        renewed: Words = (),
+        *,
+        peels: bool = True,
+    ) -> bool:
+        """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs.
+
+        `stop` is the flag that ends the loop, if there is one. A loop in which others are (`nests`), or that is
+        differentiated, goes through all of its rounds, and does nothing in those after the end.
+        """
+        nests = nests or self._trace.derivatives > 0
+        rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
+        why = f"iterates over a {type(rounds).__name__}"
+        if isinstance(rounds, (range, TracedRange, Parallel)):
+            if isinstance(rounds, range) and not len(rounds):
+                return False
+            with at_user_line():
+                loop = ForLoop(
+                    self._trace,
+                    [body],
+                    own,
+                    changed,
+                    rounds=rounds,
+                    body=self._guarded(
+                        body, item, (own, sorted({*head, *after, stop}), changed), stop if nests else ""
+                    ),
+                    target="" if stop or item is not None else target,
+                    stop="" if nests else stop,
+                    head=sorted({*head, *after}) if stop and nests else head,  # rounds after the end keep it all
+                    after=after,
+                    renewed=renewed,
+                )
+                known = loop.rounds
+                try:
+                    if not known.differ:
+                        loop.run()
+                        return False
+                except CaptureError as error:
+                    if loop not in error.roots:
+                        raise
+                    if error.first and peels and not stop and isinstance(rounds, range) and len(rounds) > 1:
+                        return True
+                    around = loop.roots()
+                    if loop.count is None and around:  # its bounds are known where the loops around it are unrolled
+                        error.roots = around
+                        raise
+                    if loop.count is None or loop.count > UNROLLED:
+                        raise self._stays(error, loop.count) from None
+                    known.differ = error.message
+                why = known.differ
+        if item is not None:
+            rounds = _Items(rounds, item)
+        self._trace.note_unrolled(why)
+        self._python_rounds(rounds, body, own, head, after, changed, stop)
+        return False
+
+    def _stays(self, error: CaptureError, count: int | None) -> CaptureError:
+        """The error for a loop that cannot be unrolled."""
+        error.roots = frozenset()
+        rounds = "an unknown number of rounds" if count is None else f"{count} rounds"
+        error.notes += (f"it differs from round to round of a loop with {rounds}; up to {UNROLLED} would be unrolled",)
+        return error
+
+    def _guarded(
+        self, body: Part, item: Callable[[Any], Any] | None, words: tuple[Words, Words, Words], stop: str
+    ) -> Callable[[Any], None]:
+        """A round of a loop for its number; with a flag, one that does nothing where that is set."""
+        variables, (own, later, changed) = Variables(body), words
+
+        def guarded(number: Any) -> None:
+            given = number if item is None else item(number)
+            if not stop:
+                body(given)
+                return
+            self.if_(self.not_(variables.get(stop)), _Round(body, given), _nothing, own, (), later, changed, own)
+
+        return guarded
+
+    def _python_rounds(
+        self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, stop: str
+    ) -> None:
+        """The rounds of a loop one after the other, each with an item that is known."""
+        variables, copies = Variables(body), self._copies
+        self._copies *= max(len(rounds), 1) if isinstance(rounds, Sized) else 1
+        try:
+            self._check_copies()
+            self._in_turn(rounds, body, variables, own, head, after, changed, stop)
+        finally:
+            self._copies = copies
+
+    def _check_copies(self) -> None:
+        if self._copies > MOST_UNROLLED:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"loops that have to be unrolled would make {self._copies:,} copies of what is in them, "
+                    f"and the most are {MOST_UNROLLED:,}",
+                    notes=tuple(f"{place}: {why}" for place, why in self._trace.unrolled.items()),
+                    help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",
+                )
+
+    def _in_turn(
+        self,
+        rounds: Any,
+        body: Part,
+        variables: Variables,
+        own: Words,
+        head: Words,
+        after: Words,
+        changed: Words,
+        stop: str,
+    ) -> None:
+        for item in rounds:
+            flag = self.truth(variables.get(stop)) if stop else False
+            if flag is True:
+                break
+            if isinstance(flag, Value):
+                going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
+                self.if_(going_on, _Round(body, item), _nothing, own, (), later, changed, ())
+            else:
+                body(item)
+
+    def while_(
+        self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words, renewed: Words
+    ) -> None:
+        """A `while` statement. Its first rounds are known where it counts; only those have a derivative in reverse."""
+        for _ in range(UNROLLED if self._trace.derivatives else 0):
+            truth = self.truth(test())
+            if truth is False:
+                return
+            if truth is not True:
+                break
+            body()
+        with at_user_line():
+            names: dict[str, Words] = {"head": head, "after": after, "renewed": renewed}
+            WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
+
+    def if_(
+        self,
+        test: Any,
+        then: Any,
+        other: Any,
+        first: Words,
+        second: Words,
+        after: Words,
+        changed: Words,
+        fills: Words,
+        again: Callable[[], Any] | None = None,
+    ) -> None:
+        """An `if` statement. What only one branch assigns of `fills` is not read where the other one ran.
+
+        `again` computes the test once more, where a branch appends to a list.
+        """
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            (then if truth else other)()
+            return
+        with at_user_line():
+            own = sorted({*first, *second})
+            Branch(
+                self._trace,
+                [then, other],
+                own,
+                changed,
+                condition=control.to_scalar(self._trace.builder, truth),
+                facts=self._trace.integers.condition(truth),
+                parts=(then, other),
+                assigned=(first, second),
+                after=after,
+                fills=fills,
+                test=again,
+            ).run()
+
+    def raising(self, error: Any) -> Any:
+        """What a `raise` statement raises; None where only the program knows whether it does."""
+        region, b = self._trace.builder.region, self._trace.builder
+        if region.parent is None or is_certain(region):
+            return error
+        with at_user_line():
+            inner: Region | None = region
+            while inner is not None:
+                if isinstance(inner.construct, WhileLoop):  # whose condition may hold for ever after it
+                    raise UnsupportedSyntaxError(
+                        "an exception in a `while` loop of the program", help="return a flag, and raise outside"
+                    )
+                inner = inner.parent
+            raised = error() if isinstance(error, type) and issubclass(error, Exception) else error
+            if not isinstance(raised, Exception):
+                raise UnsupportedSyntaxError(
+                    f"`raise` of {raised!r} in a branch of the program", help="raise an `Exception`"
+                )
+            b.check(b.scalar(False, _BOOL), Check("MlirmlError", str(raised), raised=raised))
+        return None
+
+    def shown(self, text: str, value: Any, formatted: Callable[[Any], str]) -> str:
+        """A part of an f-string in a `raise`; its source where only the program knows the value."""
+        try:
+            found = formatted(value)
+            return text if isinstance(value, Traced) and value._known() is None else found
+        except TracedValueError as error:
+            if error.sizes:
+                raise
+            return text
+
+    def assert_(self, test: Any, text: str, message: Callable[[], Any] | None = None) -> None:
+        """An `assert` statement; `text` is its condition as the user wrote it."""
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            if not truth:
+                raise AssertionError(*([] if message is None else [message()]))
+            return
+        with at_user_line():
+            b, words = self._trace.builder, f"`{text}` does not hold"
+            with suppress(CaptureError):  # a message with numbers that are known only when the program runs
+                words = words if message is None else str(message())
+            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", words))
+
+    # Expressions.
+
+    def truth(self, x: Any) -> bool | Value:
+        """Whether something is true: known now, or a bool of the program without dimensions."""
+        if not isinstance(x, Traced):
+            return bool(x)
+        known = x._known()
+        if known is not None:
+            return bool(known)
+        with at_user_line():
+            if x.shape:
+                raise several("if", "a condition", kind_of(x, "a condition"))
+            return self._trace.builder.cast(x._read(), _BOOL)
+
+    def not_(self, x: Any) -> Any:
+        """`not x`."""
+        truth = self.truth(x)
+        if not isinstance(truth, Value):
+            return not truth
+        with at_user_line():
+            return self._logical(np.logical_not, self._wrapped(truth))
+
+    def and_(self, first: Any, *later: Callable[[], Any]) -> Any:
+        """`first and ...`."""
+        for one in later:
+            first = self._both(first, one, True)
+        return first
+
+    def or_(self, first: Any, *later: Callable[[], Any]) -> Any:
+        """`first or ...`."""
+        for one in later:
+            first = self._both(first, one, False)
+        return first
+
+    def _both(self, first: Any, later: Callable[[], Any], conjunction: bool) -> Any:
+        truth = self.truth(first)
+        if not isinstance(truth, Value):
+            return later() if truth is conjunction else first
+        if conjunction:
+            return self._choose(truth, later, lambda: first, np.logical_and)
+        return self._choose(truth, lambda: first, later, np.logical_or)
+
+    def compare(self, names: Words, left: Any, *later: Callable[[], Any]) -> Any:
+        """`a < b < c`."""
+        result: Any = True
+        for number, (name, one) in enumerate(zip(names, later)):
+            if number:
+                truth = self.truth(result)
+                if truth is False:
+                    return result
+                if isinstance(truth, Value):
+                    rest = partial(self.compare, names[number:], left, *later[number:])
+                    return self._choose(truth, rest, partial(_same, result), np.logical_and)
+            right = one()
+            result = _COMPARISONS[name](left, right)
+            left = right
+        return result
+
+    def select(self, test: Any, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """`body if test else other`."""
+        truth = self.truth(test)
+        if not isinstance(truth, Value):
+            return body() if truth else other()
+        return self._choose(truth, body, other, None)
+
+    def _choose(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None) -> Any:
+        """One of two expressions: both are computed where that is cheap and safe, else there are branches."""
+        trace, b = self._trace, self._trace.builder
+        parts = {getattr(part, "__code__", None) for part in (body, other)} - {None}
+        if parts & self._branching:
+            return self._branches(truth, body, other, logical)
+        mark, held = b.mark(), Held([("", body), ("", other)])
+        facts = trace.integers.condition(truth)
+        with self._inline():
+            with trace.integers.given(facts.true):
+                one = body()
+            with trace.integers.given(facts.false):
+                two = other()
+            found: Traced | None = None
+            if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
+                if logical is not None and _is_bool(one) and _is_bool(two):
+                    operands = self._wrapped(truth), two if logical is np.logical_or else one
+                    found = self._logical(logical, *operands)
+                else:
+                    found = self._selected(truth, one, two)
+        if held.restore() or found is None:
+            b.rewind(mark)
+            self._branching |= parts
+            return self._branches(truth, body, other, logical)
+        return Traced(trace, Cell(found._cell.value), scalar=True)
+
+    def _logical(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        """A logical function of bools."""
+        result = self._trace.call_function(ufunc, operands, {})
+        if isinstance(result, Traced) and isinstance(result._cell.value, Value):
+            self._trace.integers.note(ufunc, operands, result._cell.value)
+        return result
+
+    def _selected(self, truth: Value, one: Any, two: Any) -> Traced | None:
+        """One of two numbers; None where they have no common dtype."""
+        kinds = kind_of(one, "a value"), kind_of(two, "a value")
+        kind = joined(*kinds) or common(*kinds)
+        if kind.dtype.kind == "c":
+            return None
+        values = [as_kind(self._trace, leaf, kind, "a value") for leaf in (one, two)]
+        name = mlir_name(kind.dtype)
+        value = self._trace.builder.elementwise(
+            [truth, *values],
+            [_BOOL, kind.dtype, kind.dtype],
+            kind.dtype,
+            (),
+            lambda block, xs: block.op(f"arith.select {xs[0]}, {xs[1]}, {xs[2]}", name),
+        )
+        return self._wrapped(value, kind.weak)
+
+    def _branches(
+        self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None
+    ) -> Any:
+        value: Any = None
+        integers = self._trace.integers
+        facts, more = integers.condition(truth), Condition()
+
+        def then() -> None:
+            nonlocal value, more
+            value = body()
+            more = integers.condition(value)
+
+        def otherwise() -> None:
+            nonlocal value
+            value = other()
+
+        with at_user_line():
+            Branch(
+                self._trace,
+                [then, otherwise],
+                ["value"],
+                [],
+                condition=control.to_scalar(self._trace.builder, truth),
+                facts=facts,
+                parts=(then, otherwise),
+                assigned=(["value"], ["value"]),
+                after=["value"],
+            ).run()
+        found = value_in(value)
+        if logical is np.logical_and and found is not None:
+            integers.conditions[found.name] = Condition((*facts.true, *more.true))
+        return value
+
+    @contextmanager
+    def _inline(self) -> Iterator[None]:
+        """What is written inside may be taken back: nothing of it is remembered outside."""
+        b = self._trace.builder
+        region = b.region
+        b.region = Region(region, region.owner, construct=region.construct)  # the same again: `is_certain`
+        inner = b.region
+        try:
+            yield
+        finally:
+            inner.open = False
+            if b.region is inner:
+                b.region = region
+
+    def _wrapped(self, value: Value, weak: bool = True) -> Traced:
+        return Traced(self._trace, Cell(replace(value, weak=weak)), scalar=True)
+
+    def named(self, value: Any) -> Any:
+        """What a variable gets for what is assigned to it."""
+        if is_varying(value) or (type(value) in (tuple, list) and any(map(is_varying, value))):
+            from mlirml.frontend.loops.dynamic_slices.slices import named
+
+            with at_user_line():
+                return named(value)
+        return value
+
+    def growing(self, items: Any, grows: bool) -> Any:
+        """A new list that is appended to in a loop, or has an index that may be one of the program."""
+        return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
+
+    def listed(self, iterable: Any, element: Part) -> Any:
+        """`[element(item) for item in iterable]`, by a loop where that is long or is in one."""
+        numbers, _ = numbered(iterable)
+        fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
+        of_arrays = not isinstance(iterable, range) or _reads_arrays(element)
+        if isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays:
+            items = GrowingList(self._trace, [], grows=True)
+
+            def append(item: Any) -> None:
+                items.append(element(item))
+
+            assert isinstance(append, Part)
+
+            try:
+                self.for_(iterable, append, (), (), (), (), "", "", False)
+            except CaptureError:
+                return [element(item) for item in iterable]
+            if not _has_python_numbers(items):
+                return items
+        return [element(item) for item in iterable]
+
+    def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
+        """`list(items)`, a new list."""
+        if callee is not list:
+            return self.function(callee)(items)
+        if type(items) is GrowingList:
+            return items.copy()
+        if isinstance(items, Traced) and items.ndim == 1:
+            growth = Growth(Counts(0, 0), flatten(0)[1], [replace(kind_of(items, "an item"), shape=())], [True])
+            return GrowingList(self._trace, [Rows((items.copy(),), growth, len(items))], grows=grows)
+        return GrowingList(self._trace, items, grows=grows)
+
+    def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
+        """`one[first], other[second] = other[second], one[first]`."""
+        if one is other and type(one) is GrowingList and is_dynamic(first) | is_dynamic(second):
+            with at_user_line():
+                one.becomes_rows(first if is_dynamic(first) else second)
+                if one.rows is not None and one.rows.depth:
+                    exchange(one, first, second)
+                    return
+        one[first], other[second] = other[second], one[first]
+
+    def item(self, items: Any, index: Any) -> Any:
+        """`items[index]`, read."""
+        if type(items) in (list, tuple) and is_dynamic(index):
+            with at_user_line():
+                return picked(self._trace, items, index)
+        return items[index]
+
+    def function(self, callee: Any) -> Any:
+        """What is called for a function: Python's own functions of numbers take those of the program too."""
+        return replaced(self._trace, callee)
+
+
+@dataclass
+class _Items:
+    """Numbers of rounds, and what gives the item of each."""
+
+    rounds: range
+    item: Callable[[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.item, self.rounds)
+
+
+class _Round:
+    """A round of a loop as a function without parameters, with the variables of the loop's body."""
+
+    def __init__(self, body: Part, item: Any) -> None:
+        self.__code__, self.__closure__ = body.__code__, body.__closure__
+        self._body, self._item = body, item
+
+    def __call__(self) -> None:
+        self._body(self._item)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_)) or (isinstance(x, Traced) and x.dtype == _BOOL)
+
+
+def _is_cheap(text: str) -> bool:
+    operation = text.partition(" = ")[2]
+    return operation.startswith(_CHEAP) and not operation.startswith(_UNSAFE)

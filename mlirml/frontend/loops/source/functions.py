@@ -1,0 +1,97 @@
+"""The source of a function as a syntax tree, with the file's own lines and columns."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import types
+from collections.abc import Iterator
+
+from mlirml.core.dataclass import dataclass
+from mlirml.frontend.syntax_trees import parsed
+
+Definition = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function's definition; `file` is what errors show."""
+
+    file: str
+    node: Definition
+
+
+def source_of(function: types.FunctionType) -> Source | None:
+    """The definition of a function, or None where there is no source to read: of `exec`, or at a prompt."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    if not lines:
+        return None
+    tree = None if code.co_name == "<lambda>" else _parsed(lines[: _length(lines, code)], code)
+    if tree is not None and tree.body:
+        first = tree.body[0]
+        definition = first.body[0] if isinstance(first, ast.If) else first
+        if isinstance(definition, ast.FunctionDef) and _defines(definition, code):
+            return Source(code.co_filename, definition)
+    return _searched(lines, code)
+
+
+def _length(lines: list[str], code: types.CodeType) -> int:
+    """How many lines a `def` has: up to its last one with code, and those after it that are indented more.
+
+    To ask the tokenizer, as `inspect` does, takes longer than to parse the function. Where this ends inside of a last
+    string or bracket, the lines cannot be parsed.
+    """
+    length = max(_numbers(code)) - code.co_firstlineno + 1
+    indent = _indent(lines[0])
+    while length < len(lines) and (not lines[length].strip() or _indent(lines[length]) > indent):
+        length += 1
+    return length
+
+
+def _numbers(code: types.CodeType) -> Iterator[int]:
+    yield from (number for _, _, number in code.co_lines() if number is not None)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _numbers(const)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _searched(lines: list[str], code: types.CodeType) -> Source | None:
+    """The one definition in the block that begins with the function's first line which can be it."""
+    try:
+        tree = _parsed(inspect.getblock(lines), code)
+    except (IndexError, SyntaxError):
+        return None
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))] if tree else []
+    found = [node for node in nodes if _defines(node, code)]
+    return Source(code.co_filename, found[0]) if len(found) == 1 else None
+
+
+def _parsed(lines: list[str], code: types.CodeType) -> ast.Module | None:
+    """The lines of a function as a tree, each on its own line of the file."""
+    above = "\n" * (code.co_firstlineno - 1)
+    if lines[:1] and lines[0][:1] in " \t":
+        above = above.removesuffix("\n") + "if 1:\n"  # a function in the first line has no indentation
+    try:
+        return parsed(above + "".join(lines))
+    except SyntaxError:
+        return None
+
+
+def _defines(node: Definition, code: types.CodeType) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
+    if code.co_name != "<lambda>":
+        return False
+    return node.lineno == code.co_firstlineno and _arguments(node) == code.co_varnames[: code.co_argcount]
+
+
+def _arguments(node: ast.Lambda) -> tuple[str, ...]:
+    return tuple(a.arg for a in [*node.args.posonlyargs, *node.args.args])

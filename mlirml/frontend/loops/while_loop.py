@@ -1,0 +1,76 @@
+"""`while` on a number of the program: an `scf.while`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirml.frontend.loops.affine import Linear
+from mlirml.frontend.loops.loop_carried import Loop
+from mlirml.frontend.loops.references import order
+from mlirml.frontend.loops.variables import Stored
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.trace import value_of
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Value
+
+_BOOL = np.dtype(np.bool_)
+
+
+class WhileLoop(Loop):
+    """A `while`; `test` gives its condition, which may read what the rounds change."""
+
+    owner = "the `while` loop"
+
+    def __init__(self, *arguments: Any, test: Callable[[], Any], body: Callable[[], Any], **names: Any) -> None:
+        super().__init__(*arguments, **names)
+        self.test, self.body = test, body
+
+    def write(self, before: dict[str, Any], stored: Stored) -> None:
+        b, trace = self.trace.builder, self.trace
+        # Whether arrays that the rounds exchange have been exchanged an odd number of times.
+        parity = [b.filled((), _BOOL, False)] if self.turns else []
+        starts = [*parity, *self.outside(), *stored.starts]
+        known: list[Linear] = []
+        self.symbols.clear()
+
+        def proceeds(arguments: list[Value]) -> Value:
+            self.enter()
+            values, held = self.split(arguments[len(parity) :], stored)
+            self.begin(before, values)
+            stored.enter(held)
+            found = self.test()
+            known.extend(trace.integers.condition(found).true)
+            truth = trace.hooks.truth(found)
+            stored.values()
+            stored.leave()
+            return truth if isinstance(truth, Value) else b.filled((), _BOOL, truth)
+
+        def again(arguments: list[Value]) -> list[Value]:
+            self.enter()
+            values, held = self.split(arguments[len(parity) :], stored)
+            self.begin(before, values)
+            stored.enter(held)
+            with trace.integers.given(known):
+                self.body()
+            ends = self.carried_on(before, stored)
+            turned = [value_of(trace, trace.hooks.not_(self._flag(one)), "a flag") for one in arguments[: len(parity)]]
+            return [*turned, *ends]
+
+        results = control.while_loop(b, starts, proceeds, again, (self.owner, self.owner))
+        values, arrays = self.split(results[len(parity) :], stored)
+        if not self.turns:
+            stored.end(arrays)
+            self.end(before, values)
+            return
+        self.end_of_unknown_turns(before, stored, arrays, self._flag(results[0]))
+        self.end(before, values)
+        self.set_either(before, stored, arrays)
+
+    def _flag(self, value: Value) -> Traced:
+        return Traced(self.trace, Cell(value), scalar=True)
+
+    def counts_turns(self, turns: dict[str, str]) -> bool:
+        return order(turns) == 2

@@ -1,0 +1,1 @@
+"""NumPy's functions that are no operation records: what `np` is for traced code."""

@@ -1,0 +1,83 @@
+"""What traced code sees as `np.mgrid` and `np.ogrid`, and as the class `np.ndarray`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.frontend import advice
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.array import Traced
+
+if TYPE_CHECKING:
+    from mlirml.frontend.namespace.numpy_namespace import Namespace
+    from mlirml.frontend.tracing.trace import Trace
+
+
+class Grid:
+    """Stands for `np.mgrid` or `np.ogrid`: grids as arrays of the program, with bounds that are known."""
+
+    def __init__(self, trace: Trace, name: str) -> None:
+        self._trace, self._name = trace, name
+
+    def __getitem__(self, key: Any) -> Any:
+        with at_user_line():
+            parts = tuple(map(self._known, key)) if isinstance(key, tuple) else self._known(key)
+            found = getattr(np, self._name)[parts]
+            if isinstance(found, np.ndarray):
+                return self._trace.known(found)
+            return type(found)(map(self._trace.known, found))
+
+    def _known(self, part: Any) -> Any:
+        if not isinstance(part, slice):
+            return part
+        bounds = (part.start, part.stop, part.step)
+        unknown = [bound for bound in bounds if isinstance(bound, Traced) and bound._known() is None]
+        if unknown:
+            error = ShapeError(
+                f"np.{self._name}: the shape depends on a bound that is known only when the program runs",
+                help=f"take it from the shape of an array, or {advice.STATIC}",
+            )
+            error.sizes, error.subject = frozenset().union(*(b._sizes() for b in unknown)), f"`np.{self._name}`"
+            raise error
+        return slice(*map(_number, bounds))
+
+
+def _number(bound: Any) -> Any:
+    known = bound._known() if isinstance(bound, Traced) else None
+    return bound if known is None else known[()]
+
+
+class Constructor:
+    """Stands for the class `np.ndarray`: called, it makes an array of the program."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    def __call__(
+        self,
+        shape: Any,
+        dtype: Any = float,
+        buffer: None = None,
+        offset: int = 0,
+        strides: None = None,
+        order: Any = None,
+    ) -> Traced:
+        if buffer is not None or offset or strides is not None:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    "`np.ndarray` of a buffer, or with strides, is not compiled", help="slice or reshape the array"
+                )
+        return self._namespace.empty(shape, dtype, order or "C")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+
+def real_kinds(kinds: Any) -> Any:
+    """The second argument of `isinstance`, with the class for what stands for it."""
+    if isinstance(kinds, tuple):
+        return tuple(map(real_kinds, kinds))
+    return np.ndarray if isinstance(kinds, Constructor) else kinds

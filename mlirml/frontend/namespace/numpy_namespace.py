@@ -1,0 +1,410 @@
+"""What traced code sees as `np`: NumPy itself, but creation functions give traced arrays.
+
+A function is run with a copy of its globals in which the name of the NumPy module is this namespace, so that
+`y = np.zeros(n); y[0] = x` stores into a traced array and not into a real one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import types
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.frames import at_user_line, code_location
+from mlirml.frontend.namespace.grids import Constructor, Grid
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.isinstance_checks import isinstance as isinstance_of_traced
+from mlirml.frontend.tracing.printing import printing
+from mlirml.ops.shapes.views import integers
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+    from mlirml.ops.registry import OpDef
+
+# Creation functions whose contents NumPy computes at once.
+COMPUTED = (
+    "arange",
+    "eye",
+    "identity",
+    "linspace",
+    "logspace",
+    "geomspace",
+    "tri",
+    "indices",
+    "bartlett",
+    "hanning",
+    "hamming",
+)
+
+
+# What the memo of a `retarget` holds where loops and branches become those of the program, and the global by which
+# functions that were rewritten for that reach `Trace.hooks`.
+LOOPS = "loops"
+HOOKS = "__mlirml__"
+
+
+_GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_OF_NUMBERS = ("math", "cmath")
+_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: what pytest makes of `assert`
+
+
+class Namespace:
+    """Stands for the `numpy` module inside a traced function."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np, name)
+        if name == "random":
+            return _Random("np.random")
+        if name in ("c_", "r_"):
+            from mlirml.frontend.namespace.joins import Join
+
+            return Join(self._trace, name)
+        if name in ("mgrid", "ogrid"):
+            return Grid(self._trace, name)
+        if name == "ndarray":
+            return Constructor(self)
+        if name in COMPUTED:
+            return functools.wraps(value)(functools.partial(self._computed, value))
+        return self._of_lists(value)
+
+    def _of_lists(self, value: Any) -> Any:
+        from mlirml.frontend.namespace.lists import Submodule, taking_lists
+
+        if isinstance(value, types.ModuleType):
+            return Submodule(self._trace, value)
+        return taking_lists(self._trace, value) if _is_function(value) else value
+
+    def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
+        with at_user_line():
+            result = function(*args, **kwargs)
+            return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
+
+    def known(self, array: np.ndarray) -> Traced:
+        """An array whose elements are known while tracing."""
+        return self._trace.known(array)
+
+    def recorded(self, record: OpDef, *args: Any) -> Any:
+        """The result of an operation that is no function of NumPy, such as a convolution with channels."""
+        bound = record.signature.bind(*args)
+        bound.apply_defaults()
+        return self._trace._apply(record, bound.args, bound.kwargs)
+
+    def isscalar(self, element: Any) -> bool:
+        """`np.isscalar`."""
+        return element._scalar if isinstance(element, Traced) else np.isscalar(element)
+
+    def zeros(
+        self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
+        """`np.zeros`."""
+        return self._filled(shape, 0, dtype, order)
+
+    def ones(self, shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
+        """`np.ones`."""
+        return self._filled(shape, 1, dtype, order)
+
+    def empty(
+        self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
+        """`np.empty`; filled with zeros, so that programs stay deterministic."""
+        return self._filled(shape, 0, dtype, order)
+
+    def full(
+        self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Traced:
+        """`np.full`."""
+        from mlirml.frontend.namespace.other_functions import filled
+
+        with at_user_line():
+            return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
+
+    def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
+        """`np.full_like`, where NumPy asks only `a` whether it is an array of another kind."""
+        like = a if isinstance(a, Traced) else np.asarray(a)
+        result: Traced = self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
+        return result
+
+    def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
+        from mlirml.frontend.namespace.other_functions import filled
+
+        with at_user_line():
+            sizes = _sizes(shape)
+            return self._ordered(filled(self._trace, sizes, value, float if dtype is None else dtype), order)
+
+    def _ordered(self, array: Traced, order: str) -> Traced:
+        array._cell.c_order = order == "C"
+        return array
+
+    def array(
+        self, object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
+    ) -> Traced:
+        """`np.array`."""
+        with at_user_line():
+            result = self._trace.array(object, dtype, copy=bool(copy))
+            return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+
+    def asarray(
+        self, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+    ) -> Traced:
+        """`np.asarray`."""
+        with at_user_line():
+            return self._trace.array(a, dtype, copy=bool(copy))
+
+    asanyarray = asarray
+
+    def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
+        """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
+        result: Any = np.atleast_1d(self.asarray(a, dtype))
+        if result._cell.c_order and result._cell.strides is None and not result._views:
+            return result  # type: ignore[no-any-return]
+        return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    with at_user_line():
+        if isinstance(shape, Traced):
+            shape = tuple(shape) if shape.ndim else (shape,)
+        sizes = integers("shape", "sizes", shape if isinstance(shape, (tuple, list)) else (shape,))
+        if min(sizes, default=0) < 0:
+            raise ShapeError(f"shape: sizes cannot be negative, got {list(sizes)}")
+        return sizes
+
+
+class _Random:
+    """Stands for what draws random numbers."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return _Random(f"{self._name}.{name}")()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                f"`{self._name}` would draw once, when the function is traced",
+                help="draw outside, and pass the numbers as an argument",
+            )
+
+
+def _random_name(value: Any) -> str | None:
+    """What to call a module, generator or function that draws random numbers; None for anything else."""
+    if isinstance(value, types.ModuleType):
+        return {"numpy.random": "np.random", "random": "random"}.get(value.__name__)
+    owner = getattr(value, "__self__", value) if isinstance(value, types.BuiltinFunctionType) else value
+    if any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in type(owner).__mro__):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if callable(value) and str(getattr(value, "__module__", "")).startswith("numpy.random"):
+        return str(getattr(value, "__name__", value))
+    return None
+
+
+class Overlay(dict[str, Any]):
+    """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
+
+    def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
+        known = real.get("__builtins__", builtins)
+        known = dict(
+            known if isinstance(known, dict) else vars(known),
+            __import__=self._import,
+            isinstance=isinstance_of_traced,
+            print=printing(trace),
+        )
+        if LOOPS in memo:
+            known[HOOKS] = trace.hooks
+        super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
+        self.real, self.trace, self.memo = real, trace, memo
+
+    def _import(
+        self, name: str, scope: object = None, names: object = None, fromlist: object = (), level: int = 0
+    ) -> Any:
+        """`import` inside of the function, and `__import__`."""
+        return _replaced(builtins.__import__(name, self.real, names, fromlist, level), self.trace, self.memo)  # type: ignore[arg-type]
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.real[name]  # a KeyError sends LOAD_GLOBAL on to the builtins
+        if not isinstance(value, types.ModuleType):
+            self.trace.reached.guard(self.real, name, value)
+        return _replaced(value, self.trace, self.memo)
+
+
+class _Module:
+    """Stands for a module of the user's inside a traced function."""
+
+    def __init__(self, real: types.ModuleType, trace: Trace, memo: dict[Any, Any]) -> None:
+        self.__dict__["__mlirml__"] = real, trace, memo
+
+    def __getattr__(self, name: str) -> Any:
+        real, trace, memo = self.__dict__["__mlirml__"]
+        value = getattr(real, name)
+        if name in vars(real) and not isinstance(value, types.ModuleType):
+            trace.reached.guard(vars(real), name, value)
+        return _replaced(value, trace, memo)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        module = self.__dict__["__mlirml__"][0].__name__
+        with at_user_line():
+            raise UnsupportedSyntaxError(
+                f"compiled code cannot assign to `{module}.{name}`", help="return the new value"
+            )
+
+
+class _Numbers:
+    """Stands for the module `math` or `cmath`, whose functions take numbers of the program too."""
+
+    def __init__(self, real: types.ModuleType, trace: Trace) -> None:
+        self._real, self._trace = real, trace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        return _of_numbers(value, self._trace) if isinstance(value, types.BuiltinFunctionType) else value
+
+
+def _of_numbers(function: types.BuiltinFunctionType, trace: Trace) -> Any:
+    from mlirml.frontend.loops.functions import replaced
+
+    return replaced(trace, function)
+
+
+def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
+    made = of_numpy(value, trace, memo)
+    if made is not None:
+        return made
+    random = _random_name(value)
+    if random is not None:
+        return _Random(random)
+    if isinstance(value, types.ModuleType):
+        if value.__name__ in _OF_NUMBERS:
+            return _Numbers(value, trace)
+        return value if is_library(value.__name__) else _Module(value, trace, memo)
+    if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
+        return _of_numbers(value, trace)
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return retarget(value, trace, memo)
+    trace.reached.add(value)
+    return trace.watched(value) if type(value) is np.ndarray else value
+
+
+def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
+    """What stands for the module `numpy` or one of its creation functions; None for anything else."""
+    name = _creation_name(value)
+    submodule = isinstance(value, types.ModuleType) and value.__name__ == "numpy.linalg"
+    if value is not np and name is None and not submodule and not _is_function(value):
+        return None
+    if "np" not in memo:
+        memo["np"] = Namespace(trace)
+    if value is np:
+        return memo["np"]
+    return memo["np"]._of_lists(value) if name is None else getattr(memo["np"], name)
+
+
+@functools.cache
+def _creation() -> dict[Any, str]:
+    """NumPy's creation functions, for `from numpy import zeros`."""
+    names = [name for name in vars(Namespace) if hasattr(np, name) and not name.startswith("_")]
+    return {getattr(np, name): name for name in (*names, *COMPUTED, "ndarray")}
+
+
+def _is_function(value: Any) -> bool:
+    """Whether something is a ufunc, or a function that NumPy offers to arrays of other kinds."""
+    return isinstance(value, np.ufunc) or (hasattr(value, "_implementation") and callable(value))
+
+
+def _creation_name(value: Any) -> str | None:
+    return _creation().get(value) if callable(value) and isinstance(value, Hashable) else None
+
+
+def is_library(module: object) -> bool:
+    """Whether a module is none of the user's: nothing in it is state of a program."""
+    root = str(module).partition(".")[0]
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:
+    """The same function, reading its globals through an overlay. Anything that is no Python function stays as it is."""
+    memo = {} if memo is None else memo
+    if isinstance(function, functools.partial):
+        return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)
+    if isinstance(function, types.MethodType):
+        trace.reached.add(function)
+        return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
+    if isinstance(function, types.FunctionType):
+        if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
+            return function  # the overlay: defined inside of a traced function
+        return _retarget_function(function, trace, memo)
+    call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
+    if isinstance(call, types.FunctionType):
+        trace.reached.add(function)
+        return types.MethodType(retarget(call, trace, memo), function)
+    return function
+
+
+def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[Any, Any]) -> types.FunctionType:
+    known = memo.get(function)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    _refuse_global_stores(function)
+    overlay = memo.get(id(function.__globals__))
+    if overlay is None:
+        overlay = memo[id(function.__globals__)] = Overlay(function.__globals__, trace, memo)
+    originals = function.__closure__ or ()
+    cells = tuple(types.CellType() if _is_replaced(cell) else cell for cell in originals)
+    code, closure = function.__code__, cells
+    if LOOPS in memo:
+        from mlirml.frontend.loops.source.rewrite import loop_code
+
+        named = dict(zip(code.co_freevars, cells))
+        code = loop_code(function)
+        closure = tuple(named[name] for name in code.co_freevars)
+    copy = types.FunctionType(code, overlay, function.__name__, None, closure)
+    memo[function] = copy  # before the cells are filled: one of them may hold the function itself
+    copy.__defaults__ = tuple(_replaced(v, trace, memo) for v in function.__defaults__ or ())
+    copy.__kwdefaults__ = {k: _replaced(v, trace, memo) for k, v in (function.__kwdefaults__ or {}).items()}
+    for original, cell in zip(originals, cells):
+        _guard_cell(original, trace)
+        if cell is not original:
+            cell.cell_contents = _replaced(original.cell_contents, trace, memo)
+    return copy
+
+
+def _is_replaced(cell: types.CellType) -> bool:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not filled yet
+        return False
+    kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
+    return isinstance(value, kinds) or _random_name(value) is not None
+
+
+def _guard_cell(cell: types.CellType, trace: Trace) -> None:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return
+    if not isinstance(value, types.ModuleType):
+        trace.reached.guard(cell, None, value)
+        trace.reached.add(value)
+
+
+def _refuse_global_stores(function: types.FunctionType) -> None:
+    import dis
+
+    stores = {dis.opmap[name] for name in _GLOBAL_STORES}
+    if stores.isdisjoint(function.__code__.co_code[::2]):
+        return
+    for instruction in dis.get_instructions(function):
+        if instruction.opname in _GLOBAL_STORES:
+            raise UnsupportedSyntaxError(
+                f"`{function.__name__}` assigns to the global `{instruction.argval}`, which compiled code cannot do",
+                location=code_location(function.__code__, instruction.offset),
+                help="return the new value",
+            )

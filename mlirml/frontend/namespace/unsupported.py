@@ -1,0 +1,47 @@
+"""What NumPy offers and mlirml does not compile: the reason, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import CaptureError, ShapeError, UnsupportedSyntaxError
+from mlirml.ops import BY_FUNCTION
+
+_OUTSIDE = "call it outside, and pass its result as an argument"
+_MASK = "use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`"
+
+# Functions whose result has as many elements as the data decide.
+_DATA_DEPENDENT: dict[Callable[..., Any], str] = {
+    **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
+    **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
+    **dict.fromkeys((np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros), _OUTSIDE),
+}
+_INSTEAD: dict[Callable[..., Any], str] = {
+    np.copyto: "write `x[...] = y`",
+    np.place: "write `x[mask] = value`",
+}
+
+
+def refuse(function: Callable[..., Any], name: str) -> CaptureError:
+    """The error for a NumPy function that has no record; `name` is how the user reaches it."""
+    if function in _DATA_DEPENDENT:
+        return ShapeError(f"`{name}`: the shape of the result would depend on the data", help=_DATA_DEPENDENT[function])
+    helps = [_INSTEAD.get(function, _OUTSIDE)]
+    similar = _similar(name.rpartition(".")[2])
+    if similar:
+        helps.append(f"compiled functions with a similar name: {', '.join(similar)}")
+    return UnsupportedSyntaxError(f"`{name}` is not compiled", help="; ".join(helps))
+
+
+def _similar(name: str) -> list[str]:
+    """Compiled functions whose name is part of this one, or that this one is part of, or that are nearly the same."""
+    import difflib  # takes 2 ms, for nothing as long as all goes well
+
+    records = {getattr(function, "__name__", ""): function for function in BY_FUNCTION}
+    names = sorted(n for n, function in records.items() if getattr(np, n, None) is function)
+    found = [n for n in names if (len(n) > 2 and n in name) or (len(name) > 3 and name in n)]
+    found += difflib.get_close_matches(name, names, n=3, cutoff=0.8)
+    return [f"np.{n}" for n in dict.fromkeys(found)][:3]

@@ -1,0 +1,511 @@
+"""What tracing a function does to the state that it reaches, which a program has to do at each call.
+
+    self.total += x[0]      the attribute is an input and an output of the program, which is written back after a call
+    self.mode = "fast"      done in Python, while tracing: a function that does so is traced at each call
+    self.log.append(x)      an error: a value of the program in a container that grows
+    rng.normal()            an error: the number would be drawn once
+
+Everything else is put back as it was, and all of it where tracing fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend.frames import code_location, is_internal, user_location
+from mlirml.frontend.state.concrete_arrays import original
+from mlirml.frontend.state.reachable import Reached, is_clock
+from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.tracing.captured import ANY, Guard, holds
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "nothing"})()
+NEVER: Guard = ([], None, (None,))  # does not hold: for what has to be traced at each call
+Item = dict[tuple[str, TreeDef], list[Any]]
+_NUMBERS = (bool, int, float, complex)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A variable, attribute or item that outlives a call; `path` is what errors call it.
+
+    `tree` is the structure of what the function puts there, where it holds nothing now that a program takes.
+    """
+
+    holder: Any
+    key: Any
+    path: str
+    tree: TreeDef | None = None
+
+    @property
+    def name(self) -> tuple[int, Any]:
+        """The same for the same place."""
+        return id(self.holder), self.key
+
+    def get(self) -> Any:
+        """What is there, or `MISSING`."""
+        holder, key = self.holder, self.key
+        if isinstance(holder, types.CellType):
+            with suppress(ValueError):
+                return holder.cell_contents
+            return MISSING
+        if isinstance(key, types.MemberDescriptorType):
+            return getattr(holder, key.__name__, MISSING)
+        if isinstance(holder, type):
+            return vars(holder).get(key, MISSING)
+        if isinstance(holder, dict):
+            return holder.get(key, MISSING)
+        return holder[key] if key < len(holder) else MISSING
+
+    def set(self, value: Any) -> None:
+        """Put something there; with `MISSING` nothing."""
+        holder, key = self.holder, self.key
+        if value is MISSING and self.get() is MISSING:
+            return
+        if isinstance(holder, types.CellType):
+            if value is MISSING:
+                del holder.cell_contents
+            else:
+                holder.cell_contents = value
+        elif isinstance(key, types.MemberDescriptorType):
+            object.__delattr__(holder, key.__name__) if value is MISSING else key.__set__(holder, value)
+        elif isinstance(holder, type):
+            delattr(holder, key) if value is MISSING else setattr(holder, key, value)
+        elif value is MISSING:
+            del holder[key]
+        else:
+            holder[key] = value
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that tracing has changed: a place, or all items of a container."""
+
+    place: Place
+    before: Any
+    after: Any
+    whole: bool = False
+
+    def undo(self) -> None:
+        """Make it what it was."""
+        self._put(self.before)
+
+    def redo(self) -> None:
+        """Make it what it became."""
+        self._put(self.after)
+
+    def _put(self, value: Any) -> None:
+        holder = self.place.holder
+        if not self.whole:
+            self.place.set(value)
+        elif isinstance(holder, list):
+            holder[:] = value
+        else:
+            holder.clear()
+            if isinstance(holder, deque):
+                holder.extend(value)
+            else:
+                holder.update(zip(value[::2], value[1::2]) if isinstance(holder, dict) else value)
+
+
+class StateChanged(BaseException):
+    """The function changes places that are to be inputs and outputs of its program. No error: users do not see it."""
+
+    def __init__(self, places: Sequence[Place], numbers: Sequence[Place]) -> None:
+        super().__init__()
+        self.places, self.numbers = places, numbers
+
+
+class Effects:
+    """Context manager around the run of a traced function, which gets `items` at its `places`.
+
+    Each item is a dict with one list of leaves: under "value" and their structure those that the place holds, under
+    "new" and a structure as many numbers, where it holds nothing now that a program takes. `python` are places of
+    numbers that tracing needs.
+    """
+
+    def __init__(self, trace: Trace, places: Sequence[Place], items: Sequence[Item], python: Any) -> None:
+        self.trace, self.places, self.items, self.python = trace, places, items, python
+        self.reached = reached = trace.reached
+        self.again: Callable[[], Any] = _nothing
+        self.redone: tuple[Change, ...] = ()
+        self.unset: set[int] = set()
+        self._objects, self._guards = list(reached.objects), list(reached.guards.values())
+        self._random = [(one, _state(one)) for one in _sources(reached)]
+        self._profile: Any = None
+        self._watched: list[tuple[Place, Any, Any]] = []
+
+    def __enter__(self) -> None:
+        for place, array in self._arrays():
+            watched = self.trace.watched(array)
+            place.set(watched)
+            self._watched.append((place, array, watched))
+        self.trace.state_of = self._state_of
+        for place, item in zip(self.places, self.items):
+            ((mode, tree), leaves) = next(iter(item.items()))
+            if mode == "value":
+                place.set(tree.unflatten(leaves))
+        if self.reached.clocks:
+            self._profile = sys.getprofile()
+            sys.setprofile(_refuse_clocks)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if self.reached.clocks:
+            sys.setprofile(self._profile)
+        for place, array, watched in self._watched:
+            if place.get() is watched:
+                place.set(array)
+        changes = self.changes()
+        try:
+            if error is None and not _LOCATING:
+                self._take(changes)
+        finally:
+            for change in reversed(changes):
+                change.undo()
+        if error is None and not _LOCATING:
+            self._check([c for c in changes if c.place.name not in {p.name for p in self.places}])
+            for change in self.redone:
+                change.redo()
+
+    def _take(self, changes: list[Change]) -> None:
+        """The new state becomes a result."""
+        for number, (place, item) in enumerate(zip(self.places, self.items)):
+            key = mode, tree = next(iter(item))
+            change = next((c for c in changes if c.place.name == place.name), None)
+            if change is None:
+                if mode == "new":
+                    self.unset.add(number)
+                continue
+            leaves, after = flatten(change.after)
+            if after != tree or not is_plain(change.after):
+                raise self._leak(change)
+            item[key][:] = leaves
+
+    def _check(self, changes: list[Change]) -> None:
+        drawn = [one for one, state in self._random if _state(one) != state]
+        if drawn:
+            self._refuse_draws()
+        numbers, places = [], []
+        for change in changes:
+            traced = holds_traced(change.after)
+            if traced and (change.whole or not is_plain(change.after)):
+                raise self._leak(change)
+            place = replace(change.place, tree=flatten(change.after)[1])
+            if traced:
+                places.append(place)
+            elif not change.whole and _are_numbers(change) and place.name not in self.python:
+                numbers.append(place)
+        if places or numbers:
+            raise StateChanged([*places, *numbers], numbers)
+        self.redone = tuple(changes)
+
+    def _arrays(self) -> Iterator[tuple[Place, np.ndarray]]:
+        """The arrays that are held where something else can be put for a while."""
+        for holder, name, value in self._guards:
+            if name is not None or isinstance(holder, types.CellType):
+                found = [(name, value)] if not isinstance(holder, type) else []
+            elif not isinstance(value, tuple) or not isinstance(holder, (dict, list)):
+                found = []
+            elif isinstance(holder, dict):
+                found = list(zip(value[::2], value[1::2]))
+            else:
+                found = list(enumerate(value))
+            yield from ((Place(holder, key, ""), x) for key, x in found if type(x) is np.ndarray)
+
+    def _state_of(self, array: np.ndarray) -> StateChanged | None:
+        """What makes an array that objects, lists and dicts hold state of the program, since it is stored into."""
+        owners = {id(one.held): one for one in self._objects if one.held is not None and not one.shared}
+        places = []
+        for place, other, _ in self._watched:
+            holder, key = place.holder, place.key
+            if other is not array or isinstance(holder, types.CellType):
+                continue
+            if id(holder) in owners:
+                path = f"{type(owners[id(holder)].owner).__name__}.{key}"
+            elif isinstance(key, types.MemberDescriptorType):
+                path = f"{type(holder).__name__}.{key.__name__}"
+            elif isinstance(holder, list) or (isinstance(holder, dict) and "__builtins__" not in holder):
+                path = f"item {key!r} of a {type(holder).__name__}"
+            else:
+                continue
+            places.append(Place(holder, key, path, flatten(array)[1]))
+        return StateChanged(places, []) if places else None
+
+    def _contents(self) -> Iterator[Guard]:
+        """Guards for the elements of the arrays that were read, or could be without that it is seen."""
+        seen = {id(x) for _, array, watched in self._watched if watched is not array for x in (array, watched)}
+        seen |= {i for i, watched in self.trace.watches.items()}
+        arrays = [w.record.array for w in self.trace.watches.values() if w.record is not None and w.record.read]
+        arrays += [original(x) for x in self.reached.arrays if id(x) not in seen]
+        for array in arrays:
+            if not array.dtype.hasobject:
+                yield array, None, array.copy()
+
+    def changes(self) -> list[Change]:
+        """What is other than before."""
+        found: dict[Any, Change] = {}
+
+        def note(holder: Any, key: Any, path: str, before: Any, *, whole: bool = False, after: Any = MISSING) -> None:
+            place = Place(holder, key, path)
+            now = after if whole else original(place.get())
+            if now is not before and not _is_ours(now):
+                found.setdefault(place.name, Change(place, before, now, whole))
+
+        for one in self._objects:
+            if one.held is not None:
+                owner = one.owner.__name__ if isinstance(one.owner, types.ModuleType) else type(one.owner).__name__
+                for key in {**one.before, **one.held}:
+                    note(one.held, key, f"{owner}.{key}", one.before.get(key, MISSING))
+        for guard in self._guards:
+            if not holds(guard):
+                self._of_guard(note, *guard)
+        return list(found.values())
+
+    def _of_guard(self, note: Callable[..., None], holder: Any, name: Any, value: Any) -> None:
+        if isinstance(holder, types.CellType):
+            note(holder, None, "a variable of an enclosing function", value)
+        elif name is not None:
+            note(holder, name, getattr(name, "__name__", str(name)), MISSING if value is name else value)
+        elif isinstance(holder, dict) and isinstance(value, tuple):
+            before = dict(zip(value[::2], value[1::2]))
+            if list(before) == list(holder)[: len(before)]:
+                for key in holder:
+                    note(holder, key, f"item {key!r} of a dict", before.get(key, MISSING))
+            else:
+                note(holder, None, "a dict", value, whole=True, after=tuple(x for i in holder.items() for x in i))
+        elif isinstance(holder, list) and len(holder) == len(value):
+            for index, before in enumerate(value):
+                note(holder, index, f"item {index} of a list", before)
+        elif isinstance(value, tuple):
+            note(holder, None, f"a {type(holder).__name__}", value, whole=True, after=tuple(holder))
+
+    def guards(self) -> tuple[Guard, ...]:
+        """The guards of a program that gets its state as inputs."""
+        inputs = {p.name for p, item in zip(self.places, self.items) if any(key[0] == "value" for key in item)}
+        found = []
+        for holder, name, value in self.reached.guards.values():
+            value = original(value)
+            if (id(holder), name) in inputs or isinstance(value, Traced):
+                continue
+            if isinstance(holder, types.CellType) and type(value) is tuple:  # compared as the object that it is
+                if any(isinstance(x, Traced) for x in value):
+                    continue
+            elif name is None and type(value) is tuple:
+                if isinstance(holder, dict):
+                    keys = [(id(holder), key) in inputs for key in value[::2] for _ in range(2)]
+                    value = tuple(ANY if hit and i % 2 else x for i, (x, hit) in enumerate(zip(value, keys)))
+                else:
+                    value = tuple(ANY if (id(holder), i) in inputs else x for i, x in enumerate(value))
+                if any(isinstance(x, Traced) for x in value):
+                    continue
+                value = tuple(map(original, value))
+            found.append((holder, name, value))
+        found = [*self._by_object(found), *self._contents()]
+        return (*found, NEVER) if self.redone else tuple(found)
+
+    def _by_object(self, guards: list[Guard]) -> Iterator[Guard]:
+        """One guard for all attributes of an object, which takes a third of the time of one for each of them."""
+        objects = {id(o.held): o for o in self.reached.objects if isinstance(o.held, dict) and not o.shared}
+        named: dict[int, set[Any]] = {}
+        for holder, name, value in guards:
+            if id(holder) not in objects:
+                yield holder, name, value
+            elif type(name) is str:
+                named.setdefault(id(holder), set()).add(name)
+        for number, one in objects.items():
+            names, entries = named.get(number, ()), one.before.items()
+            yield one.held, None, tuple(x for key, v in entries for x in (key, original(v) if key in names else ANY))
+
+    def _refuse_draws(self) -> None:
+        place = self._located(lambda: [_state(one) for one, _ in self._random])
+        if place is None:  # by another thread
+            return
+        for one, state in self._random:
+            _restore(one, state)
+        raise UnsupportedSyntaxError(
+            "random numbers would be drawn once, when the function is traced",
+            location=place,
+            help="draw outside, and pass the numbers as an argument",
+        )
+
+    def _leak(self, change: Change) -> CaptureError:
+        for one in self.changes():
+            one.undo()
+        place, whole = change.place, change.whole
+
+        def state() -> Any:
+            return len(place.holder) if whole else id(place.get())
+
+        grows = "in a container that grows, " if whole else ""
+        return LeakedTracerError(
+            f"`{place.path}` would keep a value of the program {grows}which only the function's own variables can",
+            location=self._located(state),
+            help="return it, and store it outside; attributes and items hold numbers, arrays, and containers of them",
+        )
+
+    def _located(self, state: Callable[[], Any]) -> SourceLocation | None:
+        """The place of the user's instruction after which some state is another one, found in a second run."""
+        before = state()
+        last: tuple[types.CodeType, int] | None = None
+
+        def step(frame: types.FrameType, event: str, argument: Any) -> Any:
+            nonlocal last
+            if last is not None and state() != before:
+                raise _Found(last)
+            if is_internal(frame):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            if event == "opcode":
+                last = frame.f_code, frame.f_lasti
+            return step
+
+        outer = sys.gettrace()
+        _LOCATING.append(True)
+        sys.settrace(step)
+        try:
+            self.again()
+        except _Found as found:
+            return code_location(*found.place)
+        except CaptureError:
+            return None
+        finally:
+            sys.settrace(outer)
+            _LOCATING.pop()
+        return code_location(*last) if last is not None and state() != before else None
+
+
+class _Found(BaseException):
+    def __init__(self, place: tuple[types.CodeType, int]) -> None:
+        super().__init__()
+        self.place = place
+
+
+_LOCATING: list[bool] = []  # whether a function runs again to find the line of an error; under the compiler's lock
+
+
+def items_of(places: Iterable[Place]) -> list[Item]:
+    """What the places hold, for a call."""
+    found: list[Item] = []
+    for place in places:
+        now = place.get()
+        if now is not MISSING and now is not None and is_plain(now):
+            leaves, tree = flatten(now)
+            found.append({("value", tree): leaves})
+        else:
+            assert place.tree is not None
+            found.append({("new", place.tree): [0.0] * place.tree.leaf_count()})
+    return found
+
+
+def write_back(places: Iterable[Place], items: Iterable[Item], unset: Sequence[int]) -> None:
+    """Let the places hold what a call has made of the items."""
+    for number, (place, item) in enumerate(zip(places, items)):
+        if number not in unset:
+            ((_, tree), leaves) = next(iter(item.items()))
+            place.set(tree.unflatten(leaves))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a number, an array, or a container of them."""
+    return all(isinstance(x, (*_NUMBERS, np.ndarray, np.generic, Traced)) for x in flatten(value)[0])
+
+
+def _are_numbers(change: Change) -> bool:
+    kinds = (*_NUMBERS, np.ndarray, np.generic)
+    return isinstance(change.after, kinds) and isinstance(change.before, kinds)
+
+
+def holds_traced(value: Any) -> bool:
+    """Whether a value of the program is reached from an object."""
+    queue, seen = [value], set()
+    for one in queue:
+        if isinstance(one, Traced):
+            return True
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, dict):
+            queue += one.values()
+        elif isinstance(one, (list, tuple, set, frozenset, deque)):
+            queue += one
+        elif isinstance(one, functools.partial):
+            queue += [*one.args, *one.keywords.values()]
+        elif isinstance(one, types.FunctionType):
+            queue += [Place(cell, None, "").get() for cell in one.__closure__ or ()]
+        elif not isinstance(one, (type, types.ModuleType)) and type(one).__module__.partition(".")[0] != "mlirml":
+            queue += vars(one).values() if hasattr(one, "__dict__") else ()
+    return False
+
+
+def _is_ours(value: Any) -> bool:
+    """What mlirml itself keeps with objects."""
+    return not isinstance(value, Traced) and type(value).__module__.partition(".")[0] == "mlirml"
+
+
+def _sources(reached: Reached) -> list[Any]:
+    """What random numbers are drawn from. Code whose globals are read through an overlay gets no generators there."""
+    if not reached.opaque:
+        return reached.random
+    return [*reached.random, np.random.mtrand._rand, *filter(None, [getattr(sys.modules.get("random"), "_inst", None)])]
+
+
+def _state(source: Any) -> Any:
+    """What changes when numbers are drawn."""
+    if hasattr(source, "bit_generator"):
+        return pickle.dumps(source.bit_generator.state)
+    if hasattr(source, "_bit_generator"):
+        return pickle.dumps(source._bit_generator.state)
+    if hasattr(source, "getstate"):
+        with suppress(NotImplementedError):
+            return source.getstate()
+    if isinstance(source, types.GeneratorType):
+        frame = source.gi_frame
+        return frame and (frame.f_lasti, tuple(map(id, frame.f_locals.values())))
+    with suppress(Exception):
+        return pickle.dumps(source.state if hasattr(source, "state") else source)
+    return None
+
+
+def _restore(source: Any, state: Any) -> None:
+    if hasattr(source, "bit_generator"):
+        source.bit_generator.state = pickle.loads(state)
+    elif hasattr(source, "_bit_generator"):
+        source._bit_generator.state = pickle.loads(state)
+    elif hasattr(source, "setstate") and state is not None:
+        source.setstate(state)
+    elif hasattr(source, "state"):
+        source.state = pickle.loads(state)
+
+
+_TIMERS = ("mlirml", "logging", "threading")
+"""Packages that read clocks, and return nothing that depends on them."""
+
+
+def _refuse_clocks(frame: types.FrameType, event: str, function: Any) -> None:
+    caller = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if event == "c_call" and is_clock(function) and caller not in _TIMERS:
+        owner = getattr(function, "__self__", None)
+        name = getattr(owner, "__name__", type(owner).__name__)
+        raise UnsupportedSyntaxError(
+            f"`{name}.{function.__name__}` would be called once, when the function is traced",
+            location=user_location(1),
+            help="call it outside, and pass what it returns as an argument",
+        )
+
+
+def _nothing() -> None:
+    return None

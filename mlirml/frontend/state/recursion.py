@@ -1,0 +1,72 @@
+"""Errors about functions that call themselves until the data say so, or for ever."""
+
+from __future__ import annotations
+
+import types
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mlirml.errors import CaptureError, TracedBoolError, UnboundedRecursionError
+from mlirml.frontend.frames import code_location, is_internal
+from mlirml.frontend.state.reachable import names_of
+
+DEEPEST = 200  # branches inside of each other, at most: deeper ones are of a recursion that has no end when traced
+_HELP = (
+    "write a `while` loop that keeps what is left to do in an array, its stack; recursion is compiled where shapes or"
+    " static arguments (`static_argnums`) end it"
+)
+
+
+@contextmanager
+def recursion_errors() -> Iterator[None]:
+    """Recursion that does not end when it is traced is an error at the call that goes on, in the user's words."""
+    try:
+        yield
+    except RecursionError as error:
+        if isinstance(error, CaptureError):
+            raise
+        found = _unbounded(error.__traceback__)
+        if found is None:
+            raise
+        raise found from None
+    except TracedBoolError as error:
+        name = _recursive(error.__traceback__)
+        if name is not None:
+            error.notes += (f"`{name}` calls itself, and how often depends on the data",)
+            error.help = _HELP
+        raise
+
+
+def _frames(traceback: types.TracebackType | None) -> Iterator[tuple[types.CodeType, int]]:
+    while traceback is not None:
+        if not is_internal(traceback.tb_frame):
+            yield traceback.tb_frame.f_code, traceback.tb_lasti
+        traceback = traceback.tb_next
+
+
+def _unbounded(traceback: types.TracebackType | None) -> UnboundedRecursionError | None:
+    """The error at the call in the function that is most often on the stack."""
+    frames = list(_frames(traceback))
+    if not frames:
+        return None
+    counts = Counter(code.co_name for code, _ in frames)
+    name = counts.most_common(1)[0][0]
+    code, offset = next((code, offset) for code, offset in frames if code.co_name == name)
+    return UnboundedRecursionError(
+        f"`{name}` calls itself without an end that is known when it is traced",
+        location=code_location(code, offset),
+        help=_HELP,
+    )
+
+
+def _recursive(traceback: types.TracebackType | None) -> str | None:
+    """The function whose condition failed, if it names itself."""
+    frames = list(_frames(traceback))
+    code = frames[-1][0] if frames else None
+    if code is None:
+        return None
+    called = {*names_of(code)[1], *code.co_freevars}
+    if code.co_varnames[:1] == ("self",):
+        called |= {*code.co_names}
+    return code.co_name if code.co_name in called else None

@@ -1,0 +1,799 @@
+"""The array that stands in for an argument while a function is traced. It behaves as `numpy.ndarray` does.
+
+NumPy arrays are mutable and views share memory, MLIR values are neither. A `Cell` holds the current value of one
+allocation; a `Traced` is a cell and the chain of view operations that leads to the array. A store computes the new
+value of the whole cell, so every view sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.errors import (
+    CaptureError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    IntegerRangeError,
+    LeakedTracerError,
+    ShapeError,
+    SourceLocation,
+    TracedBoolError,
+    TracedValueError,
+    UnsupportedSyntaxError,
+)
+from mlirml.frontend import advice
+from mlirml.frontend.frames import at_user_line, user_location
+from mlirml.frontend.tracing import printing, scattering, unreachable_indices
+from mlirml.frontend.tracing.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
+from mlirml.frontend.tracing.iteration_limits import LIMITED, MOST_COPIES, LongIteration
+from mlirml.frontend.tracing.operators import install_operators
+from mlirml.frontend.tracing.strides import joins_dimensions, strided
+from mlirml.ir.text.builder import Region, Scalar, Value
+from mlirml.ir.text.dtypes import as_dtype, check_integer, check_rank, describe, part_dtype
+from mlirml.ops import BY_METHOD, elementwise
+from mlirml.ops.shapes.dynamic_views import Moving, placed
+from mlirml.ops.shapes.views import (
+    Broadcast,
+    Part,
+    Reshape,
+    Select,
+    Slice,
+    Transpose,
+    ViewOp,
+    is_column_major,
+    resolved_shape,
+    reversal,
+)
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+
+# Operations on known arrays up to this size are done at once, by NumPy itself.
+FOLD_ELEMENTS = 1 << 16
+
+_Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
+_IN_ORDER = (Moving, Part, Reshape, Select, Slice)
+"""Views that keep the order of the dimensions."""
+
+
+class Cell:
+    """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
+
+    __slots__ = (
+        "c_order",
+        "emitted",
+        "frozen",
+        "owned",
+        "region",
+        "stored_at",
+        "strides",
+        "value",
+        "version",
+        "watched",
+        "written",
+    )
+
+    def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
+        self.value = value
+        self.version = 0
+        self.written = False
+        self.stored_at: SourceLocation | None = None  # where first
+        self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
+        self.strides: tuple[int, ...] | None = None  # of an argument that is known not to be C-contiguous, in elements
+        self.owned = owned  # a known array that nobody else holds may be stored into
+        self.emitted: tuple[Value, Region] | None = None
+        self.region: Region | None = None  # where it was made: it cannot be stored into in another one
+        self.frozen: str | None = None  # why nothing may be stored
+        self.watched: tuple[tuple[Cell, int], ...] = ()  # what this is a copy of, where NumPy has a reference
+
+    def store(self, value: Value | np.ndarray) -> None:
+        """Replace the contents."""
+        if not self.written:
+            self.stored_at = user_location(2)
+        self.value = value
+        self.version += 1
+        self.written = True
+        self.emitted = None
+
+
+class Traced:
+    """A NumPy array whose elements are known only when the compiled program runs."""
+
+    __slots__ = ("_ambiguous", "_cached", "_cell", "_scalar", "_shape", "_trace", "_views")
+    __array_priority__ = 1000
+
+    def __init__(
+        self,
+        trace: Trace,
+        cell: Cell,
+        views: tuple[ViewOp, ...] = (),
+        *,
+        scalar: bool = False,
+        ambiguous: int | None = None,
+    ) -> None:
+        self._trace = trace
+        self._cell = cell
+        self._views = views
+        self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
+        # The cell's version up to which a view and a copy are alike, if it may be either; of a scalar that may be an
+        # array, its own.
+        self._ambiguous = ambiguous
+        self._cached: tuple[int, Value, Region] | None = None
+        if cell.region is None:
+            cell.region = trace.builder.region
+        last = views[-1].shape if views else cell.value.shape
+        self._shape: tuple[int, ...] = tuple(last)
+        check_rank(self._shape, "the result")
+
+    # What a user asks of an array.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, Python integers."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, new: Any) -> None:
+        with at_user_line():
+            self._check_alive()
+            if any(self is given for given in self._trace.inputs):
+                raise UnsupportedSyntaxError(
+                    "assigning to the `.shape` of an argument would change the caller's array",
+                    help="write `x = x.reshape(...)`",
+                )
+            view = self._viewed(Reshape(resolved_shape("shape", self._shape, new)))
+            if self._scalar or view._cell is not self._cell:
+                raise ShapeError(
+                    f"{self._describe()} cannot get another shape in place, as it does not lie in one piece",
+                    help="write `x = x.reshape(...)`, which makes a copy",
+                )
+            self._views, self._shape, self._ambiguous, self._cached = view._views, view._shape, view._ambiguous, None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        dtype = self._cell.value.dtype
+        if dtype.kind == "c" and any(isinstance(view, Part) for view in self._views):
+            return part_dtype(dtype)
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        size: int = self.dtype.itemsize
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Traced:
+        """Dimensions reversed, a view."""
+        return self._viewed(reversal(self._shape))
+
+    @property
+    def mT(self) -> Traced:
+        """The last two dimensions exchanged, a view."""
+        with at_user_line():
+            if self.ndim < 2:
+                raise ShapeError(f"mT: needs at least 2 dimensions, {self._describe()}")
+        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return self._viewed(Transpose(tuple(self._shape[i] for i in order), order))
+
+    @property
+    def real(self) -> Traced:
+        """The real parts, a view; of a real array the array itself."""
+        return self._part("real")
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        with at_user_line():
+            self._part("real")._assign(value)
+
+    @property
+    def imag(self) -> Traced:
+        """The imaginary parts, a view; of a real array zeros, which cannot be stored into."""
+        if self.dtype.kind == "c":
+            return self._part("imag")
+        if self._is_weak():
+            zero: Traced = self._trace.call_operator(np.multiply, (self.real, 0))
+            return zero
+        zeros = self._trace.known(np.broadcast_to(np.zeros((), self.dtype), self._shape), scalar=self._scalar)
+        zeros._cell.frozen = "the imaginary part of a real array is read-only"
+        return zeros
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        with at_user_line():
+            if self.dtype.kind != "c":
+                raise DTypeError("a real array has no imaginary part to set", help="convert it: `x.astype(complex)`")
+            self._part("imag")._assign(value)
+
+    def _part(self, name: str) -> Traced:
+        if self.dtype.kind != "c":
+            return self if not self._is_weak() else self._trace._as_integer(self)  # that of Python's True is 1
+        part = Part(self._shape, name)
+        if self._scalar:
+            read = Traced(self._trace, self._cell, (*self._views, part))._contents()
+            value = replace(read, weak=self._is_weak()) if isinstance(read, Value) else read
+            return Traced(self._trace, Cell(value), scalar=True)
+        return Traced(self._trace, self._cell, (*self._views, part), ambiguous=self._ambiguous)
+
+    @property
+    def at(self) -> Any:
+        """`x.at[index].set(values)`, `add`, `subtract`, `multiply`, `min`, `max`, `get`: a new array, `x` stays."""
+        from mlirml.frontend.tracing.at import At
+
+        return At(self)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Store values into the array in one dimension, as `np.put`."""
+        self._trace.call_function(np.put, (self, indices, values, mode), {})
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Traced]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        if LIMITED.get() and self._shape[0] > MOST_COPIES and not self._trace.builder.direct:
+            raise LongIteration
+        return (self[i] for i in range(self._shape[0]))
+
+    def __repr__(self) -> str:
+        known = self._known()
+        return f"Traced({self._describe()}{'' if known is None or known.size > 16 else f' = {known.tolist()}'})"
+
+    def _describe(self) -> str:
+        return describe(self._shape, self.dtype)
+
+    # Reading and writing.
+
+    def _is_weak(self) -> bool:
+        """Whether the value comes from Python numbers alone."""
+        return isinstance(self._cell.value, Value) and self._cell.value.weak
+
+    def _check_alive(self) -> None:
+        region = self._cell.region
+        if region is not None and not region.open:
+            with at_user_line():
+                self._check_region()
+        if self._trace.done:
+            with at_user_line():
+                raise LeakedTracerError(
+                    f"a traced array ({self._describe()}) is used after `{self._trace.name}` was traced",
+                    help="return it from the function; do not keep it in a global, a closure or an attribute",
+                )
+
+    def _check_region(self) -> None:
+        """Refuse what was computed in a region that is closed; a known array moves to the open one."""
+        cell = self._cell
+        if cell.region is None or cell.region.open or self._trace.done:
+            return
+        if not isinstance(cell.value, np.ndarray):
+            raise LeakedTracerError(
+                f"a traced array ({self._describe()}) from {cell.region.owner} is used outside of it",
+                help="return it from there; do not keep it in a list, a closure or an attribute",
+            )
+        cell.region = self._trace.builder.region
+
+    def _check_views(self) -> None:
+        """Refuse a view at a position that was computed in a region that is closed."""
+        for view in self._views:
+            if isinstance(view, (Select, Moving)) and not view.region.open:
+                raise LeakedTracerError(
+                    f"a view ({self._describe()}) is used outside of {view.region.owner}, which computed its place",
+                    help="return it from there; do not keep it in a list, a closure or an attribute",
+                )
+
+    def _known(self) -> np.ndarray | None:
+        """The contents, when they are known while tracing."""
+        array = self._cell.value
+        if not isinstance(array, np.ndarray) or not all(view.known for view in self._views):
+            return None
+        for view in self._views:
+            array = view.apply(array)
+        return array
+
+    def _read(self) -> Value:
+        """The current value in the program."""
+        self._check_alive()
+        self._check_ambiguous("read")
+        cell = self._cell
+        if any(other.version != version for other, version in cell.watched):
+            raise CaptureError(
+                "this may be one of several arrays, and one of them was stored into since then",
+                help="take a `.copy()` where the array is chosen",
+            )
+        if self._cached is not None and self._cached[0] == cell.version and self._cached[2].open:
+            return self._cached[1]
+        known = self._known() if self._views else None
+        if known is not None:
+            value = self._trace.builder.constant(known.copy())
+        else:
+            if not isinstance(cell.value, np.ndarray):
+                value = cell.value
+            else:
+                if cell.emitted is None or not cell.emitted[1].open:
+                    cell.owned = False  # the program may share the buffer: copy before the next store
+                    cell.emitted = self._trace.builder.constant(cell.value), self._trace.builder.region
+                value = cell.emitted[0]
+            self._check_views()
+            for view in self._views:
+                value = view.forward(self._trace.builder, value)
+        self._cached = cell.version, value, self._trace.builder.region
+        return value
+
+    def _check_ambiguous(self, verb: str) -> None:
+        if self._ambiguous is None:
+            return
+        if verb == "write" or self._ambiguous != self._cell.version:
+            error = CaptureError(
+                "a store meets a reshaped array of which NumPy may or may not have made a copy",
+                help="take a `.copy()` before storing, or store into the array before reshaping it",
+            )
+            error.layout = True
+            raise error
+
+    def _write(self, new: Traced | Value | np.ndarray) -> None:
+        """Store a value of exactly this shape and dtype."""
+        self._check_alive()
+        if self._scalar:
+            raise DTypeError(
+                "a NumPy scalar cannot be stored into: only arrays change in place",
+                help="make a new value, `x = x + 1`, or a 0-d array first, `np.array(x)`",
+            )
+        self._check_ambiguous("write")
+        if self._cell.frozen is not None:
+            raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")
+        region = self._trace.builder.region
+        if self._cell.region is not region:
+            self._trace.note_store(self._cell)
+            raise CaptureError(
+                f"a store into an array from outside of {region.owner}",
+                help="pass the array in and return its new value, or store into a `.copy()`",
+            )
+        for view in self._views:
+            if not view.writable:
+                kind = "broadcast view" if isinstance(view, Broadcast) else "diagonal"
+                raise ShapeError(f"assignment destination is read-only: a {kind}", help="take a `.copy()` first")
+        cell, builder = self._cell, self._trace.builder
+        here = all(view.known for view in self._views)
+        if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray) and here:
+            base_array = cell.value if cell.owned else cell.value.copy()
+            cell.owned = True
+            target = base_array
+            for view in self._views:
+                target = view.apply(target)
+            target[...] = new
+            cell.store(base_array)
+            return
+        if isinstance(new, np.ndarray):
+            new = builder.constant(new.copy())
+        value = new._read() if isinstance(new, Traced) else new
+        base = Traced(self._trace, cell)._read()
+        bases = [base]
+        for view in self._views[:-1]:
+            bases.append(view.forward(builder, bases[-1]))
+        for view, under in zip(reversed(self._views), reversed(bases)):
+            value = view.backward(builder, under, value)
+        cell.store(replace(value, weak=False))
+
+    def _viewed(self, *views: ViewOp) -> Traced:
+        """A further view of the same cell; a copy where NumPy's reshape has to copy."""
+        self._check_alive()
+        if self._scalar:
+            stays = all(isinstance(view, (Reshape, Transpose)) and not view.shape for view in views)
+            if stays:
+                return self
+            copy = self._copy()._viewed(*views)
+            if self._ambiguous is None:
+                return copy
+            return Traced(copy._trace, copy._cell, copy._views, ambiguous=copy._cell.version)
+        result = self
+        for view in views:
+            if view.shape == result._shape and isinstance(view, Reshape):
+                continue
+            if isinstance(view, Moving):
+                steps = placed(result._trace.builder, result._views, view)
+                result = Traced(result._trace, result._cell, steps, ambiguous=result._ambiguous)
+                continue
+            ambiguous = result._ambiguous
+            if isinstance(view, Reshape) and result.size > 1:
+                cell = result._cell
+                contiguous = cell.strides is None and all(isinstance(v, Reshape) for v in result._views)
+                if not cell.c_order:
+                    if ambiguous is None and joins_dimensions(result._shape, view.shape):
+                        ambiguous = cell.version
+                elif not contiguous and strided(cell.value.shape, cell.strides, (*result._views, view)) is None:
+                    result, ambiguous = Traced(result._trace, Cell(result._contents())), None
+            result = Traced(result._trace, result._cell, (*result._views, view), ambiguous=ambiguous)
+        return result
+
+    def _raveled(self) -> Traced:
+        """All elements in one dimension: a view of a contiguous array, a copy of any other."""
+        flat = Reshape((self.size,))
+        if self.size > 1 and not self._cell.c_order:
+            self._check_alive()
+            version = self._cell.version if self._ambiguous is None else self._ambiguous
+            return Traced(self._trace, self._cell, (*self._views, flat), ambiguous=version)
+        dummy = strided(self._cell.value.shape, self._cell.strides, self._views)
+        if self.size > 1 and (dummy is None or not dummy.flags.c_contiguous):
+            return self._copy()._viewed(flat)
+        return self._viewed(flat)
+
+    def _contents(self) -> Value | np.ndarray:
+        known = self._known()
+        return replace(self._read(), weak=False) if known is None else known.copy()
+
+    def _copy(self, *, c_order: bool = True) -> Traced:
+        return Traced(self._trace, Cell(self._contents(), owned=True, c_order=c_order))
+
+    def _keeps_c_order(self) -> bool:
+        """Whether NumPy gives a result that follows the memory order of this array C order."""
+        ordered = all(isinstance(view, _IN_ORDER) for view in self._views)
+        return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and ordered)
+
+    def _same_place(self, other: Any) -> bool:
+        return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
+
+    # Indexing.
+
+    def __getitem__(self, index: Any) -> Any:
+        with at_user_line():
+            self._check_alive()
+            truth = known_truth(index)
+            if truth is not None:
+                return self._viewed(Reshape((1, *self._shape)))[: int(truth)]._copy()
+            try:
+                return self._indexed(index)
+            except IndexOutOfBoundsError as error:
+                return unreachable_indices.stand_in(self, error)[index]
+
+    def _indexed(self, index: Any) -> Any:
+        if is_varying(index):
+            from mlirml.frontend.loops.dynamic_slices.indices import gathered
+
+            return gathered(self, index)
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            return self._varying(index)
+        except ShapeError:
+            masked = scattering.unknown_mask(self, index)
+            if masked is None:
+                raise
+            from mlirml.frontend.tracing.masked import selected
+
+            return selected(masked)
+        result = self._viewed(*parsed.views)
+        if parsed.arrays:
+            return self._gathered(result, parsed)
+        if parsed.full:
+            return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
+        return result._copy() if parsed.copies else result
+
+    def _varying(self, index: Any = ...) -> Any:
+        """A part of which a length is known only when the program runs."""
+        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
+        from mlirml.frontend.loops.dynamic_slices.slices import whole
+
+        return part_of_part(whole(self), index)
+
+    def _gathered(self, part: Traced, index: Index) -> Traced:
+        """The elements of a part at the positions that arrays give."""
+        c_order = not index.place and self._keeps_c_order()  # in front, NumPy's order follows the array
+        known = self._known()
+        if known is not None and index.known is not None and known.size <= FOLD_ELEMENTS:
+            index.positions(self._trace.builder, part._shape)
+            return Traced(self._trace, Cell(np.ascontiguousarray(known[index.known]), c_order=c_order, owned=True))
+        return Traced(self._trace, Cell(index.load(part), c_order=c_order, owned=True))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with at_user_line():
+            self._check_alive()
+            truth = known_truth(index)
+            if truth is not None:
+                self._viewed(Reshape((1, *self._shape)))[: int(truth)][...] = value
+                return
+            masked = scattering.masked_part(self, index)
+            if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
+                value = self._trace.array(value) if isinstance(value, (list, tuple)) else value
+                if is_varying(value) or np.ndim(value) > masked.free:
+                    from mlirml.frontend.tracing.masked import store_selected
+
+                    store_selected(masked, value)
+                else:
+                    masked.part._assign_where(masked.mask, value)
+                return
+            try:
+                self._store(index, value)
+            except IndexOutOfBoundsError as error:
+                unreachable_indices.stand_in(self, error)[index] = value
+
+    def _store(self, index: Any, value: Any) -> None:
+        try:
+            parsed = parse_index(self._trace, self._shape, index)
+        except UnknownLengthError:
+            self._varying(index).store(value)
+            return
+        target = self._viewed(*parsed.views)
+        if target._shape:
+            self._trace.passed.store()
+        if is_varying(value) and not parsed.arrays:
+            target._varying().store(value)
+        elif parsed.arrays:
+            scattering.store(target, parsed, value)
+        elif not target._same_place(value):
+            target._assign(value)
+
+    def _assign_where(self, mask: Any, value: Any) -> None:
+        """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
+        if type(value) is int:
+            elementwise.check_literal("assignment", Scalar(value), self.dtype)
+        self._check_part(value)
+        new = self._trace.array(value, copy=False).astype(self.dtype, copy=False)
+        self._assign(self._trace.call_function(np.where, (mask, new, self), {}))
+
+    def _assign(self, value: Any) -> None:
+        """`self[...] = value`: broadcast and cast as NumPy's assignment does."""
+        trace = self._trace
+        known = value._known() if isinstance(value, Traced) else value
+        if type(known) is int:
+            check_integer("assignment", known, self.dtype)
+        self._check_part(value)
+        if isinstance(self._cell.value, np.ndarray) and known is not None and not _has_traced(known):
+            array = np.asarray(known)
+            try:
+                filled = np.empty(self._shape, self.dtype)
+                filled[...] = array if isinstance(value, Traced) else known
+            except OverflowError as error:
+                raise IntegerRangeError(f"assignment: {error}") from None
+            except ValueError as error:
+                raise ShapeError(f"assignment: {error}") from None
+            self._write(filled)
+            return
+        operand = trace.lift(value)
+        shape = scattering.assigned_shape(operand, self._shape, self._describe())
+        if isinstance(operand, Value):
+            operand = trace.builder.reshape(operand, shape)
+        self._write(trace.builder.broadcast(operand, self._shape, self.dtype))
+
+    def _check_part(self, value: Any) -> None:
+        """Storing complex numbers into a real array: NumPy refuses Python's, and warns of others."""
+        if self.dtype.kind in "cb" or not is_complex_object(value):
+            return
+        weak = isinstance(value, Traced) and value._is_weak()
+        if weak or (isinstance(value, complex) and not isinstance(value, np.generic)):
+            raise DTypeError(f"assignment: a complex number cannot be stored into {self._describe()}", help=_REAL_PART)
+        if isinstance(self._cell.value, np.ndarray):
+            self._trace.builder.warn_of_discarded_parts(self.dtype)
+
+    # Methods that have no op record.
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Traced:
+        """A copy with another element type."""
+        with at_user_line():
+            wanted = as_dtype(dtype)
+            if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]
+                raise DTypeError(f"astype: cannot cast {self.dtype} to {wanted} with casting={casting!r}")
+            if wanted == self.dtype and not copy:
+                return self
+            return self._trace.astype(self, wanted)
+
+    def copy(self, order: str = "C") -> Traced:
+        """A new array with the same contents."""
+        with at_user_line():
+            return self if self._scalar else self._copy()
+
+    def flatten(self, order: str = "C") -> Traced:
+        """A copy in one dimension."""
+        with at_user_line():
+            source = self._viewed(reversal(self._shape)) if is_column_major("flatten", order) else self
+            return source._copy()._viewed(Reshape((self.size,)))
+
+    def fill(self, value: Any) -> None:
+        """Store one value everywhere."""
+        with at_user_line():
+            self._assign(value)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Traced:
+        """The same elements in another shape; a view where NumPy gives one."""
+        new = shape[0] if len(shape) == 1 else shape
+        result: Traced = self._trace.call_method("reshape", self, (new,), {"order": order})
+        return result._copy() if copy else result
+
+    def transpose(self, *axes: Any) -> Traced:
+        """Dimensions permuted, a view."""
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes or None
+        result: Traced = self._trace.call_method("transpose", self, (order,), {})
+        return result
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Put the elements in order along an axis, in place."""
+        with at_user_line():
+            self._assign(self._trace.call_function(np.sort, (self, axis, kind, order), {"stable": stable}))
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """`np.partition` in place."""
+        with at_user_line():
+            self._assign(self._trace.call_function(np.partition, (self, kth, axis, kind, order), {}))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in BY_METHOD:
+            return lambda *args, **kwargs: self._trace.call_method(name, self, args, kwargs)
+        with at_user_line():
+            if name in ("item", "tolist", "tobytes"):
+                return getattr(self._convert(f"`.{name}()`"), name)
+            if name == "nonzero":
+                return lambda: self._trace.call_function(np.nonzero, (self,), {})
+            if hasattr(np.ndarray, name):
+                raise UnsupportedSyntaxError(
+                    f"the array attribute `.{name}` is not compiled", help=_ATTRIBUTE_HELP.get(name)
+                )
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+    # Conversions to Python values: possible only while the contents are known.
+
+    def _convert(
+        self,
+        what: str,
+        advise: _Advise = lambda location, what: None,
+        help: str | None = None,
+        *,
+        truth: bool = False,
+    ) -> np.ndarray:
+        self._check_alive()
+        known = self._known()
+        if known is not None:
+            return known
+        location = user_location(2)
+        found = advise(location, what)
+        if found is not None:
+            what, location, help = found.subject, found.place, found.help
+        if what in ("a branch", "a loop") and self._is_weak():
+            help = f"{help}, or {advice.STATIC}"
+        kind = TracedBoolError if truth else TracedValueError
+        error = kind(
+            f"{what} needs the value of {self._describe()}, known only when the program runs",
+            location=location,
+            help=help or "compute with the array itself; return it to see its value",
+        )
+        error.subject, error.sizes = what, self._sizes()
+        if isinstance(error, TracedBoolError):
+            error.of_array = self.size != 1
+        if self._trace.builder.direct:
+            error.roots = self._trace.integers.roots(self)
+        raise error
+
+    def _sizes(self) -> frozenset[str]:
+        """The arguments, Python integers, that it is computed from, where it is computed from nothing else."""
+        value = self._cell.value
+        return self._trace.sizes.get(value.name, frozenset()) if isinstance(value, Value) else frozenset()
+
+    def __bool__(self) -> bool:
+        help = "select with `np.where(condition, a, b)`"
+        return bool(self._convert("a truth test", advice.on_truth_test, help, truth=True))
+
+    def __int__(self) -> int:
+        return int(self._convert("`int()`", advice.on_conversion))
+
+    def __float__(self) -> float:
+        return float(self._convert("`float()`", advice.on_conversion))
+
+    def __complex__(self) -> complex:
+        return complex(self._convert("`complex()`", advice.on_conversion))
+
+    def __index__(self) -> int:
+        return int(self._convert("an index or a size", advice.on_conversion).__index__())
+
+    def __hash__(self) -> int:
+        if not self._scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._convert("a key of a dict or an item of a set", advice.on_conversion)[()])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self._convert("conversion to a real NumPy array", advice.on_conversion), dtype)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._convert("`round()`", help="use `np.rint(x)`").item(), digits)
+
+    def __str__(self) -> str:
+        return printing.mark(self, "") or repr(self)
+
+    def __format__(self, specification: str) -> str:
+        return printing.formatted(self, specification)
+
+    def __contains__(self, value: Any) -> bool:
+        found = self._trace.call_function(np.any, (self == value,), {})
+        return bool(found._convert("`in`", help="look for a value with `np.any(x == value)`", truth=True))
+
+    def __delitem__(self, index: Any) -> None:
+        with at_user_line():
+            raise ShapeError(
+                "cannot delete array elements", help="join what is left: `np.concatenate([x[:i], x[i + 1:]])`"
+            )
+
+    def __copy__(self) -> Traced:
+        return self if self._scalar else self._copy(c_order=self._keeps_c_order())
+
+    def __deepcopy__(self, memo: Any) -> Traced:
+        return self.__copy__()
+
+    # NumPy's protocols.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(map(is_varying, inputs)):
+            return NotImplemented
+        return self._trace.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if any(hasattr(kind, VARYING) for kind in types):
+            return NotImplemented
+        return self._trace.call_function(function, args, kwargs)
+
+
+_REAL_PART = "store its real part, or make the array complex: `x.astype(complex)`"
+_LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
+_ATTRIBUTE_HELP = {
+    **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
+    "flat": "use `x.reshape(-1)`",
+    "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
+    "resize": "use `x.reshape(...)`, which returns the array",
+}
+
+
+def _operate(self: Traced, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    return self._trace.call_operator(ufunc, operands)
+
+
+def _operate_in_place(self: Traced, ufunc: np.ufunc, other: Any) -> Any:
+    if self._scalar:
+        return self._trace.call_operator(ufunc, (self, other))
+    if is_varying(other):
+        with at_user_line():
+            self._varying().store_in_place(ufunc, other)
+        return self
+    self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
+    return self
+
+
+install_operators(Traced, _operate, _operate_in_place)
+
+
+def is_complex_object(x: Any) -> bool:
+    """`np.iscomplexobj`, for nested lists with traced items too."""
+    if isinstance(x, (list, tuple)):
+        return any(map(is_complex_object, x))
+    dtype = getattr(x, "dtype", None)
+    return isinstance(x, complex) or getattr(dtype, "kind", None) == "c"
+
+
+def _has_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_has_traced(v) for v in value)
+    return isinstance(value, Traced) and value._known() is None

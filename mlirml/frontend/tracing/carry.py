@@ -1,0 +1,146 @@
+"""What a loop carries and a branch returns: the kind of each leaf, which kinds go together, and errors about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef
+from mlirml.errors import CaptureError, DTypeError, ShapeError
+from mlirml.frontend.spec import has_own_arithmetic
+from mlirml.frontend.tracing.array import Traced
+from mlirml.ir.text.dtypes import describe, is_supported
+
+_WEAK = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Shape and dtype of a leaf; `weak` for a Python number, which gives way to arrays of its kind or a wider one."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak: bool = False
+
+    def __str__(self) -> str:
+        if self.weak:
+            return f"a Python {self.dtype.name.rstrip('0123456789')}"
+        return describe(self.shape, self.dtype)
+
+    def gives_way_to(self, other: Kind) -> bool:
+        """Whether this is a Python number that takes the dtype of `other`."""
+        return self.weak and _rank(other.dtype) >= _rank(self.dtype)
+
+
+def _rank(dtype: np.dtype) -> int:
+    """Bools, integers, floats and complex numbers in this order; bfloat16 is of no kind that NumPy knows."""
+    return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}.get(dtype.kind, 2)
+
+
+def kind_of(leaf: Any, path: str) -> Kind:
+    """The kind of a leaf; an error calls it by its path."""
+    if isinstance(leaf, Traced):
+        return Kind(leaf.shape, leaf.dtype, leaf._is_weak())
+    if type(leaf) in _WEAK:
+        return Kind((), _WEAK[type(leaf)], True)
+    dtype = getattr(leaf, "dtype", None)
+    if not isinstance(leaf, (np.ndarray, np.generic)) or has_own_arithmetic(leaf) or not is_supported(leaf.dtype):
+        what = f"has dtype {dtype}" if isinstance(dtype, np.dtype) else f"is a {type(leaf).__name__}"
+        raise DTypeError(f"{path} {what}: only arrays, numbers and containers of them can be passed on")
+    return Kind(leaf.shape, leaf.dtype)
+
+
+def joined(one: Kind, other: Kind) -> Kind | None:
+    """The kind of a value that is either; None where there is none."""
+    if one.shape != other.shape:
+        return None
+    if one.weak and other.weak:
+        return max(one, other, key=lambda kind: _rank(kind.dtype))
+    if one.dtype == other.dtype:
+        return replace(one, weak=False)
+    if one.gives_way_to(other):
+        return other
+    return one if other.gives_way_to(one) else None
+
+
+def carried(before: Kind, after: Kind) -> Kind | None:
+    """The kind of a carry that goes into a body as `before` and comes out as `after`; None where there is none.
+
+    Only Python numbers change: a sum that starts from 0 and meets f32 is f32 from the start.
+    """
+    kind = joined(before, after)
+    return kind if before.weak or kind is None or kind.dtype == before.dtype else None
+
+
+Pair = tuple[str, Kind, Kind]
+
+
+def check_carry(name: str, pairs: Sequence[Pair]) -> list[Kind]:
+    """The kinds of a carry after a round; `pairs` are path, kind before and kind after."""
+    kinds = [carried(before, after) for _, before, after in pairs]
+    wrong = [pair for pair, kind in zip(pairs, kinds) if kind is None]
+    if wrong:
+        raise _mismatch(f"{name}: the carry changes its type", wrong, "in", "out")
+    return [kind for kind in kinds if kind is not None]
+
+
+def check_branches(name: str, labels: Sequence[str], paths: Sequence[str], kinds: Sequence[list[Kind]]) -> list[Kind]:
+    """The kinds of what branches return; `labels` is what they are called."""
+    found = list(kinds[0])
+    for number, others in enumerate(kinds[1:], 1):
+        both = [joined(one, other) for one, other in zip(found, others)]
+        wrong = [(p, one, other) for p, one, other, kind in zip(paths, found, others, both) if kind is None]
+        if wrong:
+            raise _mismatch(f"{name}: the branches differ in type", wrong, f"in {labels[0]}", labels[number])
+        found = [kind for kind in both if kind is not None]
+    return found
+
+
+def _mismatch(what: str, pairs: Sequence[Pair], first: str, second: str) -> CaptureError:
+    shown = [f"{path}: {one} {first}, {other} {'in ' if first != 'in' else ''}{second}" for path, one, other in pairs]
+    _, one, other = pairs[0]
+    if one.shape != other.shape:
+        help_ = "shapes are fixed when the function is compiled: reshape or broadcast what is returned"
+        return ShapeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
+    cast = f"`.astype(np.{one.dtype.name})`"
+    help_ = f"convert what is returned, {cast}" if not one.weak else f"convert one of them, {cast}"
+    if first == "in":
+        help_ += f", or start with {_started(other)}"
+    return DTypeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
+
+
+def _started(kind: Kind) -> str:
+    return f"{kind}" if not kind.shape or kind.weak else f"an array of dtype {kind.dtype.name}"
+
+
+def check_structure(name: str, what: str, tree: TreeDef, wanted: TreeDef, path: str) -> None:
+    """Refuse a pytree of another structure than wanted."""
+    if tree == wanted:
+        return
+    raise CaptureError(
+        f"{name}: {what}",
+        notes=(f"expected {_leaves(wanted, path)}", f"returned {_leaves(tree, path)}"),
+        help="return the same containers, with the same keys, in the same order",
+    )
+
+
+def _leaves(tree: TreeDef, path: str) -> str:
+    paths = tree.paths(path)
+    return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else f"an empty {path}"
+
+
+def several(name: str, what: str, kind: Kind) -> ShapeError:
+    """The error for a condition of more than one element."""
+    return ShapeError(
+        f"{name}: {what} must be one number, got {kind}",
+        help="join the elements with `np.all` or `np.any`; to select element by element use `np.where`",
+    )

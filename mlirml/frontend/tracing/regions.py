@@ -1,0 +1,439 @@
+"""Trace structured control flow: bodies run once, on traced arrays that live in a region of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import CaptureError, DTypeError, ShapeError
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.namespace.numpy_namespace import retarget
+from mlirml.frontend.tracing.array import Cell, Traced
+from mlirml.frontend.tracing.carry import Kind, check_branches, check_carry, check_structure, kind_of, several
+from mlirml.frontend.tracing.trace import Trace, at_function, value_of
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Scalar, Value
+from mlirml.ir.text.dtypes import check_integer
+
+_I64 = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+_PYTHON = (bool, int, float, complex)
+
+
+class _Retry(Exception):
+    """Branches have to be written again, with results of these kinds."""
+
+    def __init__(self, kinds: list[Kind]) -> None:
+        super().__init__()
+        self.kinds = kinds
+
+
+class _Tree:
+    """A pytree of arrays on its way into regions."""
+
+    def __init__(self, tree: Any, path: str, trace: Trace) -> None:
+        self.leaves, self.treedef = flatten(tree)
+        self.paths = self.treedef.paths(path)
+        self.kinds = [kind_of(leaf, p) for leaf, p in zip(self.leaves, self.paths)]
+        self.scalars = [_is_scalar(leaf) for leaf in self.leaves]
+        self._trace = trace
+        # Written before the loop: what comes after may be written more than once.
+        self._values = [None if type(x) in _PYTHON else value_of(trace, x, p) for x, p in zip(self.leaves, self.paths)]
+
+    def start(self, number: int, kind: Kind) -> Value:
+        """A leaf as a value of a kind; it is written outside of any loop."""
+        leaf, value, trace = self.leaves[number], self._values[number], self._trace
+        if value is not None:
+            return trace.builder.cast(value, kind.dtype)
+        if type(leaf) is int:
+            check_integer(self.paths[number], leaf, kind.dtype)
+        return trace.builder.filled((), kind.dtype, leaf)
+
+    def inside(self, trace: Trace, values: Sequence[Value], kinds: Sequence[Kind]) -> Any:
+        """The pytree with values of a region as leaves."""
+        return self.treedef.unflatten(wrapped(trace, values, kinds, self.scalars))
+
+
+def _is_scalar(leaf: Any) -> bool:
+    """Whether NumPy has a number here that nothing can be stored into, and not an array."""
+    return leaf._scalar if isinstance(leaf, Traced) else not isinstance(leaf, np.ndarray)
+
+
+def wrapped(
+    trace: Trace, values: Sequence[Value], kinds: Sequence[Kind], scalars: Sequence[bool | None]
+) -> list[Traced]:
+    """Traced arrays of new values. `scalars` says which NumPy has as scalars; None where that depends on the data."""
+    made = []
+    for value, kind, scalar in zip(values, kinds, scalars):
+        cell = Cell(replace(value, weak=kind.weak), owned=True)
+        is_scalar = scalar is not False and not value.shape
+        ambiguous = cell.version if is_scalar and scalar is None else None
+        made.append(Traced(trace, cell, scalar=is_scalar, ambiguous=ambiguous))
+    return made
+
+
+def _agreed(scalars: Sequence[bool | None]) -> bool | None:
+    """Whether values that may stand for each other are all NumPy scalars; None where they differ."""
+    return scalars[0] if len(set(scalars)) == 1 else None
+
+
+def _returned(trace: Trace, leaves: Sequence[Any], paths: Sequence[str], kinds: Sequence[Kind]) -> list[Value]:
+    """What a body returns as values of these kinds, in the region of the body."""
+    values = []
+    for leaf, path, kind in zip(leaves, paths, kinds):
+        if type(leaf) in _PYTHON:
+            if type(leaf) is int:
+                check_integer(path, leaf, kind.dtype)
+            values.append(trace.builder.filled((), kind.dtype, leaf))
+        else:
+            values.append(trace.builder.cast(value_of(trace, leaf, path), kind.dtype))
+    return values
+
+
+def _until_settled(trace: Trace, kinds: list[Kind], write: Callable[[list[Kind]], tuple[Any, list[Kind]]]) -> Any:
+    """Write a loop again until the kinds of its carry stay as they are; Python numbers may get another one.
+
+    A Python integer in the carry may meet i16 and turn out to be one, so that whether it fits is told only at the end.
+    """
+    b = trace.builder
+    outer, lenient = (b.lenient, b.narrowed_leniently), any(kind.weak for kind in kinds)
+    while True:
+        mark = b.mark()
+        b.lenient, b.narrowed_leniently = outer[0] or lenient, False
+        try:
+            result, after = write(kinds)
+        except BaseException:
+            b.rewind(mark)
+            b.lenient, b.narrowed_leniently = outer
+            raise
+        lenient = lenient and not b.narrowed_leniently
+        if after == kinds and (outer[0] or not b.lenient or not b.narrowed_leniently):
+            b.lenient, b.narrowed_leniently = outer[0], outer[1] or b.narrowed_leniently
+            return result
+        lenient = lenient if after == kinds else any(kind.weak for kind in after)
+        b.rewind(mark)
+        kinds = after
+
+
+def _bound(trace: Trace, name: str, what: str, x: Any) -> tuple[str, tuple[int, int]]:
+    """A bound of a loop as an index, and the least and greatest value that it may have."""
+    if not isinstance(x, (Traced, np.ndarray)):
+        try:
+            number = x.__index__()
+        except (AttributeError, TypeError):
+            raise DTypeError(f"{name}: `{what}` must be an integer, got {x!r}") from None
+        check_integer(f"{name}: `{what}`", number, _I64)
+        return control.index(trace.builder, number), (number, number)
+    array = x if isinstance(x, Traced) else trace.array(x, copy=False)
+    if array.shape or array.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: `{what}` must be an integer, got {array._describe()}", help="convert it with `.astype(int)`"
+        )
+    known = array._known()
+    if known is not None:
+        return _bound(trace, name, what, int(known))
+    limits = np.iinfo(array.dtype)
+    value = value_of(trace, array, what)
+    return control.to_index(trace.builder, value), (int(limits.min), int(limits.max))
+
+
+def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
+    """`ml.fori_loop` in a trace."""
+    with at_user_line():
+        b, function = trace.builder, retarget(body, trace)
+        (first, (least, _)), (last, (_, greatest)) = (
+            _bound(trace, "fori_loop", what, x) for what, x in (("lower", lower), ("upper", upper))
+        )
+        carry = _Tree(init, "carry", trace)
+        if greatest <= least:  # no round whatever runs: the body never does, as in Python
+            starts = [carry.start(n, kind) for n, kind in enumerate(carry.kinds)]
+            return carry.treedef.unflatten(wrapped(trace, starts, carry.kinds, carry.scalars))
+
+        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
+            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+            loop = control.ForLoop(b, first, last, "the body of `ml.fori_loop`")
+            arguments = [loop.carry(value) for value in starts]
+            number = control.from_index(b, loop.index)
+            b.known_ranges[number.name] = least, max(least, greatest - 1)
+            i = Traced(trace, Cell(replace(number, weak=True)), scalar=True)
+            result = function(i, carry.inside(trace, arguments, kinds))
+            after, scalars, values = _carried_on(trace, "fori_loop", body, carry, kinds, result)
+            if after != kinds:
+                return None, after
+            return wrapped(trace, loop.end(values), kinds, scalars), after
+
+        return carry.treedef.unflatten(_until_settled(trace, carry.kinds, write))
+
+
+def _carried_on(
+    trace: Trace, name: str, body: Callable[..., Any], carry: _Tree, kinds: list[Kind], result: Any
+) -> tuple[list[Kind], list[bool | None], list[Value]]:
+    """What a body gives back as its carry: the kinds, which are NumPy scalars, and, if the kinds stay, the values."""
+    with at_function(body):
+        leaves, tree = flatten(result)
+        check_structure(name, "the body returns a carry of another structure", tree, carry.treedef, "carry")
+        found = [kind_of(leaf, path) for leaf, path in zip(leaves, carry.paths)]
+        after = check_carry(name, list(zip(carry.paths, kinds, found)))
+        values = _returned(trace, leaves, carry.paths, kinds) if after == kinds else []
+        return after, [_agreed((one, _is_scalar(leaf))) for one, leaf in zip(carry.scalars, leaves)], values
+
+
+def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
+    """`ml.while_loop` in a trace."""
+    with at_user_line():
+        b = trace.builder
+        test, step = retarget(condition, trace), retarget(body, trace)
+        carry = _Tree(init, "carry", trace)
+
+        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
+            after, scalars = kinds, list[bool | None](carry.scalars)
+            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+
+            def proceeds(arguments: list[Value]) -> Value:
+                inner = wrapped(trace, arguments, kinds, carry.scalars)
+                for array in inner:
+                    array._cell.frozen = "a store into the carry inside of the condition of `ml.while_loop`"
+                result = test(carry.treedef.unflatten(inner))
+                with at_function(condition):
+                    return _truth(trace, "while_loop", "the condition", result)
+
+            def again(arguments: list[Value]) -> list[Value]:
+                nonlocal after, scalars
+                result = step(carry.inside(trace, arguments, kinds))
+                after, scalars, values = _carried_on(trace, "while_loop", body, carry, kinds, result)
+                return values if after == kinds else arguments
+
+            owners = "the condition of `ml.while_loop`", "the body of `ml.while_loop`"
+            values = control.while_loop(b, starts, proceeds, again, owners)
+            return wrapped(trace, values, kinds, scalars), after
+
+        return carry.treedef.unflatten(_until_settled(trace, carry.kinds, write))
+
+
+def _truth(trace: Trace, name: str, what: str, x: Any) -> Value:
+    """A condition as a bool without dimensions."""
+    kind = kind_of(x, f"{name}: {what}")
+    if kind.shape:
+        raise several(name, what, kind)
+    operand = trace.lift(x)
+    if isinstance(operand, Scalar):
+        return trace.builder.filled((), _BOOL, bool(operand.value))
+    return trace.builder.cast(operand, _BOOL)
+
+
+def _known_number(x: Any) -> Any:
+    """A Python or NumPy number that is known while tracing; None for what is not."""
+    if isinstance(x, Traced):
+        known = x._known()
+        return None if known is None or known.shape else known[()]
+    return x if isinstance(x, (*_PYTHON, np.generic)) else None
+
+
+def trace_cond(
+    trace: Trace, pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: tuple[Any, ...]
+) -> Any:
+    """`ml.cond` in a trace."""
+    with at_user_line():
+        known = _known_number(pred)
+        if known is not None:
+            return _fresh(retarget(true_fn if known else false_fn, trace)(*operands))
+        condition = control.to_scalar(trace.builder, _truth(trace, "cond", "`pred`", pred))
+        return _branches(
+            trace,
+            "cond",
+            (true_fn, false_fn),
+            ("`true_fn`", "`false_fn`"),
+            operands,
+            lambda b, writers, owner: control.conditional(b, condition, writers[0], writers[1], owner),
+        )
+
+
+def _fresh(tree: Any) -> Any:
+    """The result of a branch as arrays of its own, which share nothing with what the branch read."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten([x._copy() if isinstance(x, Traced) and not x._scalar else x for x in leaves])
+
+
+def trace_switch(trace: Trace, number: Any, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+    """`ml.switch` in a trace."""
+    with at_user_line():
+        if not branches:
+            raise CaptureError("switch: there are no branches")
+        known = _known_number(number)
+        if isinstance(known, (bool, int, np.bool_, np.integer)):
+            return _fresh(retarget(branches[min(max(int(known), 0), len(branches) - 1)], trace)(*operands))
+        kind = kind_of(number, "switch: `index`")
+        if kind.shape or kind.dtype.kind not in "iub":
+            raise DTypeError(f"switch: `index` must be an integer, got {kind}", help="convert it with `.astype(int)`")
+        b = trace.builder
+        value = value_of(trace, number, "`index`")
+        position = control.to_index(b, b.cast(value, _I64) if kind.dtype.kind == "b" else value)
+        if kind.dtype.kind == "i":
+            position = b.named(f"arith.maxsi {position}, {control.index(b, 0)} : index")
+        return _branches(
+            trace,
+            "switch",
+            tuple(branches),
+            tuple(f"`branches[{n}]`" for n in range(len(branches))),
+            operands,
+            lambda b, writers, owner: control.switch(b, position, writers, owner),
+        )
+
+
+def _branches(
+    trace: Trace,
+    name: str,
+    functions: Sequence[Callable[..., Any]],
+    labels: Sequence[str],
+    operands: tuple[Any, ...],
+    write: Callable[[Any, Sequence[control.Branch], str], list[Value]],
+) -> Any:
+    """Write branches, whose results must have the same structure and kinds."""
+    trees: list[TreeDef] = []
+    kinds: list[list[Kind]] = []
+    scalars: list[list[bool]] = []
+    wanted: list[Kind] | None = None
+
+    def writer(number: int) -> control.Branch:
+        def branch() -> list[Value]:
+            result = retarget(functions[number], trace)(*operands)
+            with at_function(functions[number]):
+                leaves, tree = flatten(result)
+                if trees:
+                    other = f"{labels[number]} returns another structure than {labels[0]}"
+                    check_structure(name, other, tree, trees[0], "result")
+                trees.append(tree)
+                paths = tree.paths("result")
+                kinds.append([kind_of(leaf, path) for leaf, path in zip(leaves, paths)])
+                scalars.append(list(map(_is_scalar, leaves)))
+                common = check_branches(name, labels, paths, kinds)
+                if wanted is None and [k.dtype for k in common] != [k.dtype for k in kinds[0]]:
+                    raise _Retry(common)
+                return _returned(trace, leaves, paths, wanted or common)
+
+        return branch
+
+    while True:
+        mark = trace.builder.mark()
+        try:
+            writers = [writer(number) for number in range(len(functions))]
+            values = write(trace.builder, writers, f"a branch of `ml.{name}`")
+            break
+        except BaseException as error:
+            trace.builder.rewind(mark)
+            if not isinstance(error, _Retry):
+                raise
+            wanted = error.kinds
+            trees, kinds, scalars = [], [], []
+    common = check_branches(name, labels, trees[0].paths("result"), kinds)
+    numbers = [_agreed(group) for group in zip(*scalars)]
+    return trees[0].unflatten(wrapped(trace, values, common, numbers))
+
+
+def trace_scan(
+    trace: Trace, function: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool
+) -> tuple[Any, Any]:
+    """`ml.scan` in a trace."""
+    with at_user_line():
+        b, step = trace.builder, retarget(function, trace)
+        carry, rows = _Tree(init, "carry", trace), _Tree(xs, "xs", trace)
+        count = scan_length(rows.paths, [kind.shape for kind in rows.kinds], length)
+        sources = [rows.start(n, kind) for n, kind in enumerate(rows.kinds)]
+
+        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
+            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+            mark = b.mark()
+            loop = control.ForLoop(b, control.index(b, 0), control.index(b, count), "the body of `ml.scan`")
+            arguments = [loop.carry(value) for value in starts]
+            place = loop.index
+            if reverse:
+                place = b.named(f"arith.subi {control.index(b, count - 1)}, {place} : index")
+            slices = [control.row(b, source, place) for source in sources]
+            parts = [replace(kind, shape=kind.shape[1:]) for kind in rows.kinds]
+            x = rows.treedef.unflatten(wrapped(trace, slices, parts, [True] * len(parts)))
+            result = step(carry.inside(trace, arguments, kinds), x)
+            check_pair(function, result)
+            after, scalars, values = _carried_on(trace, "scan", function, carry, kinds, result[0])
+            if after != kinds:
+                return None, after
+            with at_function(function):
+                ys, tree = flatten(result[1])
+                paths = tree.paths("y")
+                items = _returned(trace, ys, paths, [kind_of(y, path) for y, path in zip(ys, paths)])
+            if count == 0:
+                b.rewind(mark)
+                collected = [b.empty((0, *y.shape), y.dtype) for y in items]
+                results = starts
+            else:
+                results, collected = _collect(loop, values, items, count, place)
+            outputs = [Traced(trace, Cell(value, owned=True)) for value in collected]
+            final = wrapped(trace, results, kinds, scalars)
+            return (carry.treedef.unflatten(final), tree.unflatten(outputs)), after
+
+        pair: tuple[Any, Any] = _until_settled(trace, carry.kinds, write)
+        return pair
+
+
+def _collect(
+    loop: control.ForLoop, values: Sequence[Value], items: Sequence[Value], count: int, place: str
+) -> tuple[list[Value], list[Value]]:
+    """End a loop that puts `items` into row `place` of new tensors: what it carried, and these tensors."""
+    b = loop.builder
+    full = [item for item in items if item.size]
+    targets = [loop.fill_later((count, *item.shape), item.dtype) for item in full]
+    stored = [control.set_row(b, item, target, place) for item, target in zip(full, targets)]
+    results = loop.end([*values, *stored])
+    rows = iter(results[len(values) :])
+    collected = [next(rows) if item.size else b.empty((count, *item.shape), item.dtype) for item in items]
+    return results[: len(values)], collected
+
+
+def check_pair(function: Callable[..., Any], result: Any) -> None:
+    """Refuse what is no pair as the result of the body of a scan."""
+    if type(result) is tuple and len(result) == 2:
+        return
+    with at_function(function):
+        raise CaptureError(
+            f"scan: the body must return a pair (carry, y), got {_article(result)}",
+            help="return `carry, None` where there is nothing to collect",
+        )
+
+
+def check_ys(function: Callable[..., Any], tree: TreeDef, first: TreeDef) -> None:
+    """Refuse a `y` of another structure than the first one."""
+    with at_function(function):
+        check_structure("scan", "the body returns y of another structure than before", tree, first, "y")
+
+
+def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length: Any) -> int:
+    """How many rounds a scan has."""
+    if isinstance(length, Traced) and length._known() is None:
+        raise CaptureError(
+            "scan: `length` must be known when the function is compiled",
+            help="use `ml.fori_loop`, whose bounds may be arrays, or make the argument static (`static_argnums`)",
+        )
+    count = None if length is None else int(length.__index__())
+    if count is not None and count < 0:
+        raise ShapeError(f"scan: `length` cannot be negative, got {count}")
+    told = "`length`"
+    for path, shape in zip(paths, shapes):
+        if not shape:
+            raise ShapeError(
+                f"scan: {path} has no dimension to go along", help="put what is no sequence into the carry"
+            )
+        if count is not None and shape[0] != count:
+            raise ShapeError(f"scan: sequences of different lengths, {count} of {told} and {shape[0]} of {path}")
+        count, told = shape[0], path if told == "`length`" and length is None else told
+    if count is None:
+        raise ShapeError("scan: the number of rounds is not known", help="pass `length=` where there are no `xs`")
+    return count
+
+
+def _article(x: Any) -> str:
+    name = "array" if isinstance(x, Traced) else type(x).__name__
+    size = f" of {len(x)}" if isinstance(x, (tuple, list)) else ""
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}{size}"

@@ -1,0 +1,41 @@
+"""The strides of views while tracing, as NumPy would find them: whether a reshape is a view or a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlirml.ir.text.builder import common_groups
+from mlirml.ops.shapes.views import Reshape, ViewOp
+
+
+def joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
+    groups = common_groups(old, new)
+    return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
+
+
+def strided(base: tuple[int, ...], strides: Sequence[int] | None, views: Sequence[ViewOp]) -> np.ndarray | None:
+    """An array with the strides of a view of memory, not to be read; None where NumPy would copy.
+
+    `base` is the shape of the memory, `strides` its strides in elements, None in C order.
+    """
+    strides = strides or [int(np.prod(base[i + 1 :], dtype=np.int64)) for i in range(len(base))]
+    dummy: np.ndarray | None = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), base, strides)
+    for step in views:
+        if dummy is not None:
+            dummy = _reshape_view(dummy, step.shape) if isinstance(step, Reshape) else step.like(dummy)
+    return dummy
+
+
+def _reshape_view(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    view: np.ndarray = array.view()
+    try:
+        if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+            view = view.reshape(shape, copy=False)
+        else:
+            view.shape = shape
+    except (AttributeError, ValueError):
+        return None
+    return view

@@ -1,0 +1,799 @@
+"""Trace a NumPy function: run it once on `Traced` arrays and write the MLIR of what it does."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.config import config
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import (
+    CaptureError,
+    DTypeError,
+    IntegerRangeError,
+    SourceLocation,
+    UnsupportedSyntaxError,
+)
+from mlirml.frontend.advice import REAL_ARRAY, STORE, in_user_words, return_place
+from mlirml.frontend.frames import at_user_line, function_location, user_location
+from mlirml.frontend.namespace import float_errors, index_functions, other_functions, scipy_functions
+from mlirml.frontend.namespace.other_functions import capture_error, keeps_c_order
+from mlirml.frontend.namespace.unsupported import refuse
+from mlirml.frontend.spec import TensorSpec, has_own_arithmetic
+from mlirml.frontend.state.concrete_arrays import Watched, original
+from mlirml.frontend.state.reachable import Reached
+from mlirml.frontend.state.recursion import recursion_errors
+from mlirml.frontend.tracing.aliasing import NONE, Aliasing
+from mlirml.frontend.tracing.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
+from mlirml.frontend.tracing.captured import Captured, Guard
+from mlirml.frontend.tracing.common_scalars import SharedScalars
+from mlirml.frontend.tracing.growing_list import GrowingList
+from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.integer_limits import note_range
+from mlirml.frontend.tracing.number_lists import flatten_result
+from mlirml.frontend.tracing.scattering import apply_at
+from mlirml.frontend.tracing.trace_limits import Places
+from mlirml.ir.text.builder import Operand, Scalar, Value
+from mlirml.ir.text.complex import ComplexBuilder
+from mlirml.ir.text.dtypes import as_dtype, is_supported
+from mlirml.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
+from mlirml.ops.registry import COMPLEX, refuse_complex
+from mlirml.ops.shapes.rearrange import diagonal_view
+from mlirml.ops.shapes.views import ViewOp
+
+# Arguments of NumPy functions that change nothing here, with the values that are accepted.
+_HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
+
+# Ufuncs of SciPy, which are known by name as it need not be there.
+_OF_SCIPY = ("erf", "erfc")
+
+# Operators for which Python's bool is an int.
+_ARITHMETIC = {
+    np.add, np.subtract, np.multiply, np.floor_divide, np.remainder, np.power, np.negative, np.positive, np.absolute,
+    np.invert, np.left_shift, np.right_shift,
+}  # fmt: skip
+
+# Functions whose result is a view or not, as the arguments are.
+_LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum")
+"""Functions of which it is known between which numbers their results are."""
+_VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
+
+_WIDE = "compiled code computes with 64-bit integers, or floats: write `float(x)`"
+
+_HARMLESS_HELP = {
+    "where": "select with `np.where`",
+    "order": "results are in C order",
+    "casting": "convert the operands with `.astype(...)`",
+}
+
+STATE = "<state>"  # what the argument is called that holds the function's state
+
+_CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The trace that is running in this thread, if any."""
+    return _CURRENT.get()
+
+
+class Trace:
+    """The state of one capture."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.passed = Places(id(sys._getframe(1)))
+        self.builder = ComplexBuilder(self.passed)
+        self.done, self.errors = False, np.geterr()
+        self.marked: list[Traced] = []  # values that stand in texts for `print`
+        self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
+        self.guards: dict[Any, Guard] = {}
+        self.reached = Reached(self.guards)
+        self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
+        # What makes an array of an object's an input and output of the program.
+        self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
+        self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
+        self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
+        self.unrolled: dict[SourceLocation, str] = {}  # loops of the loop front end, and why
+        self.drops_unused = False
+        self._loops_memo: dict[Any, Any] = {}
+        self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them
+        self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
+        self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
+        self._requests = 0
+        self.constructs = 0  # how many loops and branches are being written inside of each other
+        self.inputs: Sequence[Traced] = ()  # the function's arguments
+        self.donated: Sequence[int] = ()  # the numbers of those that hold results after the call
+        self.derivatives = 0  # how many derivatives are being taken of what is traced now
+
+    def note_unrolled(self, why: str) -> None:
+        """Say of the loop where the user's code is now that its iterations are written one after the other."""
+        place = user_location()
+        if place is not None:
+            self.unrolled[place] = f"unrolled: {why}"
+
+    @cached_property
+    def integers(self) -> Any:
+        """What is known of the integers of loops."""
+        from mlirml.frontend.loops.affine import Integers
+
+        return Integers()
+
+    @cached_property
+    def shared(self) -> SharedScalars:
+        """Scalars that the program has computed."""
+        return SharedScalars(self.builder)
+
+    @cached_property
+    def hooks(self) -> Any:
+        """What rewritten functions call."""
+        from mlirml.frontend.loops.hooks import Hooks
+
+        return Hooks(self)
+
+    def call_loops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function whose loops and branches become those of the program."""
+        from mlirml.frontend.namespace.numpy_namespace import LOOPS, retarget
+
+        builder, errors = self.builder, np.geterr()
+        outer, builder.direct = builder.direct, True
+        builder.limits_of, builder.extremes_of = self.integers.limits_of, self._extremes_of
+        builder.checked, self.drops_unused = config.checks, True
+        self._loops_memo[LOOPS] = True
+        try:
+            with loop_errors(self):
+                return retarget(function, self, self._loops_memo)(*args, **kwargs)
+        finally:
+            builder.direct = outer
+            np.seterr(**errors)
+
+    def _extremes_of(self, value: Value) -> tuple[int, int] | None:
+        """The least and the greatest value that an index has for certain."""
+        from mlirml.frontend.loops.construct import is_certain
+
+        found: tuple[int, int] | None = self.integers.extremes_of(value)
+        return found if found is not None and is_certain(self.builder.region) else None
+
+    def note_store(self, cell: Cell) -> None:
+        """A store into an array from outside of the region: loops and branches that can, are written again."""
+        from mlirml.frontend.loops.construct import note_store
+
+        note_store(self, cell)
+
+    def new_request(self) -> int:
+        """The number of a new request for derivatives or a batch."""
+        self._requests += 1
+        return self._requests - 1
+
+    @contextmanager
+    def differentiated(self, times: int = 1) -> Iterator[None]:
+        """What is traced within is differentiated so many times more."""
+        self.derivatives += times
+        try:
+            yield
+        finally:
+            self.derivatives -= times
+
+    def wrap(self, value: Any, *, scalar: bool = True, c_order: bool = True) -> Any:
+        """Results of an op record as traced arrays; 0-d results are NumPy scalars."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.wrap(v, scalar=scalar, c_order=c_order) for v in value)
+        return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=scalar and value.shape == ())
+
+    def lift(self, x: Any) -> Operand:
+        """Anything that may stand in an expression as an operand of an op record."""
+        if isinstance(x, Traced):
+            if x._trace is not self:
+                x._check_alive()
+                raise CaptureError(
+                    f"an array of the trace of `{x._trace.name}` is used in the trace of `{self.name}`",
+                    help="pass it as an argument",
+                )
+            known = x._known()
+            if known is not None and known.shape == ():
+                return Scalar(known.dtype.type(known), weak=False)
+            return x._read()
+        if type(x) in (bool, int, float, complex):
+            return Scalar(x)
+        if isinstance(x, (list, tuple)):
+            return self.lift(self.array(x))
+        return self._lift_array(x)
+
+    def _lift_array(self, x: Any) -> Operand:
+        if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
+            raise DTypeError(f"{_a(type(x).__name__)} is no array or number: {reprlib.repr(x)}")
+        if has_own_arithmetic(x):
+            raise DTypeError(
+                f"{_a(type(x).__name__)} has an arithmetic of its own, which is not compiled",
+                help="use `np.asarray(x)`",
+            )
+        array = np.asarray(original(x))
+        if not is_supported(array.dtype):
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
+        if isinstance(x, np.generic):
+            return Scalar(x, weak=False)
+        return self.builder.constant(array, live=True)
+
+    # Calls.
+
+    def call_operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        """A Python operator: as the ufunc, but operators on Python numbers give Python numbers."""
+        with at_user_line():
+            key = self.shared.key(ufunc, operands)
+            if key is not None and (known := self.shared.find(key)) is not None:
+                return self.wrap(known)
+            if any(_is_foreign(x) for x in operands):
+                return NotImplemented
+            python = all(map(_is_weak, operands))
+            if python and ufunc in _ARITHMETIC:
+                operands = tuple(self._as_integer(x) for x in operands)
+            if ufunc is np.power and _is_square_of_bools(*operands):
+                ufunc, operands = np.square, operands[:1]
+            result = self._apply(BY_FUNCTION[ufunc], operands, {})
+            if key is not None and not python:
+                self.shared.note(key, result._cell.value)
+            if python and isinstance(result._cell.value, Value):
+                result._cell.value = replace(result._cell.value, weak=True)
+                self._note_sizes(operands, result._cell.value)
+                note_range(self, ufunc, operands, result._cell.value)
+            if self.builder.direct and isinstance(result._cell.value, Value):
+                self.integers.note(ufunc, operands, result._cell.value)
+            return result
+
+    def _note_sizes(self, operands: tuple[Any, ...], result: Value) -> None:
+        found = [x._sizes() for x in operands if isinstance(x, Traced)]
+        if all(found):
+            self.sizes[result.name] = frozenset().union(*found)
+
+    def _as_integer(self, x: Any) -> Any:
+        if isinstance(x, bool):
+            return int(x)
+        if not isinstance(x, Traced) or x.dtype != np.bool_:
+            return x
+        value = replace(self.builder.cast(x._read(), np.dtype(np.int64)), weak=True)
+        self._note_sizes((x,), value)
+        return Traced(self, Cell(value), scalar=True)
+
+    def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate` and `outer`."""
+        with at_user_line():
+            name = f"{'np.' if hasattr(np, ufunc.__name__) else ''}{ufunc.__name__}"
+            if scipy_functions.is_special(ufunc):
+                name = f"scipy.special.{ufunc.__name__}"
+                own = scipy_functions.NUMPY.get(ufunc.__name__)
+                if own is not None and method == "__call__":
+                    inputs = tuple(scipy_functions.converted(ufunc, inputs))
+                    ufunc = own
+            name += "" if method == "__call__" else f".{method}"
+            out = kwargs.pop("out", None)
+            if method == "reduce":
+                kwargs.setdefault("axis", 0)
+                function: Any = ufunc.reduce
+            elif method == "accumulate":
+                kwargs.setdefault("axis", 0)
+                function = ufunc.accumulate
+            elif method == "outer":
+                x, y = (v if isinstance(v, Traced) and not _is_weak(v) else self.array(v) for v in inputs)
+                inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
+            elif method == "__call__" and kwargs.get("where", True) is not True:
+                return index_functions.where_true(self, ufunc, inputs, kwargs, out)
+            elif method == "__call__":
+                function = ufunc
+            elif method == "at" and ufunc.nin == 2:
+                return apply_at(self, self._record(ufunc, name), name, *inputs)
+            else:
+                raise refuse(getattr(ufunc, method), name)
+            if method == "__call__" and ufunc.nout == 2:
+                outs = out or (None, None)
+                parts = self._apply(self._record(function, name), inputs, kwargs)
+                return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outs, parts))
+            return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
+
+    def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """`__array_function__`: a NumPy function with a traced argument."""
+        with at_user_line():
+            name = f"np.{getattr(function, '__name__', function)}"
+            module = getattr(function, "__module__", "numpy") or "numpy"
+            if module.startswith("numpy.") and not module.startswith(("numpy._", "numpy.lib")):
+                name = f"np.{module.removeprefix('numpy.')}.{function.__name__}"
+            own = other_functions.FUNCTIONS.get(function)
+            if own is not None:
+                return own(self, *args, **kwargs)
+            if function not in _MUTATORS and self._foldable(args, kwargs) and function not in BY_FUNCTION:
+                return self._fold(function, args, kwargs)
+            return self._apply(self._record(function, name), args, dict(kwargs))
+
+    def call_method(self, name: str, array: Traced, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A method of an array that has an op record."""
+        with at_user_line():
+            if name in ("conj", "conjugate") and array.dtype.kind != "c" and not args and not kwargs:
+                return array  # no copy, as in NumPy
+            return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
+
+    def _record(self, function: Any, name: str) -> OpDef:
+        if isinstance(function, np.ufunc) and function.__name__ in _OF_SCIPY:
+            return OPS[function.__name__]
+        record = BY_FUNCTION.get(function)
+        if record is None:
+            raise refuse(function, name)
+        return record
+
+    def _apply(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any = None) -> Any:
+        if self.done:
+            next(x for x in _arrays((args, kwargs, out)) if isinstance(x, Traced))._check_alive()
+        args, kwargs, out = self._bound(record, args, kwargs, out)
+        if self.derivatives and (result := self._by_formula(record, args, kwargs)) is not None:
+            pass
+        elif record.kind == "view" and not record.composed:
+            result = self._view(record, args, kwargs)
+        elif record.name in _VIEWS_AT_TIMES and out is None and (view := self._view_at_times(record, args, kwargs)):
+            (result,) = view
+        elif self._foldable(args, kwargs):
+            result = self._fold(record.reference, args, kwargs)
+        elif record.composed:
+            from mlirml.frontend.namespace.numpy_namespace import Namespace
+
+            if COMPLEX[0] not in record.takes and any(map(is_complex_object, [*args, *kwargs.values()])):
+                raise refuse_complex(record.name)
+            try:
+                result = record.build(Namespace(self), *args, **kwargs)
+            except np.exceptions.DTypePromotionError as error:
+                raise DTypeError(f"{record.name}: {error}") from None
+            if record.kind in _REDUCING:
+                result = self._as_scalars(result, record.scalars)
+            if record.name == "sliding_window_view" and isinstance(args[0], Traced):
+                args[0]._cell.frozen = "a store into an array of which `sliding_window_view` made a view"
+        else:
+            lifted = [self._lift_argument(record, i, a) for i, a in enumerate(args)]
+            options = {k: self._lift_option(record, k, v) for k, v in kwargs.items()}
+            c_order = all(map(keeps_c_order, _arrays(args)))
+            try:
+                value = record.build(self.builder, *lifted, **options)
+            except CaptureError as error:
+                error.help = error.help and in_user_words(error.help, user_location())
+                error.sizes |= self.sizes.get(error.asked, frozenset())
+                raise
+            result = self.wrap(value, scalar=record.scalars, c_order=c_order)
+            if self.builder.direct and record.name in _LIMITED and isinstance(value, Value):
+                self.integers.note_limits(record.name, args, value)
+        if np.geterr() != self.errors:
+            float_errors.check(self, record, args, result)
+        return result if out is None else self._store_out(out, result)
+
+    def _bound(
+        self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """The arguments by the record's parameters, without `out` and those that change nothing here."""
+        if not kwargs and out is None and len(args) in record.bound_as_given:
+            return tuple(args), {}, None
+        out = kwargs.pop("out", out)
+        for option, default in _HARMLESS.items():
+            if option in kwargs and option not in record.signature.parameters:
+                given = kwargs.pop(option)
+                if given is not default and not (isinstance(given, str) and given == default):
+                    raise UnsupportedSyntaxError(
+                        f"`np.{record.name}`: the argument `{option}` is not compiled",
+                        help=_HARMLESS_HELP.get(option),
+                    )
+        try:
+            bound = record.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            takes = ", ".join(n for n in record.signature.parameters if n != "out")
+            raise UnsupportedSyntaxError(f"`np.{record.name}`: {error}", help=f"compiled are {takes}") from None
+        out = bound.arguments.pop("out", out)  # given by position
+        if isinstance(out, Traced) and record.kind == "reduction" and "dtype" in record.signature.parameters:
+            bound.arguments["dtype"] = bound.arguments.get("dtype") or out.dtype
+        return bound.args, bound.kwargs, out
+
+    def _lift_argument(self, record: OpDef, position: int, x: Any) -> Any:
+        if record.arrays == -1 and position == 0:
+            return [self.lift(v) for v in x]
+        if position < record.arrays and (x is not None or record.required[position]):
+            return self.lift(x)
+        name = list(record.signature.parameters)[position] if record.array_options else ""
+        if name in record.array_options:
+            return self._lift_option(record, name, x)
+        return self.lift(x) if isinstance(x, (Traced, np.ndarray, np.generic)) and record.arrays < 1 else x
+
+    def _lift_option(self, record: OpDef, name: str, x: Any) -> Any:
+        if name in record.array_options and type(x) not in (bool, int, float, type(None)):
+            return self.lift(x)
+        return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
+
+    def _as_scalars(self, result: Any, scalar: bool) -> Any:
+        """What is composed of other functions, 0-d results as the NumPy scalars or arrays that they are in NumPy."""
+        if isinstance(result, tuple):
+            parts = [self._as_scalars(part, scalar) for part in result]
+            return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+        if isinstance(result, Traced) and result._scalar != scalar and not result.shape:
+            return Traced(self, Cell(result._contents()), scalar=scalar)
+        return result
+
+    def _by_formula(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        from mlirml.frontend.transforms.complex_derivatives import with_formula
+
+        return with_formula(self, record, tuple(args), kwargs)
+
+    def _view_at_times(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[()] | tuple[Traced]:
+        """The view that NumPy makes for these arguments; nothing for others, or where they are wrong."""
+        if record.name == "einsum":
+            from mlirml.ops.shapes.einsum_view import einsum_view
+
+            found = einsum_view(args)
+            return (found[0]._viewed(found[1]),) if found is not None and isinstance(found[0], Traced) else ()
+        source = args[0]
+        if not isinstance(source, Traced) or any(isinstance(x, Traced) for x in [*args[1:], *kwargs.values()]):
+            return ()
+        named = {"offset" if name == "k" else name: value for name, value in kwargs.items()}
+        view = diagonal_view(source.shape, *args[1:], **named)
+        return () if view is None else (source._viewed(view),)
+
+    def _view(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        source = args[0]
+        if not isinstance(source, Traced):
+            source = self.wrap(self.builder.constant(np.asarray(original(source)), live=isinstance(source, np.ndarray)))
+        if _is_weak(source):
+            source = source._copy()
+        views = record.build(source.shape, *args[1:], **kwargs)
+        if record.name == "ravel":
+            return source._raveled() if isinstance(views, ViewOp) else source._viewed(views[0])._raveled()
+        if record.name == "flip" and not source.shape:
+            return Traced(self, Cell(source._contents()), scalar=True)
+        if isinstance(views, ViewOp):
+            return source._viewed(views)
+        if isinstance(views, tuple):  # one behind the other
+            return source._viewed(*views)
+        return [source._viewed(v) for v in views]
+
+    def _foldable(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        arrays = _arrays((args, kwargs))  # a real array is read anew at each call
+        return bool(arrays) and all(
+            isinstance(x, Traced) and x._known() is not None and x.size <= FOLD_ELEMENTS for x in arrays
+        )
+
+    def _fold(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Let NumPy compute what depends on known arrays only."""
+        real_args, real_kwargs = _replace_known((list(args), dict(kwargs)))
+        try:
+            with np.errstate(all="ignore"):
+                result = function(*real_args, **real_kwargs)
+        except (TypeError, OverflowError, IndexError, ValueError) as error:
+            raise capture_error(error) from None
+        return self._known_result(result, [x for x in _arrays((args, kwargs)) if isinstance(x, Traced)])
+
+    def _known_result(self, result: Any, sources: list[Traced]) -> Any:
+        if isinstance(result, (list, tuple)):
+            results = [self._known_result(r, sources) for r in result]
+            return tuple(results) if isinstance(result, tuple) else results
+        if not isinstance(result, (np.ndarray, np.generic)):
+            return result
+        known = self.known(np.asarray(result), scalar=not isinstance(result, np.ndarray))
+        known._cell.c_order &= all(map(keeps_c_order, sources))
+        for source in sources:
+            if np.may_share_memory(known._cell.value, source._cell.value):
+                reason = "a store into an array of which a NumPy function made a view"
+                source._cell.frozen = known._cell.frozen = reason
+        return known
+
+    def watched(self, array: np.ndarray) -> Any:
+        """A real array as the function sees it."""
+        if array.dtype.hasobject or not is_supported(array.dtype):
+            return array
+        known = self.watches.get(id(array))
+        if known is None:
+            known = self.watches[id(array)] = Watched.of(array, self._refuse_store)
+        return known
+
+    def _refuse_store(self, array: np.ndarray) -> BaseException:
+        state, error = self.state_of(array), self.real_array_error()
+        error.location = user_location(2)
+        return state or error
+
+    def real_array_error(self) -> CaptureError:
+        """The error for a store into an array that is not traced."""
+        error = CaptureError(
+            "the array to store into is a real NumPy array, which compiled code cannot fill", help=REAL_ARRAY
+        )
+        error.subject = STORE
+        return error
+
+    def _store_out(self, out: Any, result: Traced) -> Traced:
+        if not isinstance(out, Traced):
+            raise (self.state_of(out.record.array) if type(out) is Watched else None) or self.real_array_error()
+        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+            raise DTypeError(
+                f"cannot store {result._describe()} in place into {out._describe()}",
+                help=f"make a new array, `x = x + y`, or convert the result with `.astype(np.{out.dtype.name})`",
+            )
+        out._assign(result)
+        return out
+
+    # Arrays.
+
+    def known(self, array: np.ndarray, *, scalar: bool = False) -> Traced:
+        """An array whose contents are known while tracing; nothing is written until it meets a traced one."""
+        if not is_supported(array.dtype):
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
+        c_order = array.flags.c_contiguous or not any(array.strides)
+        return Traced(
+            self, Cell(array, owned=array.flags.writeable, c_order=c_order), scalar=scalar and array.shape == ()
+        )
+
+    def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
+        """`np.array`: nested lists of numbers and traced arrays."""
+        if isinstance(data, Traced):
+            if data._is_weak() and data.dtype.kind == "c" and dtype is not None and as_dtype(dtype).kind in "iuf":
+                raise DTypeError(f"a complex number cannot become {as_dtype(dtype).name}", help="take its real part")
+            result = data._copy(c_order=data._keeps_c_order()) if copy or data._scalar else data
+            return result if dtype is None else result.astype(dtype, copy=False)
+        if type(data) is GrowingList and data.has_rows:
+            rows: Traced = data.array()
+            return rows if dtype is None else rows.astype(dtype)
+        if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
+            parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
+            stacked: Traced = self.call_function(np.stack, (parts,), {} if dtype is None else {"dtype": dtype})
+            return stacked
+        if isinstance(data, np.ndarray):  # captured
+            value = self._lift_array(data)
+            assert isinstance(value, Value)
+            result = Traced(self, Cell(value, c_order=bool(data.flags.c_contiguous)))
+            result._cell.frozen = None if copy else "a store into a captured array, which compiled code only reads"
+            return result if dtype is None else result.astype(dtype, copy=False)
+        try:
+            return self.known(np.array(data, dtype))
+        except (TypeError, OverflowError, ValueError) as error:
+            raise capture_error(error) from None
+
+    def astype(self, array: Traced, dtype: np.dtype) -> Traced:
+        """A copy in another element type."""
+        if not is_supported(dtype):
+            raise DTypeError(f"astype: dtype {dtype} is not supported")
+        known = array._known()
+        if known is not None and known.size <= FOLD_ELEMENTS:
+            if known.dtype.kind == "c" and dtype.kind not in "cb":
+                self.builder.warn_of_discarded_parts(dtype)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+                return self.known(known.astype(dtype), scalar=array._scalar)
+        value, c_order = self.builder.cast(array._read(), dtype), array._keeps_c_order()
+        return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=array._scalar)
+
+
+def _is_weak(x: Any) -> bool:
+    if isinstance(x, Traced):
+        return isinstance(x._cell.value, Value) and x._cell.value.weak
+    return type(x) in (bool, int, float, complex)
+
+
+def _is_square_of_bools(base: Any, exponent: Any) -> bool:
+    """Whether NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
+    squared = type(exponent) is int and exponent == 2
+    return squared and isinstance(base, Traced) and base.dtype == np.bool_ and not base._scalar
+
+
+def _is_foreign(x: Any) -> bool:
+    """An operand that knows better how to combine with arrays, such as a sparse matrix."""
+    return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_varying(x))
+
+
+def _arrays(tree: Any) -> list[Any]:
+    if isinstance(tree, (Traced, np.ndarray)):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        return [a for item in tree for a in _arrays(item)]
+    return []
+
+
+def _replace_known(tree: Any) -> Any:
+    if isinstance(tree, Traced):
+        known = tree._known()
+        return known[()] if known is not None and tree._scalar else known
+    if isinstance(tree, dict):
+        return {k: _replace_known(v) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_replace_known(v) for v in tree)
+    return tree
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+# Kinds of composed operations whose 0-d results are NumPy scalars; views and joins of arrays are arrays.
+_REDUCING = ("elementwise", "reduction", "statistics", "numeric", "contraction")
+
+# NumPy functions that store into an argument, which must not happen to a copy of it.
+_MUTATORS = (np.place,)
+
+
+def trace(
+    function: Callable[..., Any],
+    in_tree: TreeDef,
+    specs: Sequence[TensorSpec],
+    name: str,
+    statics: dict[int | str, Any],
+    overlaps: Aliasing | None = None,
+    loops: bool = False,
+    places: Sequence[Any] = (),
+    python: Any = (),
+    paths: Sequence[str] = (),
+) -> Captured:
+    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
+
+    `paths` are what the leaves of the arguments are called. With `loops`, Python's loops and branches become those of
+    the program. `places` are those of its state, whose values are in the argument named `STATE`.
+    """
+    from mlirml.frontend.namespace.numpy_namespace import retarget
+    from mlirml.frontend.state.effects import Effects
+
+    state = Trace(name)
+    aliasing = overlaps or NONE
+    input_specs = aliasing.input_specs(specs)
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
+    for cell, strides in zip(cells, aliasing.layouts or ()):
+        cell.c_order, cell.strides = True, strides
+    inputs = [
+        Traced(state, cells[number], views, scalar=s.weak or s.scalar)
+        for (number, views), s in zip(aliasing.places(len(specs)), specs)
+    ]
+    state.inputs = inputs
+    dynamic, kwargs = in_tree.unflatten(inputs)
+    args = list(dynamic)
+    for position in sorted(place for place in statics if isinstance(place, int)):
+        args.insert(position, statics[position])
+    named = {place: value for place, value in statics.items() if isinstance(place, str)}
+    for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
+        state.reached.add(root)
+    items = kwargs.get(STATE, ())
+    held = {id(x) for x in flatten(items)[0]}
+    state.sizes = {
+        x._cell.value.name: frozenset([path])
+        for x, spec, path in zip(inputs, specs, paths)
+        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
+    }
+    effects = Effects(state, places, items, python)
+    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python, paths)
+    token = _CURRENT.set(state)
+    try:
+        with effects, recursion_errors(), _uncovered():
+            named |= {key: value for key, value in kwargs.items() if key != STATE}
+            result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        with at_function(function):
+            leaves, out_tree = flatten_result(result, state.reached.has_seen)
+            new = _new_items(in_tree, inputs, (dynamic, kwargs))
+            outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
+            outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
+            written = [i for i, cell in enumerate(cells) if cell.written]
+            outputs += [Traced(state, cells[i])._read() for i in written]
+            in_memory = [state.builder.at_boundary(v) for v in outputs]
+            if state.drops_unused:
+                state.builder.without_unused(in_memory)
+    except CaptureError as error:
+        error.roots = frozenset()
+        raise
+    finally:
+        _CURRENT.reset(token)
+        state.done = True
+    count = len(outputs) - len(written)
+    results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
+    items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
+    builder, entry = state.builder, definition(function)
+    writebacks = tuple((count + j, i) for j, i in enumerate(written))
+    return Captured(
+        name,
+        builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
+        builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
+        input_specs,
+        (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
+        out_tree,
+        tuple(builder.constants),
+        writebacks,
+        tuple(builder.int_ranges),
+        effects.guards(),
+        tuple(new),
+        entry,
+        tuple(builder.narrowed_at),
+        tuple(cells[i].stored_at for i in written),
+        tuple(builder.checks),
+        effects.redone,
+        tuple(effects.unset),
+        host_functions=tuple(builder.host_functions),
+        unrolled=tuple((state.unrolled if loops else state.passed.unrolled()).items()),
+    )
+
+
+def value_of(state: Trace, leaf: Any, path: str) -> Value:
+    """A leaf of the result in the program."""
+    if isinstance(leaf, Traced) and leaf._trace is state:
+        leaf._check_region()
+        return leaf._read()
+    if is_varying(leaf):
+        raise leaf.as_result(path)
+    if type(leaf) is int and not -(1 << 63) <= leaf < 1 << 64:
+        raise IntegerRangeError(f"{path} is an integer of more than 64 bits, {reprlib.repr(leaf)}", help=_WIDE)
+    try:
+        operand = state.lift(leaf)
+    except DTypeError as error:
+        help_ = error.help or "compiled code returns arrays, numbers, and containers of them"
+        raise DTypeError(f"{path}: {error.message}", help=help_) from None
+    return operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
+
+
+def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:
+    """What the function put into the lists, dicts and dataclasses among its arguments, by leaf number."""
+    after, tree = flatten(arguments)
+    before = in_tree.with_leaves(inputs)
+    if tree != in_tree.without_constants():
+        raise CaptureError(
+            "a list, dict or dataclass among the arguments has other items after the call than before",
+            help="return what is new; compiled code can assign to the items of a container, not add or remove any",
+        )
+    return {i: new for i, (old, new) in enumerate(zip(before, after)) if new is not old}
+
+
+def _python_kind(leaf: Any) -> tuple[bool, bool]:
+    """Whether a leaf is a Python number, and whether it is a NumPy scalar."""
+    weak = _is_weak(leaf)
+    return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
+
+
+@contextmanager
+def _uncovered() -> Iterator[None]:
+    """Storing a traced array into a real one, NumPy covers our error with a ValueError of its own: uncover it."""
+    try:
+        yield
+    except ValueError as error:
+        cause = error.__cause__
+        if isinstance(cause, CaptureError) and str(error).startswith("setting an array element with a sequence"):
+            raise cause.with_traceback(error.__traceback__) from None
+        raise
+
+
+@contextmanager
+def loop_errors(state: Trace) -> Iterator[None]:
+    """A variable without a value, in the words of the user."""
+    try:
+        yield
+    except NameError as error:
+        from mlirml.frontend.loops.source.unbound import in_user_words
+
+        found = in_user_words(error, state.unbound)
+        if found is None:
+            raise
+        raise found from None
+
+
+class at_function:
+    """Context manager: a `CaptureError` without a place gets that of the `return`, or else of the `def`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, CaptureError) and error.location is None:
+            error.location = return_place(definition(self.function))
+
+
+def definition(function: Any) -> SourceLocation | None:
+    """The line of a function's `def`, looked for through partials, methods and callable objects."""
+    while isinstance(function, partial):
+        function = function.func
+    function = getattr(function, "__mlirml_loops__", function)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
+    if str(getattr(function, "__globals__", {}).get("__name__")).partition(".")[0] == "mlirml":
+        return None  # a transform, which does not return what the function does that was given to it
+    return function_location(code) if code is not None else None

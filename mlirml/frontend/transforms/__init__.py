@@ -1,0 +1,1 @@
+"""Requests for derivatives and batches, written while a function is traced."""

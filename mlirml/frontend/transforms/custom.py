@@ -1,0 +1,188 @@
+"""Functions with derivatives of their own, and functions that are computed again: marks around what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import ArgumentError, CaptureError, ShapeError
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.trace import Trace, at_function, value_of
+from mlirml.frontend.transforms.derivatives import conjugate, has_derivatives, mark, wrapped
+from mlirml.frontend.transforms.nested_calls import inside
+from mlirml.ir.text.builder import Value
+from mlirml.ir.text.complex import parts_of
+
+
+def marked(
+    trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str], tags: str
+) -> tuple[list[Any], list[Value | None]]:
+    """Floats among leaves behind a mark; all others, functions and texts too, as they are."""
+    found: list[Any] = []
+    values: list[Value | None] = []
+    for leaf, path in zip(leaves, paths):
+        value = None if callable(leaf) or isinstance(leaf, str) else value_of(trace, leaf, path)
+        if value is None or not has_derivatives(value):
+            found.append(leaf)
+            values.append(None)
+            continue
+        new = mark(trace, name, tags, value)
+        found.append(wrapped(trace, new, leaf))
+        values.append(new)
+    return found, values
+
+
+def call_with_vjp(
+    trace: Trace,
+    function: Callable[..., Any],
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    args: tuple[Any, ...],
+    fixed: Sequence[int],
+    name: str,
+) -> Any:
+    """Call `forward`, and write what `backward` makes of cotangents, to be used where they come.
+
+    `fixed` are the places of arguments that have no cotangents; `backward` takes them first.
+
+    What both do is differentiated once less than the call is, so that they may call the function themselves; where
+    nothing is differentiated, only `function` is called.
+    """
+    if not trace.derivatives:
+        return inside(function, trace)(*args)
+    with trace.differentiated(-1):
+        return _call_with_vjp(trace, forward, backward, args, fixed, name)
+
+
+def _call_with_vjp(
+    trace: Trace,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    args: tuple[Any, ...],
+    fixed: Sequence[int],
+    name: str,
+) -> Any:
+    with at_user_line():
+        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
+        tags = f"group = {trace.new_request()} : i64"
+        inner, opened = marked(trace, "custom_input", leaves, tree.paths("argument"), tags)
+        rest = iter(tree.unflatten(inner))
+        called = [x if place in fixed else next(rest) for place, x in enumerate(args)]
+    pair = inside(forward, trace)(*called)
+    with at_user_line(), at_function(forward):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
+        results, out_tree = flatten(pair[0])
+        outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
+        seeds = [None if v is None else _cotangent(trace, v, tags) for v in closed]
+    found = inside(backward, trace)(*(args[place] for place in fixed), pair[1], out_tree.unflatten(seeds))
+    with at_user_line(), at_function(backward):
+        _give(trace, name, found, tree, opened, tags)
+    return out_tree.unflatten(outputs)
+
+
+def _cotangent(trace: Trace, output: Value, tags: str) -> Any:
+    """What stands for the cotangent of an output."""
+    return wrapped(trace, conjugate(trace, mark(trace, "custom_cotangent", tags, output)))
+
+
+def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[Value | None], tags: str) -> None:
+    """Say which cotangent belongs to which argument."""
+    if not isinstance(found, tuple) or len(found) != len(tree.children):
+        raise ArgumentError(
+            f"custom_vjp: the backward function of `{name}` must return a tuple of {len(tree.children)} cotangents",
+            help="one for each argument, with None for those that are no floats",
+        )
+    gradients: list[Any] = []
+    for number, (part, child) in enumerate(zip(found, tree.children)):
+        leaves, structure = flatten(part)
+        if part is not None and structure != child:
+            raise ArgumentError(
+                f"custom_vjp: the cotangent of argument {number} of `{name}` has another structure than the argument"
+            )
+        gradients += leaves if part is not None else [None] * child.leaf_count()
+    b = trace.builder
+    for value, gradient, path in zip(opened, gradients, tree.paths("argument")):
+        if value is None or gradient is None:
+            continue
+        new = b.cast(value_of(trace, gradient, path), value.dtype)
+        if new.shape != value.shape:
+            raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
+        for part, move in zip(parts_of(value), parts_of(conjugate(trace, new))):
+            b.line(f'"mlirml.custom_gradient"({part.name}, {move.name}) {{{tags}}} : ({part.type}, {part.type}) -> ()')
+
+
+def call_with_jvp(
+    trace: Trace,
+    function: Callable[..., Any],
+    rule: Callable[..., Any],
+    args: tuple[Any, ...],
+    fixed: Sequence[int],
+    name: str,
+) -> Any:
+    """Call the rule of a function for its result, and write what it makes of tangents, to be used where they come.
+
+    `fixed` are the places of arguments that the rule takes as they are, first. What the rule does is differentiated
+    once less than the call is, so that it may call the function itself; where nothing is differentiated, only
+    `function` is called.
+    """
+    if not trace.derivatives:
+        return inside(function, trace)(*args)
+    with at_user_line():
+        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
+        tags = f"group = {trace.new_request()} : i64, depth = {trace.derivatives} : i64"
+        inner, opened = marked(trace, "custom_primal", leaves, tree.paths("primals"), tags)
+        moves = [
+            trace.known(np.zeros(np.shape(leaf)))
+            if value is None
+            else wrapped(trace, mark(trace, "custom_tangent", tags, value), leaf)
+            for leaf, value in zip(leaves, opened)
+        ]
+        first = [args[place] for place in fixed]
+    with trace.differentiated(-1):
+        pair = inside(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
+    with at_user_line(), at_function(rule):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CaptureError(f"custom_jvp: the rule of `{name}` must return a pair (result, tangent of the result)")
+        results, out_tree = flatten(pair[0])
+        tangents, found = flatten(pair[1])
+        if found != out_tree:
+            raise ArgumentError(
+                f"custom_jvp: the rule of `{name}` returns a tangent of another structure than the result",
+                notes=(f"the result {out_tree.paths('result')}", f"the tangent {found.paths('tangent')}"),
+            )
+        outputs = [
+            _moving(trace, name, leaf, tangent, path, tags)
+            for leaf, tangent, path in zip(results, tangents, out_tree.paths("result"))
+        ]
+    return out_tree.unflatten(outputs)
+
+
+def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: str) -> Any:
+    """A result with its tangent; anything but floats as it is."""
+    value = value_of(trace, leaf, path)
+    if not has_derivatives(value):
+        return leaf
+    change = value_of(trace, tangent, f"the tangent of {path}")
+    if change.shape != value.shape:
+        raise ShapeError(f"custom_jvp: the tangent of {path} of `{name}` is {change}, the result {value}")
+    change = trace.builder.cast(change, value.dtype)
+    return wrapped(trace, mark(trace, "custom_result", tags, value, change), leaf)
+
+
+def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
+    """Call a function whose inner values are not kept for derivatives, but computed again."""
+    if not trace.derivatives:
+        return inside(function, trace)(*args)
+    with at_user_line():
+        leaves, tree = flatten(args)
+        tags = f'group = {trace.new_request()} : i64, policy = "{policy}"'
+        inner, _ = marked(trace, "again_input", leaves, tree.paths("argument"), tags)
+    result = inside(function, trace)(*tree.unflatten(inner))
+    with at_user_line(), at_function(function):
+        results, out_tree = flatten(result)
+        outputs, _ = marked(trace, "again_output", results, out_tree.paths("result"), tags)
+    return out_tree.unflatten(outputs)

@@ -1,0 +1,21 @@
+"""How a transform calls the function that it is given, where a function is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlirml.frontend.loops.choose import TRACED_ONLY, wants_loops
+from mlirml.frontend.loops.mark import MARK
+from mlirml.frontend.namespace.numpy_namespace import Overlay, retarget
+from mlirml.frontend.tracing.trace import Trace
+
+
+def inside(function: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
+    """The function as traced code calls it: with its loops, if it would be compiled with them on its own."""
+    defined_here = isinstance(getattr(function, "__globals__", None), Overlay)
+    if defined_here or hasattr(function, MARK) or TRACED_ONLY.get():
+        return retarget(function, trace)
+    if not trace.builder.direct and not wants_loops(function, "auto"):
+        return retarget(function, trace)
+    return lambda *args, **kwargs: trace.call_loops(function, args, kwargs)

@@ -1,0 +1,1 @@
+"""The reference interpreter of MLIR modules, one file a dialect."""

@@ -1,0 +1,324 @@
+"""Rules of the reference interpreter for `memref`, and for `bufferization` between tensors and memrefs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from mlirml.interpreter.program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
+from mlirml.interpreter.scalar import binary_kernel
+from mlirml.interpreter.tensor import SLICE_NAMES, kept_axes, reassociation
+from mlirml.interpreter.values import (
+    DYNAMIC,
+    Array,
+    Buffer,
+    Trap,
+    Value,
+    check_slice,
+    checked,
+    dtype_of,
+    integer,
+    integers,
+    mixed,
+    mixed_groups,
+    poison,
+    row_major,
+    segments,
+    shape_of,
+)
+from mlirml.ir.bindings import mlir
+
+
+@evaluates("memref.alloc", "memref.alloca")
+def alloc_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Fresh memory full of poison."""
+    kind = op.results[0].type
+    read, dtype = mixed(shape_of(kind)), dtype_of(kind)
+    sizes = segments(op)[0]
+    strides, offset = kind.get_strides_and_offset()
+    if DYNAMIC in (offset, *strides) and not _is_identity(kind):
+        raise unsupported(op, "a layout with dynamic strides")
+
+    def kernel(*operands: Value) -> Buffer:
+        shape = read(operands[sizes])
+        if _is_identity(kind):
+            return Buffer.allocate(shape, dtype)
+        extent = 0 if 0 in shape else 1 + offset + sum((n - 1) * step for n, step in zip(shape, strides))
+        return Buffer.allocate([extent], dtype).view(offset, shape, strides)
+
+    return kernel
+
+
+def _is_identity(kind: mlir.Type) -> bool:
+    return bool(kind.affine_map == mlir.AffineMap.get_identity(len(kind.shape), kind.context))
+
+
+@evaluates("memref.dealloc")
+def dealloc_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Poison the memory, so that a later use shows."""
+
+    def kernel(buffer: Buffer) -> None:
+        buffer.array[...] = poison([], buffer.array.dtype)
+
+    return kernel
+
+
+@evaluates("memref.prefetch")
+def prefetch_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Nothing: a hint."""
+    return lambda *operands: None
+
+
+@evaluates("memref.load")
+def load_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """One element, or one for each of many indices."""
+    return lambda buffer, *indices: buffer.array[checked(indices, buffer.array.shape)]
+
+
+@evaluates("memref.store")
+def store_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Write one element."""
+
+    def kernel(value: Value, buffer: Buffer, *indices: Value) -> None:
+        buffer.array[checked(indices, buffer.array.shape)] = value
+
+    return kernel
+
+
+@evaluates("memref.copy", "linalg.copy")
+def copy_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """All elements, as if read before the first is written."""
+    if op.results:
+        return lambda source, target: source
+
+    def kernel(source: Buffer, target: Buffer) -> None:
+        if source.array.shape != target.array.shape:
+            raise Trap(f"copy of sizes {list(source.array.shape)} to {list(target.array.shape)}")
+        target.array[...] = source.array.copy()
+
+    return kernel
+
+
+@evaluates("memref.get_global")
+def get_global_rule(op: mlir.Operation, function: Function) -> Kernel:
+    """The memory of a global."""
+    program, name = function.program, mlir.FlatSymbolRefAttr(op.attributes["name"]).value
+    return lambda: program.global_buffer(name)
+
+
+@evaluates("memref.cast")
+def cast_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """The same buffer; sizes, strides and offset must agree with the new type."""
+    kind = op.results[0].type
+    if not isinstance(kind, mlir.MemRefType):
+        raise unsupported(op, "unranked memrefs")
+    shape = shape_of(kind)
+    strides, offset = kind.get_strides_and_offset()
+
+    def kernel(buffer: Buffer) -> Buffer:
+        actual = [*buffer.array.shape, *buffer.strides, buffer.offset]
+        if buffer.array.size and any(n not in (DYNAMIC, m) for n, m in zip([*shape, *strides, offset], actual)):
+            raise Trap(f"sizes, strides and offset {actual} are no {kind}")
+        return buffer
+
+    return kernel
+
+
+@evaluates("memref.memory_space_cast", "memref.assume_alignment")
+def same_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """The same buffer."""
+    return lambda buffer: buffer
+
+
+@evaluates("memref.distinct_objects")
+def distinct_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """The same buffers, which must not overlap."""
+
+    def kernel(*buffers: Buffer) -> Value:
+        for position, buffer in enumerate(buffers):
+            if any(np.may_share_memory(buffer.array, other.array) for other in buffers[:position]):
+                raise Trap("the buffers overlap")
+        return buffers if len(buffers) > 1 else buffers[0]
+
+    return kernel
+
+
+@evaluates("memref.subview")
+def subview_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """A strided part of a buffer."""
+    read, kept = mixed_groups(op, *SLICE_NAMES), kept_axes(op)
+
+    def kernel(*operands: Value) -> Buffer:
+        buffer: Buffer = operands[0]
+        offsets, sizes, strides = read(operands)
+        check_slice(offsets, sizes, strides, buffer.array.shape)
+        outer = buffer.strides
+        start = buffer.offset + sum(first * step for first, step in zip(offsets, outer))
+        return buffer.view(start, [sizes[a] for a in kept], [strides[a] * outer[a] for a in kept])
+
+    return kernel
+
+
+@evaluates("memref.view")
+def view_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Bytes as elements of another type."""
+    kind = op.results[0].type
+    read, dtype = mixed(shape_of(kind)), dtype_of(kind)
+    return lambda buffer, shift, *sizes: buffer.reinterpret(int(shift), read(sizes), dtype)
+
+
+@evaluates("memref.reinterpret_cast")
+def reinterpret_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Other sizes and strides, counted from the aligned pointer."""
+    read = mixed_groups(op, *SLICE_NAMES)
+
+    def kernel(*operands: Value) -> Buffer:
+        (offset,), sizes, strides = read(operands)
+        return operands[0].view(offset, sizes, strides)  # type: ignore[no-any-return]
+
+    return kernel
+
+
+@evaluates("memref.extract_strided_metadata")
+def metadata_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """A buffer of rank zero, the offset, the sizes and the strides."""
+
+    def kernel(buffer: Buffer) -> list[Value]:
+        numbers = [buffer.offset, *buffer.array.shape, *buffer.strides]
+        return [buffer.view(0, [], []), *[np.int64(number) for number in numbers]]
+
+    return kernel
+
+
+@evaluates("memref.collapse_shape")
+def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Fold groups of dimensions that lie one behind the other."""
+    groups = reassociation(op)
+
+    def kernel(buffer: Buffer) -> Buffer:
+        sizes, strides = [], []
+        for group in groups:
+            pairs = [(buffer.array.shape[a], buffer.strides[a]) for a in group if buffer.array.shape[a] != 1]
+            if any(outer != size * inner for (_, outer), (size, inner) in itertools.pairwise(pairs)):
+                raise Trap(f"dimensions {group} with strides {buffer.strides} are not contiguous")
+            sizes.append(int(np.prod([size for size, _ in pairs], dtype=np.int64)))
+            strides.append(pairs[-1][1] if pairs else 1)
+        return buffer.view(buffer.offset, sizes, strides)
+
+    return kernel
+
+
+@evaluates("memref.expand_shape")
+def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Split dimensions."""
+    groups, read = reassociation(op), mixed(integers(op, "static_output_shape"))
+
+    def kernel(buffer: Buffer, *dynamic: Value) -> Buffer:
+        sizes, strides = read(dynamic), []
+        for group, size, stride in zip(groups, buffer.array.shape, buffer.strides):
+            inner = [sizes[axis] for axis in group]
+            if int(np.prod(inner, dtype=np.int64)) != size:
+                raise Trap(f"a dimension of size {size} does not split into {inner}")
+            strides += [step * stride for step in row_major(inner)]
+        strides += [1] * (len(sizes) - len(strides))  # rank zero, which has no groups, becomes ones
+        return buffer.view(buffer.offset, sizes, strides)
+
+    return kernel
+
+
+@evaluates("memref.reshape")
+def reshape_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """The sizes are the elements of a memref."""
+
+    def kernel(buffer: Buffer, sizes: Buffer) -> Buffer:
+        shape = [int(size) for size in sizes.array]
+        return buffer.view(buffer.offset, shape, row_major(shape))
+
+    return kernel
+
+
+@evaluates("memref.transpose")
+def transpose_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Dimensions in another order."""
+    order = [result.position for result in op.attributes["permutation"].value.results]
+    return lambda buffer: Buffer(buffer.array.transpose(order), buffer.memory)
+
+
+_ATOMIC_KINDS = [
+    "addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "mulf", "muli", "ori", "xori",
+]  # fmt: skip
+"""The `arith` operations in the order of the attribute's numbers."""
+
+
+def _second(old: Value, new: Value) -> Value:
+    return new
+
+
+@evaluates("memref.atomic_rmw")
+def atomic_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Update one element and return what was there."""
+    kind = _ATOMIC_KINDS[integer(op, "kind")]
+    dtype = dtype_of(op.operands[0].type)
+    combine = _second if kind == "assign" else binary_kernel(f"arith.{kind}", dtype)
+
+    def kernel(value: Value, buffer: Buffer, *indices: Value) -> Value:
+        place = checked(indices, buffer.array.shape)
+        old = buffer.array[place]
+        buffer.array[place] = combine(old, value)
+        return old
+
+    return kernel
+
+
+@controls("memref.generic_atomic_rmw")
+def generic_atomic_rule(op: mlir.Operation, function: Function) -> Step:
+    """Replace one element by the region's value of it."""
+    buffer_slot, *indices = [function.slot(value) for value in op.operands]
+    body, result = function.block(op.regions[0].blocks[0]), function.slot(op.results[0])
+
+    def run(environment: Environment) -> None:
+        buffer = environment[buffer_slot]
+        place = checked([environment[slot] for slot in indices], buffer.array.shape)
+        environment[result] = buffer.array[place]
+        buffer.array[place] = body.run(environment, [buffer.array[place]])[0]
+
+    return run
+
+
+@evaluates("bufferization.to_tensor")
+def to_tensor_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """What the buffer holds now."""
+    return lambda buffer: buffer.array.copy()
+
+
+@evaluates("bufferization.to_buffer")
+def to_buffer_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """A fresh buffer that holds the tensor."""
+    return lambda value: Buffer.around(np.array(value, order="C"))
+
+
+@evaluates("bufferization.clone")
+def clone_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """A fresh buffer with the same elements."""
+    return lambda buffer: Buffer.around(np.array(buffer.array, order="C"))
+
+
+@evaluates("bufferization.dealloc_tensor")
+def dealloc_tensor_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Nothing: tensors are values."""
+    return lambda value: None
+
+
+@evaluates("bufferization.materialize_in_destination")
+def materialize_rule(op: mlir.Operation, _: Function) -> Kernel:
+    """Write a tensor to a buffer; of two tensors, the source."""
+
+    def kernel(source: Array, target: Value) -> Value:
+        if isinstance(target, Buffer):
+            target.array[...] = source
+            return ()
+        return source
+
+    return kernel

@@ -1,0 +1,252 @@
+"""Build operations at the current insertion point and location, by the cheapest way the bindings have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mlirml.errors import InternalError
+from mlirml.ir.bindings import block_ops, clone_with, mlir
+from mlirml.ir.location import is_unknown
+
+Values = Sequence[mlir.Value]
+
+FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7, "une": 13, "uno": 14}
+INTEGER_PREDICATES = {
+    "eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9,
+}  # fmt: skip
+
+
+def create(
+    name: str,
+    operands: Values = (),
+    results: Sequence[mlir.Type] = (),
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+    regions: int = 0,
+) -> mlir.Operation:
+    """Any operation; 2 us, where the op classes take 8 to 60."""
+    return mlir.Operation.create(
+        name, results=list(results), operands=list(operands), attributes=dict(attributes or {}), regions=regions
+    )
+
+
+def value(name: str, operands: Values, result: mlir.Type, **attributes: mlir.Attribute) -> mlir.Value:
+    """The one result of a new operation."""
+    return create(name, operands, [result], attributes).results[0]
+
+
+def same_type(name: str, *operands: mlir.Value, **attributes: mlir.Attribute) -> mlir.Value:
+    """The result of an operation whose result has the type of its last operand, `arith.addf` or `arith.select`."""
+    return create(name, operands, [operands[-1].type], attributes).results[0]
+
+
+def compare(predicate: str, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """`arith.cmpf` or `arith.cmpi`, by the predicate's name."""
+    floats = predicate in FLOAT_PREDICATES
+    number = FLOAT_PREDICATES[predicate] if floats else INTEGER_PREDICATES[predicate]
+    name = "arith.cmpf" if floats else "arith.cmpi"
+    return value(name, [a, b], mlir.IntegerType.get_signless(1), predicate=i64(number))
+
+
+def i64(number: int) -> mlir.IntegerAttr:
+    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), number)
+
+
+def i32(number: int) -> mlir.IntegerAttr:
+    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(32), number)
+
+
+def constant(attribute: mlir.Attribute) -> mlir.Value:
+    """`arith.constant` of a typed attribute."""
+    return value("arith.constant", (), attribute.type, value=attribute)
+
+
+def index(number: int) -> mlir.Value:
+    """`arith.constant` of index type."""
+    kind = mlir.IndexType.get()
+    return value("arith.constant", (), kind, value=mlir.IntegerAttr.get(kind, number))
+
+
+def zero(kind: mlir.Type) -> mlir.Value:
+    """`arith.constant 0` of an integer, index or float type."""
+    return number(kind, 0)
+
+
+def number(kind: mlir.Type, scalar: float) -> mlir.Value:
+    """`arith.constant` of a scalar type."""
+    if isinstance(kind, mlir.FloatType):
+        return constant(mlir.FloatAttr.get(kind, float(scalar)))
+    if not isinstance(kind, (mlir.IntegerType, mlir.IndexType)):
+        raise InternalError(f"a constant of type {kind} is no scalar")  # the bindings end the process on it
+    return constant(mlir.IntegerAttr.get(kind, int(scalar)))
+
+
+def block(op: mlir.Operation, types: Sequence[mlir.Type], region: int = 0) -> mlir.Block:
+    """Append a block to a region of `op`, its arguments at `op`'s location."""
+    return op.regions[region].blocks.append(*types, arg_locs=[op.location] * len(types))
+
+
+def for_loop(
+    lower: mlir.Value,
+    upper: mlir.Value,
+    step: mlir.Value,
+    body: Callable[[mlir.Value, list[mlir.Value]], Values | None],
+    inits: Values = (),
+) -> list[mlir.Value]:
+    """`scf.for`; `body(i, iter_args)` builds inside and gives the values to yield."""
+    loop = create("scf.for", [lower, upper, step, *inits], [v.type for v in inits], regions=1)
+    inner = block(loop, [mlir.IndexType.get(), *[v.type for v in inits]])
+    with mlir.InsertionPoint(inner):
+        arguments = list(inner.arguments)
+        create("scf.yield", body(arguments[0], arguments[1:]) or ())
+    return list(loop.results)
+
+
+def parallel_loop(
+    lower: mlir.Value, upper: mlir.Value, step: mlir.Value, body: Callable[[mlir.Value], None]
+) -> mlir.Operation:
+    """A one-dimensional `scf.parallel` without reductions."""
+    attributes = {"operandSegmentSizes": mlir.DenseI32ArrayAttr.get([1, 1, 1, 0])}
+    loop = create("scf.parallel", [lower, upper, step], (), attributes, regions=1)
+    inner = block(loop, [mlir.IndexType.get()])
+    with mlir.InsertionPoint(inner):
+        body(inner.arguments[0])
+        create("scf.reduce")
+    return loop
+
+
+def conditional(
+    condition: mlir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], kinds: Sequence[mlir.Type]
+) -> list[mlir.Value]:
+    """`scf.if` with results of these types; both callables build inside and give the values to yield."""
+    op = create("scf.if", [condition], kinds, regions=2)
+    for number, branch in enumerate((then, otherwise)):
+        with mlir.InsertionPoint(block(op, [], number)):
+            create("scf.yield", branch())
+    return list(op.results)
+
+
+def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
+    return mlir.DenseI32ArrayAttr.get(list(sizes))
+
+
+def generic(
+    inputs: Values,
+    outs: Values,
+    maps: Sequence[mlir.AffineMap],
+    iterators: Sequence[str],
+    body: Callable[[list[mlir.Value]], Values],
+) -> mlir.Operation:
+    """`linalg.generic`; `body` gets the block arguments and gives the values to yield."""
+    results = [v.type for v in outs if isinstance(v.type, mlir.RankedTensorType)]
+    attributes = {
+        "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
+        "iterator_types": iterator_types(iterators),
+        "operandSegmentSizes": segments(len(inputs), len(outs)),
+    }
+    op = create("linalg.generic", [*inputs, *outs], results, attributes, regions=1)
+    inner = block(op, [mlir.ShapedType(v.type).element_type for v in (*inputs, *outs)])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", body(list(inner.arguments)))
+    return op
+
+
+def contract(
+    operands: Values,
+    maps: Sequence[mlir.AffineMap],
+    body: Callable[[list[mlir.Value]], mlir.Value],
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+) -> mlir.Value:
+    """`linalg.contract` of two tensors into a third; `body` gets the block arguments and gives the value to yield."""
+    maps_attribute = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps])
+    return named_contraction("linalg.contract", operands, body, {"indexing_maps": maps_attribute, **(attributes or {})})
+
+
+def named_contraction(
+    name: str,
+    operands: Values,
+    body: Callable[[list[mlir.Value]], mlir.Value],
+    attributes: Mapping[str, mlir.Attribute] | None = None,
+) -> mlir.Value:
+    """`linalg.matmul` or a relative of it, of two tensors into a third, with a body as `contract` has."""
+    known = {"operandSegmentSizes": segments(2, 1), **(attributes or {})}
+    op = create(name, operands, [operands[2].type], known, regions=1)
+    inner = block(op, [mlir.ShapedType(v.type).element_type for v in operands])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", [body(list(inner.arguments))])
+    return op.results[0]
+
+
+def iterator_types(kinds: Sequence[str]) -> mlir.ArrayAttr:
+    """`["parallel", "reduction"]` as linalg's attribute."""
+    return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
+
+
+def extract_slice(
+    source: mlir.Value, offsets: Sequence[mlir.Value | int], sizes: Sequence[int], shape: Sequence[int]
+) -> mlir.Value:
+    """A slice of step 1 and static sizes; `shape` is that of the result, which may lack dimensions of size 1."""
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    given = [offset for offset in offsets if not isinstance(offset, int)]
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else dynamic for o in offsets]),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
+        "operandSegmentSizes": segments(1, len(given), 0, 0),
+    }
+    kind = mlir.RankedTensorType.get(list(shape), mlir.ShapedType(source.type).element_type)
+    return value("tensor.extract_slice", [source, *given], kind, **attributes)
+
+
+def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
+    """A tensor with another one of the same rank stored at static offsets."""
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(mlir.ShapedType(source.type).shape)),
+        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(offsets)),
+        "operandSegmentSizes": segments(1, 1, 0, 0, 0),
+    }
+    return value("tensor.insert_slice", [source, into], into.type, **attributes)
+
+
+def empty(kind: mlir.Type) -> mlir.Value:
+    """`tensor.empty` of a static tensor type."""
+    return value("tensor.empty", (), kind)
+
+
+def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:
+    """`linalg.fill` of a tensor or a memref."""
+    results = [out.type] if isinstance(out.type, mlir.RankedTensorType) else []
+    op = create("linalg.fill", [scalar, out], results, {"operandSegmentSizes": segments(1, 1)}, regions=1)
+    inner = block(op, [scalar.type, mlir.ShapedType(out.type).element_type])
+    with mlir.InsertionPoint(inner):
+        create("linalg.yield", [inner.arguments[0]])
+    return op
+
+
+def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
+    """Build a scalar operation again at the insertion point; `environment` maps its operands and learns its results.
+
+    It keeps its own location, or takes the ambient one where it has none (the bodies of named operations).
+    """
+    if op.regions:
+        clone_with(op, environment)
+        return
+    copy = op.clone().operation
+    operands = copy.operands
+    for position, operand in enumerate(operands):
+        if operand in environment:
+            operands[position] = environment[operand]
+    if is_unknown(op.location):
+        copy.location = mlir.Location.current
+    for old, new in zip(op.results, copy.results):
+        environment[old] = new
+
+
+def body_again(body: mlir.Block, arguments: Values) -> list[mlir.Value]:
+    """The values that the body of a structured operation yields, built at the insertion point for these arguments."""
+    environment = dict(zip(body.arguments, arguments, strict=True))
+    *inner, final = block_ops(body)
+    for op in inner:
+        body_op(op, environment)
+    return [environment.get(yielded, yielded) for yielded in final.operands]

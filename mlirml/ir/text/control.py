@@ -1,0 +1,250 @@
+"""Write structured control flow, `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`, over tensors.
+
+Values of no dimension enter and leave regions as scalars, so that they can live in registers, and complex ones as two
+real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mlirml.ir.text.builder import LOC, Value
+from mlirml.ir.text.complex import ComplexValue, parts_of
+from mlirml.ir.text.dtypes import is_complex, mlir_name, part_dtype, tensor_type
+from mlirml.ir.text.elements import ElementBuilder as Builder
+
+Branch = Callable[[], Sequence[Value]]
+"""Writes what is in a region, and gives the values that it ends with."""
+
+
+def to_scalar(b: Builder, value: Value) -> str:
+    """The element of a tensor without dimensions."""
+    return b.element(value)
+
+
+def from_scalar(b: Builder, name: str, dtype: np.dtype) -> Value:
+    """A scalar as a tensor without dimensions."""
+    return b.from_element(name, dtype)
+
+
+def to_index(b: Builder, value: Value) -> str:
+    """An integer tensor without dimensions as an index."""
+    return b.element_index(value)
+
+
+def index(b: Builder, number: int) -> str:
+    """A constant of type index."""
+    return b.named(f"arith.constant {number} : index")
+
+
+def from_index(b: Builder, name: str) -> Value:
+    """An index as a tensor of i64 without dimensions."""
+    return from_scalar(b, b.number_of(name), np.dtype(np.int64))
+
+
+def _kind(value: Value) -> str:
+    """The type of a value at the edge of a region."""
+    return value.type if value.shape else mlir_name(value.dtype)
+
+
+def _kinds(values: Sequence[Value]) -> str:
+    return ", ".join(map(_kind, values))
+
+
+def _passed(b: Builder, value: Value) -> str:
+    """The name by which a value enters or leaves a region."""
+    return value.name if value.shape else to_scalar(b, value)
+
+
+def _received(b: Builder, name: str, like: Value) -> Value:
+    """What entered or left a region by this name, a tensor again."""
+    return Value(name, like.shape, like.dtype) if like.shape else from_scalar(b, name, like.dtype)
+
+
+def _flat(values: Sequence[Value]) -> list[Value]:
+    """The real tensors that values consist of."""
+    return [part for value in values for part in parts_of(value)]
+
+
+def _grouped(flat: Sequence[Value], like: Sequence[Value]) -> list[Value]:
+    """The inverse of `_flat`, for values like these."""
+    rest = iter(flat)
+    return [ComplexValue.of(next(rest), next(rest)) if isinstance(v, ComplexValue) else next(rest) for v in like]
+
+
+def _ended(b: Builder, op: str, values: Sequence[Value], first: str = "") -> None:
+    """The terminator of a region."""
+    names = [_passed(b, value) for value in values]
+    types = f" : {_kinds(values)}" if values else ""
+    b.line(f"{op} {first}{', '.join(names)}{types}")
+
+
+def _results(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
+    """The left side of an operation with results like these values, and the names of the results."""
+    if len(values) < 2:
+        return (f"{name} = ", [name]) if values else ("", [])
+    return f"{name}:{len(values)} = ", [f"{name}#{n}" for n in range(len(values))]
+
+
+def row(b: Builder, source: Value, place: str) -> Value:
+    """`source[place]` for an index known at run time only."""
+    if isinstance(source, ComplexValue):
+        return source.map(lambda part: row(b, part, place))
+    shape = source.shape[1:]
+    if not shape:
+        return from_scalar(b, b.named(f"tensor.extract {source.name}[{place}] : {source.type}"), source.dtype)
+    if source.size == 0:
+        return b.empty(shape, source.dtype)
+    return b.op(
+        f"tensor.extract_slice {source.name}{_row(shape, place)} : {source.type} to {tensor_type(shape, source.dtype)}",
+        shape,
+        source.dtype,
+    )
+
+
+def set_row(b: Builder, value: Value, into: Value, place: str) -> Value:
+    """`into` with `into[place] = value`, for an index known at run time only."""
+    if isinstance(into, ComplexValue) and isinstance(value, ComplexValue):
+        return ComplexValue.of(set_row(b, value.re, into.re, place), set_row(b, value.im, into.im, place))
+    if not value.shape:
+        text = f"tensor.insert {to_scalar(b, value)} into {into.name}[{place}] : {into.type}"
+    else:
+        rows = _row(value.shape, place)
+        text = f"tensor.insert_slice {value.name} into {into.name}{rows} : {value.type} into {into.type}"
+    return b.op(text, into.shape, into.dtype)
+
+
+def _row(shape: tuple[int, ...], place: str) -> str:
+    """Offsets, sizes and strides of one row of rows of this shape."""
+    offsets, sizes = [place, *["0"] * len(shape)], [1, *shape]
+    return f"[{', '.join(offsets)}] {sizes} {[1] * len(sizes)}"
+
+
+class ForLoop:
+    """An `scf.for` that is being written. `index` is the loop variable, of type index."""
+
+    def __init__(self, b: Builder, lower: str, upper: str, owner: str, step: int = 1) -> None:
+        self.builder = b
+        self._bounds = f"{lower} to {upper} step {index(b, step)}"
+        self._line = b.begin(owner)
+        self.index = b.fresh()
+        self._carried: list[tuple[str, str, Value]] = []
+        self._like: list[Value] = []
+
+    def carry(self, init: Value) -> Value:
+        """A further value that the loop carries; `init` is from outside. The value inside."""
+        self._like.append(init)
+        return _grouped([self._carry(part) for part in parts_of(init)], [init])[0]
+
+    def _carry(self, init: Value) -> Value:
+        b, start = self.builder, init.name
+        if not init.shape and (known := b.known_element(init)) is not None:
+            start = known
+        elif not init.shape:
+            start = b.insert(self._line, f"tensor.extract {init.name}[] : {init.type}")
+            self._line += 1
+        name = b.fresh()
+        self._carried.append((name, start, init))
+        return _received(b, name, init)
+
+    def fill_later(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """A carried tensor that has no contents yet."""
+        if is_complex(dtype):
+            return self.carry(ComplexValue.of(*(self._empty(shape, part_dtype(dtype)) for _ in range(2))))
+        return self.carry(self._empty(shape, dtype))
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        empty = self.builder.insert(self._line, f"tensor.empty() : {tensor_type(shape, dtype)}")
+        self._line += 1
+        return Value(empty, shape, dtype)
+
+    def end(self, values: Sequence[Value], attributes: str = "") -> list[Value]:
+        """Close the loop; the values that it carries on, in the order of `carry`. Its results."""
+        b = self.builder
+        like = [init for _, _, init in self._carried]
+        left, names = _results(b.fresh(), like)
+        inits = ", ".join(f"{name} = {start}" for name, start, _ in self._carried)
+        carried = f" iter_args({inits}) -> ({_kinds(like)})" if like else ""
+        b.set_line(self._line, f"{left}scf.for {self.index} = {self._bounds}{carried} {{")
+        _ended(b, "scf.yield", _flat(values))
+        b.end(attributes)
+        return _grouped([_received(b, name, value) for name, value in zip(names, like)], self._like)
+
+
+def while_loop(
+    b: Builder,
+    inits: Sequence[Value],
+    condition: Callable[[list[Value]], Value],
+    body: Callable[[list[Value]], Sequence[Value]],
+    owners: tuple[str, str],
+) -> list[Value]:
+    """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions.
+
+    Tensors come first among what it carries: numbers that are dropped later on, as they are not used, leave them in
+    their places, and bufferization wants a tensor to be at one place everywhere.
+    """
+    order = sorted(range(len(inits)), key=lambda i: not inits[i].shape)
+    if order != list(range(len(inits))):
+        back = [order.index(i) for i in range(len(inits))]
+
+        def as_given(values: Sequence[Value]) -> list[Value]:
+            return [values[i] for i in back]
+
+        def rounds(values: list[Value]) -> Sequence[Value]:
+            found = body(as_given(values))
+            return [found[i] for i in order]
+
+        moved = [inits[i] for i in order]
+        return as_given(while_loop(b, moved, lambda values: condition(as_given(values)), rounds, owners))
+    like, inits = inits, _flat(inits)
+    starts = [_passed(b, value) for value in inits]
+    line = b.begin(owners[0])
+    before = [b.fresh() for _ in inits]
+    proceed = to_scalar(b, condition(_grouped([_received(b, name, value) for name, value in zip(before, inits)], like)))
+    types = _kinds(inits)
+    b.line(f"scf.condition({proceed}){' ' if inits else ''}{', '.join(before)}{' : ' + types if inits else ''}")
+    after = [b.fresh() for _ in inits]
+    arguments = ", ".join(f"{name}: {_kind(value)}{LOC}" for name, value in zip(after, inits))
+    b.next_region(f"}} do {{\n^bb0({arguments}):" if inits else "} do {", owners[1])
+    values = _flat(body(_grouped([_received(b, name, value) for name, value in zip(after, inits)], like)))
+    left, names = _results(b.fresh(), inits)
+    pairs = ", ".join(f"{name} = {start}" for name, start in zip(before, starts))
+    head = f"({pairs}) : ({types}) -> ({types})" if inits else ": () -> ()"
+    b.set_line(line, f"{left}scf.while {head} {{")
+    _ended(b, "scf.yield", values)
+    b.end()
+    return _grouped([_received(b, name, value) for name, value in zip(names, inits)], like)
+
+
+def conditional(b: Builder, condition: str, then: Branch, otherwise: Branch, owner: str) -> list[Value]:
+    """`scf.if` whose branches end with values of equal types."""
+    line = b.begin(owner)
+    whole = then()
+    like = _flat(whole)
+    _ended(b, "scf.yield", like)
+    b.next_region("} else {")
+    _ended(b, "scf.yield", _flat(otherwise()))
+    left, names = _results(b.fresh(), like)
+    b.set_line(line, f"{left}scf.if {condition}{f' -> ({_kinds(like)})' if like else ''} {{")
+    b.end()
+    return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)
+
+
+def switch(b: Builder, number: str, branches: Sequence[Branch], owner: str) -> list[Value]:
+    """`scf.index_switch` whose branches end with values of equal types; the last one is taken for any other number."""
+    line = b.begin(owner)
+    like: Sequence[Value] = ()
+    whole: Sequence[Value] = ()
+    for case, branch in enumerate(branches):
+        if case:
+            b.next_region("}\ndefault {" if case == len(branches) - 1 else f"}}\ncase {case} {{")
+        whole = branch()
+        like = _flat(whole)
+        _ended(b, "scf.yield", like)
+    left, names = _results(b.fresh(), like)
+    kinds = f" -> {_kinds(like)}" if like else ""
+    b.set_line(line, f"{left}scf.index_switch {number}{kinds}\n{'case 0' if len(branches) > 1 else 'default'} {{")
+    b.end()
+    return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)

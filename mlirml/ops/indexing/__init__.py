@@ -1,0 +1,1 @@
+"""Reads and stores at positions given by arrays."""

@@ -1,0 +1,281 @@
+"""Numeric functions composed of other operations: interpolation, differences, convolution, polynomials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import DTypeError, ShapeError
+from mlirml.ops.reductions import normalized_axes
+from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
+
+NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
+NUMBERS_BUT_BF16 = tuple(d for d in NUMBERS if d != "bf16")
+
+
+_FEW_WEIGHTS = 8
+
+
+def promoted(xp: Any, x: Any) -> Any:
+    """What NumPy's promotion sees: Python numbers give way, also those that are known at run time only."""
+    if type(x) in (bool, int, float, complex):
+        return x
+    weak = getattr(x, "_is_weak", bool)()
+    dtype = xp.asarray(x).dtype
+    return {"b": False, "i": 0, "f": 0.0, "c": 0j}[dtype.kind] if weak else dtype
+
+
+def _refuse_bfloat16(name: str, x: Any) -> None:
+    if x.dtype.name == "bfloat16":
+        raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
+
+
+def _at(axis: int, index: Any) -> tuple[Any, ...]:
+    """The index of one axis."""
+    return (*[slice(None)] * axis, index)
+
+
+@composed("numeric", np.trapezoid, dtypes=ALL, tolerance=8)
+def trapezoid(xp: Any, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Integral along an axis by the trapezoidal rule, over points x or steps dx."""
+    y = xp.asarray(y)
+    (place,) = normalized_axes("trapezoid", y.shape, axis)
+    step = dx if not np.ndim(dx) else xp.asarray(dx)  # a Python number gives way
+    if x is not None:
+        x = xp.asarray(x)
+        step = xp.diff(x, axis=0 if x.ndim == 1 else axis)
+        if x.ndim == 1:
+            step = step.reshape(tuple(step.size if i == place else 1 for i in range(y.ndim)))
+    after, before = y[_at(place, slice(1, None))], y[_at(place, slice(None, -1))]
+    return xp.sum(step * (after + before) / 2.0, axis=place)
+
+
+@composed("numeric", np.gradient, dtypes=NUMBERS, tolerance=16)
+def gradient(xp: Any, f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Central differences along each axis, over steps or points; at the edges of first or second order."""
+    f = xp.asarray(f)
+    if f.dtype == np.bool_:
+        raise DTypeError("gradient: not defined for truth values, as in NumPy")
+    axes = normalized_axes("gradient", f.shape, axis)
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(a % f.ndim for a in axis)
+    if edge_order not in (1, 2):
+        raise ShapeError("gradient: edge_order is 1 or 2")
+    if len(varargs) not in (0, 1, len(axes)) or (len(varargs) == 1 != len(axes) and np.ndim(varargs[0])):
+        raise ShapeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
+    spacings = list(varargs or (1.0,)) * (len(axes) if len(varargs) < 2 and len(axes) != len(varargs) else 1)
+    f = f if np.issubdtype(f.dtype, np.inexact) else f.astype(np.float64)
+    results = [_slope(xp, f, a, _steps(xp, h, f.shape[a]), edge_order) for a, h in zip(axes, spacings)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _steps(xp: Any, spacing: Any, size: int) -> Any:
+    """A number, or the distances of neighbours where they differ, as far as is known."""
+    if not np.ndim(spacing):
+        return spacing
+    traced = not isinstance(spacing, (np.ndarray, list, tuple))
+    points = xp.asarray(spacing) if traced else np.asarray(spacing)
+    if points.shape != (size,):
+        raise ShapeError(f"gradient: {points.size} points for {size} elements")
+    steps = (xp if traced else np).diff(points.astype(np.float64) if points.dtype.kind in "iu" else points)
+    return steps if traced or not (steps == steps[0]).all() else steps[0]
+
+
+def _slope(xp: Any, f: Any, axis: int, h: Any, edge_order: int) -> Any:
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ShapeError(f"gradient: {n} elements along axis {axis} are too few for edge_order={edge_order}")
+
+    def part(start: int, stop: int | None) -> Any:
+        return f[_at(axis, slice(start, stop))]
+
+    def lined(values: Any) -> Any:
+        return xp.asarray(values).reshape(tuple(len(values) if i == axis else 1 for i in range(f.ndim)))
+
+    uneven = np.ndim(h) == 1
+    if not uneven:
+        inner = (part(2, None) - part(0, -2)) / (2.0 * h)
+        first, last = h, h
+    else:
+        left, right = h[:-1], h[1:]
+        a, b, c = -right / (left * (left + right)), (right - left) / (left * right), left / (right * (left + right))
+        inner = lined(a) * part(0, -2) + lined(b) * part(1, -1) + lined(c) * part(2, None)
+        first, last = h[0], h[-1]
+    if edge_order == 1:
+        low, high = (part(1, 2) - part(0, 1)) / first, (part(n - 1, n) - part(n - 2, n - 1)) / last
+    else:
+        one, two = (h[0], h[1]) if uneven else (h, h)
+        a, b, c = -(2 * one + two) / (one * (one + two)), (one + two) / (one * two), -one / (two * (one + two))
+        low = a * part(0, 1) + b * part(1, 2) + c * part(2, 3)
+        one, two = (h[-2], h[-1]) if uneven else (h, h)
+        a, b, c = two / (one * (one + two)), -(two + one) / (one * two), (2 * two + one) / (two * (one + two))
+        high = a * part(n - 3, n - 2) + b * part(n - 2, n - 1) + c * part(n - 1, n)
+    return xp.concatenate([low, inner, high], axis=axis).astype(f.dtype)
+
+
+@composed("numeric", np.ediff1d, dtypes=NUMBERS)
+def ediff1d(xp: Any, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours of the flattened array, with more numbers in front and behind."""
+    ary = xp.asarray(ary).reshape(-1)
+    middle = xp.subtract(ary[1:], ary[:-1])
+    ends = [None if x is None else xp.asarray(x).reshape(-1) for x in (to_begin, to_end)]
+    for name, end in zip(("to_begin", "to_end"), ends):
+        if end is not None and not np.can_cast(end.dtype, ary.dtype, "same_kind"):
+            raise DTypeError(f"ediff1d: {name} is {end.dtype.name}, which cannot be cast to {ary.dtype.name}")
+    ends = [None if x is None else x.astype(ary.dtype) for x in ends]
+    return xp.concatenate([x for x in (ends[0], middle, ends[1]) if x is not None]) if any(
+        x is not None for x in ends) else middle  # fmt: skip
+
+
+@composed("numeric", np.polyval, dtypes=ALL, arrays=2, tolerance=32)
+def polyval(xp: Any, p: Any, x: Any) -> Any:
+    """The polynomial with coefficients p, the highest first, at x, by Horner's rule."""
+    p, x = xp.asarray(p), xp.asarray(x)
+    result = xp.zeros_like(x)
+    for i in range(p.shape[0]):
+        result = result * x + p[i]
+    return result
+
+
+@composed("numeric", np.vander, dtypes=tuple(d for d in ALL if d != "bf16"), tolerance=8)
+def vander(xp: Any, x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of the elements of x, one row for each element."""
+    x = xp.asarray(x)
+    if x.ndim != 1:
+        raise ShapeError(f"vander: needs an array of 1 dimension, not {x.ndim}")
+    count = x.shape[0] if N is None else int(N)
+    dtype = np.promote_types(x.dtype, np.int64)
+    columns = x.astype(dtype)[:, None]
+    powers = xp.cumprod(xp.broadcast_to(columns, (x.shape[0], max(count - 1, 0))), axis=1)
+    result = xp.concatenate([xp.ones((x.shape[0], min(count, 1)), dtype=dtype), powers.astype(dtype)], axis=1)
+    return result if increasing else result[:, ::-1]
+
+
+@composed("numeric", np.interp, dtypes=ALL, gaps=NO_COMPLEX_ORDER, tolerance=16)
+def interp(np_: Any, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Linear interpolation in f64 between points xp, which go up, with values fp; `left` and `right` stand outside."""
+    x, places, values = (np_.asarray(a).astype(np.float64) for a in (x, xp, fp))
+    if places.ndim != 1 or places.shape != values.shape:
+        raise ShapeError(
+            f"interp: xp {list(places.shape)} and fp {list(values.shape)} must be of 1 dimension and alike"
+        )
+    if places.size == 0:
+        raise ShapeError("interp: no points to interpolate between")
+    if period is not None:
+        period = abs(period)
+        x, places, left, right = x % period, places % period, None, None
+        order = np_.argsort(places)
+        places, values = np_.take(places, order), np_.take(values, order)
+        places = np_.concatenate([places[-1:] - period, places, places[:1] + period])
+        values = np_.concatenate([values[-1:], values, values[:1]])
+    n = places.size
+    below = values[0] if left is None else left
+    above = values[-1] if right is None else right
+    place = np_.searchsorted(places, x, side="right") - 1
+    inside = np_.where((place == n - 1) & (x == places[-1]), values[-1], above)
+    if n > 1:
+        j = np_.clip(place, 0, n - 2)
+        x0, x1, y0, y1 = (np_.take(a, k) for a, k in ((places, j), (places, j + 1), (values, j), (values, j + 1)))
+        slope = (y1 - y0) / (x1 - x0)
+        line = slope * (x - x0) + y0
+        line = np_.where(np_.isnan(line), slope * (x - x1) + y1, line)
+        line = np_.where(np_.isnan(line) & (y0 == y1), y0, line)
+        line = np_.where(x == x0, y0, line)
+        inside = np_.where(place >= n - 1, inside, line)
+    result = np_.where(x < places[0], below, inside)
+    return np_.where(np_.isnan(x), x, result).astype(np.float64)
+
+
+def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:
+    """`sum_n a[n + k] * conj(v[n])`; the shorter array slides along the longer."""
+    mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)
+    if a.ndim != 1 or v.ndim != 1:
+        raise ShapeError(f"{name}: needs arrays of 1 dimension")
+    if a.size == 0 or v.size == 0:
+        raise ShapeError(f"{name}: an array is empty")
+    if mode not in ("valid", "same", "full"):
+        raise ShapeError(f"{name}: mode is 'valid', 'same' or 'full', not {mode!r}")
+    if v.dtype.kind == "c":
+        v = v.conj()
+    turned = v.size > a.size
+    if turned:
+        a, v = v, a
+    n, m = a.size, v.size
+    margins = {"valid": (0, 0), "same": (m // 2, m - 1 - m // 2), "full": (m - 1, m - 1)}[mode]
+    padded = xp.pad(a, margins)
+    count = n + sum(margins) - m + 1
+    # A few products of slices are computed together with what is around them.
+    # Rows of windows, but never more of them than a few times the array: beyond that, one pass for each weight.
+    dtype = np.result_type(a.dtype, v.dtype)
+    if m > _FEW_WEIGHTS and dtype.kind not in "bc":
+        from mlirml.ops.convolutions import conv1d
+
+        result = xp.recorded(conv1d, padded.astype(dtype)[None], v.astype(dtype)[None, None])[0]
+    elif m <= _FEW_WEIGHTS or count * m > 1 << 22:
+        result = xp.zeros(count, dtype=dtype)
+        for k in range(m):
+            result = result + padded[k : k + count] * v[k]
+    else:
+        windows = xp.take(padded, xp.known(np.arange(count)[:, None] + np.arange(m)))
+        result = (windows @ v).astype(dtype)
+    if result.dtype.kind not in "biu":  # the padding times infinity or NaN is not 0
+        for first, last in ((0, margins[0]), (count - margins[1], count)):
+            if first < last:
+                result[first:last] = _correlate_beyond(xp, a, v, first - margins[0], last - margins[0])
+    return result[::-1] if turned else result
+
+
+def _correlate_beyond(xp: Any, a: Any, v: Any, first: int, last: int) -> Any:
+    """`sum_n a[start + n] * v[n]` for starts from `first` to `last`, of those n for which `a` has an element."""
+    if last - first > 1 and (last - first) * v.size > 1 << 22:
+        half = (first + last) // 2
+        return xp.concatenate([_correlate_beyond(xp, a, v, *part) for part in ((first, half), (half, last))])
+    places = np.arange(first, last)[:, None] + np.arange(v.size)
+    products = xp.take(a, xp.known(np.clip(places, 0, a.size - 1))) * v
+    return xp.sum(xp.where(xp.known((places >= 0) & (places < a.size)), products, 0), axis=-1)
+
+
+@composed("numeric", np.correlate, dtypes=ALL, tolerance=8)
+def correlate(xp: Any, a: Any, v: Any, mode: Any = "valid") -> Any:
+    """Cross-correlation of two vectors."""
+    return _correlate(xp, "correlate", xp.asarray(a), xp.asarray(v), mode)
+
+
+@composed("numeric", np.convolve, dtypes=ALL, tolerance=8)
+def convolve(xp: Any, a: Any, v: Any, mode: Any = "full") -> Any:
+    """Convolution of two vectors."""
+    a, v = xp.atleast_1d(xp.asarray(a)), xp.atleast_1d(xp.asarray(v))
+    if v.size > a.size:
+        a, v = v, a
+    v = v[::-1].conj() if v.dtype.kind == "c" else v[::-1]
+    return _correlate(xp, "convolve", a, v, mode)
+
+
+@composed("numeric", np.unwrap, dtypes=NUMBERS_BUT_BF16, gaps=(*NO_COMPLEX_ORDER, NO_BF16), tolerance=16)
+def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
+    """Jumps of more than half a period along an axis taken out by adding whole periods."""
+    p = xp.asarray(p)
+    _refuse_bfloat16("unwrap", p)
+    (place,) = normalized_axes("unwrap", p.shape, axis)
+    steps = xp.diff(p, axis=place)
+    dtype = np.result_type(steps.dtype, promoted(xp, period))
+    whole = np.issubdtype(dtype, np.integer)
+    half = period // 2 if whole else period / 2
+    wrapped = (steps + half) % period - half
+    turned = (wrapped == -half) & (steps > 0)
+    turned = turned & (period % 2 == 0) if whole else turned
+    wrapped = xp.where(turned, half, wrapped)
+    change = xp.where(xp.abs(steps) < (period / 2 if discont is None else discont), 0, wrapped - steps)
+    rest = p[_at(place, slice(1, None))] + xp.cumsum(change, axis=place)
+    return xp.concatenate([p[_at(place, slice(None, 1))].astype(dtype), rest.astype(dtype)], axis=place)
+
+
+@composed("numeric", np.isin, dtypes=ALL, scalars=False)
+def isin(
+    xp: Any, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Any:
+    """Whether each element is one of the test elements."""
+    element, tests = xp.asarray(element), xp.asarray(test_elements).reshape(-1)
+    found = xp.any(element[..., None] == tests, axis=-1)
+    return ~found if invert else found

@@ -1,0 +1,280 @@
+"""One record per operation: what NumPy function it is, how it is written in MLIR, and how it is tested."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import DTypeError
+from mlirml.ir.text.complex import NOT_COMPILED, has_complex
+
+BOOL = ("bool",)
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("f16", "bf16", "f32", "f64")
+NUMBERS = INTEGERS + FLOATS
+ALL = BOOL + NUMBERS
+COMPLEX = ("c64", "c128")
+NOT_IN_NUMPY = tuple((dtype, "not defined in NumPy") for dtype in COMPLEX)
+NO_COMPLEX_ORDER = tuple((dtype, "made of comparisons with the largest element") for dtype in COMPLEX)
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """An operation. From the record come the NumPy dispatch, `mlirml.numpy.<name>`, the method, the tests and the docs.
+
+    `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are
+    `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead. The parameters are NumPy's, in
+    NumPy's order; `out` only keeps its place there, as storing is not the record's business.
+
+    A `composed` record is NumPy code: `build(xp, *args, **options)` gets NumPy as traced code sees it in place of the
+    builder, and the arguments as they were given.
+
+    The kinds "nn" and "composite" are the functions of `mlirml.nn.functional`. The `reference` of an "nn" record is
+    ours, written in NumPy; a "composite" is made of other operations, and is its own `reference` and `build`.
+    """
+
+    name: str
+    kind: str  # the section of docs/ops.md: "elementwise", "reduction", "view", ...
+    reference: Callable[..., Any]
+    build: Callable[..., Any]
+    dtypes: tuple[str, ...]
+    doc: str
+    aliases: tuple[Callable[..., Any], ...] = ()
+    methods: tuple[str, ...] = ()
+    operand: str = "a"  # what NumPy calls the operand of a view
+    scalars: bool = True  # whether 0-d results are NumPy scalars, which do not change in place, as of most functions
+    arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
+    array_options: tuple[str, ...] = ()  # later parameters that may be arrays too
+    composed: bool = False
+    domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
+    second_domain: tuple[float, float] | None = None
+    tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
+    gaps: tuple[tuple[str, str], ...] = ()  # (dtype, reason) for each NumPy dtype that is refused
+    # What is built instead of `build` where an operand or the dtype is complex, under "complex".
+    forms: dict[str, Callable[..., Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters after the builder (or, for a view, after the shape)."""
+        if self.kind == "composite":
+            return inspect.signature(self.build)
+        parameters = list(inspect.signature(self.build).parameters.values())[1:]
+        if self.kind == "view" and not self.composed:
+            parameters.insert(0, inspect.Parameter(self.operand, inspect.Parameter.POSITIONAL_OR_KEYWORD))
+        return inspect.Signature(parameters)
+
+    @cached_property
+    def bound_as_given(self) -> range:
+        """How many arguments by position are taken as they are, without an `out` among them."""
+        most, least = 0, sum(self.required)
+        for name, parameter in self.signature.parameters.items():
+            if name == "out" or parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                break
+            most += 1
+        return range(least, most + 1)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """All dtypes, complex ones included."""
+        lifted = self.kind == "view" or self.composed or complex_form_of(self) is not None
+        refused = [dtype for dtype, _ in self.gaps]
+        return self.dtypes + tuple(d for d in COMPLEX if lifted and d not in refused)
+
+    @cached_property
+    def required(self) -> tuple[bool, ...]:
+        """For each parameter whether it has no default."""
+        return tuple(p.default is p.empty for p in self.signature.parameters.values())
+
+
+_MODULES = (
+    "elementwise", "reductions", "shapes.views", "contractions", "shapes.joins", "shapes.rearrange", "indexing.gather",
+    "shapes.composed", "statistics", "linear_algebra", "numeric", "scans", "creation", "float_parts", "divisors",
+    "error_functions", "sorting", "complex.records",
+)  # fmt: skip
+"""The modules with records of NumPy's functions, those of most programs first."""
+_COMPLEX_MODULES = ("complex.records", "complex.scans", "complex.sorting")
+"""The modules that enter complex forms."""
+_Key = TypeVar("_Key")
+
+
+class Records(Mapping[_Key, OpDef]):
+    """A table of records, complete to whoever reads it.
+
+    All of `_MODULES` would take a tenth of a small program's compilation: they are imported, one after the other, until
+    one has entered the record that is asked for, and all of them where none has or where the table is walked.
+    """
+
+    def __init__(self) -> None:
+        self.entered: dict[_Key, OpDef] = {}
+        self._settled: set[_Key] = set()
+
+    def __getitem__(self, key: _Key) -> OpDef:
+        if key not in self._settled:
+            for name in _MODULES:
+                # What another thread has begun to import may have entered the record, but not yet all that it calls.
+                if key not in self.entered or f"{__package__}.{name}" in sys.modules:
+                    importlib.import_module(f"{__package__}.{name}")
+        record = self.entered[key]
+        self._settled.add(key)
+        return record
+
+    def __iter__(self) -> Iterator[_Key]:
+        _import_all(_MODULES)
+        return iter(self.entered)
+
+    def __len__(self) -> int:
+        _import_all(_MODULES)
+        return len(self.entered)
+
+
+@functools.cache
+def _import_all(modules: tuple[str, ...]) -> None:
+    for name in modules:
+        importlib.import_module(f"{__package__}.{name}")
+
+
+OPS: Records[str] = Records()
+NN: dict[str, OpDef] = {}
+"""The records of `mlirml.nn.functional`, which are no functions of NumPy: entered as its modules are imported."""
+BY_FUNCTION: Records[Any] = Records()
+BY_METHOD: Records[str] = Records()
+
+
+def define(record: OpDef) -> OpDef:
+    """Enter a record under its name, its NumPy functions and its methods."""
+    table = NN if record.kind in ("nn", "composite") else OPS.entered
+    assert record.name not in table, record.name
+    if record.kind not in ("view", "composite") and not record.composed:
+        object.__setattr__(record, "build", _by_number(record))  # a copy would double the time of an import
+    table[record.name] = record
+    for function in (record.reference, *record.aliases):
+        BY_FUNCTION.entered[function] = record
+    for method in record.methods:
+        BY_METHOD.entered[method] = record
+    return record
+
+
+def _by_number(record: OpDef) -> Callable[..., Any]:
+    """`build`, or the record's complex form where an operand or the dtype is complex."""
+    plain = record.build
+
+    @functools.wraps(plain)
+    def build(b: Any, *operands: Any, **options: Any) -> Any:
+        place = _place_of_dtype(plain)
+        dtype = options.get("dtype", operands[place] if place is not None and place < len(operands) else None)
+        listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
+        if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
+            return plain(b, *operands, **options)
+        form = complex_form_of(record)
+        if form is not None:
+            return form(b, *operands, **options)
+        if isinstance(record.reference, np.ufunc) and not _has_complex_loop(record.reference):
+            return plain(b, *operands, **options)  # which refuses them as NumPy does
+        raise refuse_complex(record.name)
+
+    return build
+
+
+@functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
+def _place_of_dtype(build: Callable[..., Any]) -> int | None:
+    names = list(inspect.signature(build).parameters)[1:]
+    return names.index("dtype") if "dtype" in names else None
+
+
+def _has_complex_loop(ufunc: np.ufunc) -> bool:
+    return any("F" in loop or "D" in loop for loop in ufunc.types)
+
+
+def refuse_complex(name: str) -> DTypeError:
+    """The error of an operation that takes no complex numbers."""
+    return DTypeError(f"{name}: {NOT_COMPILED}", help="compute real and imaginary parts apart: `x.real`, `x.imag`")
+
+
+def _is_complex(dtype: Any) -> bool:
+    try:
+        return dtype is not None and np.dtype(dtype).kind == "c"
+    except TypeError:
+        return False
+
+
+def complex_form_of(record: OpDef) -> Callable[..., Any] | None:
+    """What is built of a record for complex operands, if anything: the first question imports the complex forms."""
+    _import_all(_COMPLEX_MODULES)
+    return record.forms.get("complex")
+
+
+def complex_form(*records: OpDef) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function is what is built of these records for complex operands."""
+
+    def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+        for record in records:
+            record.forms["complex"] = build
+        return build
+
+    return enter
+
+
+def lift(*records: OpDef) -> None:
+    """Declare that these records are written with primitives that take complex values as they do real ones."""
+    for record in records:
+        record.forms["complex"] = inspect.unwrap(record.build)
+
+
+def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """Decorator: the function is `build`; its name (less a trailing underscore) and docstring are the record's."""
+
+    def decorate(build: Callable[..., Any]) -> OpDef:
+        doc = inspect.getdoc(build) or ""
+        return define(OpDef(build.__name__.rstrip("_"), kind, reference, build, doc=doc, **options))
+
+    return decorate
+
+
+def composed(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `operation`, for a function written with NumPy's: its first parameter is NumPy as traced code sees it."""
+    return operation(kind, reference, composed=True, **options)
+
+
+def extension(kind: str, **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `composed`, for what NumPy lacks: on real arrays, `mlirml.numpy.<name>` runs the same code with NumPy."""
+
+    def decorate(build: Callable[..., Any]) -> OpDef:
+        return composed(kind, dispatching(build, np), **options)(build)
+
+    return decorate
+
+
+def dispatching(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """`function(*first, ...)` as a NumPy-like function: a traced array among its arguments takes the call over."""
+
+    def reference(*args: Any, **kwargs: Any) -> Any:
+        stand_in = next((x for x in _leaves((args, kwargs)) if hasattr(x, "__array_function__")), None)
+        if stand_in is not None:
+            return stand_in.__array_function__(reference, (type(stand_in),), args, kwargs)
+        return function(*first, *args, **kwargs)
+
+    parameters = list(inspect.signature(function).parameters.values())[len(first) :]
+    reference.__name__ = reference.__qualname__ = function.__name__.strip("_")
+    reference.__doc__ = function.__doc__
+    reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return reference
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The arguments of a call that are no real arrays."""
+    if isinstance(tree, (list, tuple)):
+        return [x for item in tree for x in _leaves(item)]
+    if isinstance(tree, dict):
+        return _leaves(list(tree.values()))
+    return [] if isinstance(tree, (np.ndarray, np.generic)) else [tree]

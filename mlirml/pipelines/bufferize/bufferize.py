@@ -1,0 +1,257 @@
+"""Bufferize: tensors become memrefs, and the results of @main become out-parameters written in place.
+
+Before:
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.generic {...} ins(%a) outs(%e) {...}
+      return %r
+    }
+After:
+    func.func @main(%a: memref<4xf32>, %out: memref<4xf32>)
+        attributes {mlirml.inputs = [tensor<4xf32>], mlirml.outputs = [tensor<4xf32>]} {
+      linalg.generic {...} ins(%a) outs(%out) {...}
+      return
+    }
+
+The out-parameters are made before upstream's analysis runs, by `bufferization.materialize_in_destination`: empty-tensor
+elimination then computes every result where it belongs, and a returned argument, or one value returned twice, is
+copied. Inputs are never written: for a result that goes back into the memory of an argument (`mlirml.writebacks`) the
+out-parameter holds that argument when the program starts, and what is read of the argument is read there
+(`mlirml.in_place`).
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import FACTORIZATIONS, HOST_CALLS, SORTS
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
+from mlirml.ir.location import is_unknown
+from mlirml.passes import Pass, register, run_upstream
+from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS, place_results
+from mlirml.pipelines.bufferize.inits import (
+    compute_apart,
+    copied,
+    has_one_use,
+    insert_in_place,
+    is_slice,
+    order_stores,
+    private_inits,
+    reuse_dying_inputs,
+    tensor_blocks,
+)
+from mlirml.pipelines.bufferize.kernel_proxies import call_launches, stand_in_for_calls
+from mlirml.pipelines.bufferize.known_types import drop_calls, state_types
+from mlirml.pipelines.bufferize.out_parameters import add_out_parameters, memref_type, stores_of, written_arguments
+from mlirml.pipelines.tensor.buffer_stores import subview
+
+EMPTY = "eliminate-empty-tensors,empty-tensor-to-alloc-tensor"
+UPSTREAM = (
+    "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
+    "buffer-alignment=64}"
+)
+TIDY = "cse,canonicalize"
+
+
+@register
+@dataclass(frozen=True)
+class BufferizePass(Pass):
+    """One-shot bufferization with results as out-parameters."""
+
+    name = "mlirml-bufferize"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        stand_in_for_calls(main)
+        written = written_arguments(main)
+        locate_constants(main)
+        drop_barriers(main)
+        expand_pads(main)
+        stores = stores_of(main, written)
+        order_stores(main)
+        insert_in_place(main, stores)
+        private_inits(main, stores)
+        compute_apart(main)
+        reuse_dying_inputs(main, written)
+        copy_views_out_of_branches(main)
+        separate_yields(main)
+        for block in tensor_blocks(main):
+            place_results(block, copied)
+        add_out_parameters(main, written)
+        bufferize_library_calls(main)
+        pass_buffers(main)
+        view_arguments(main)
+        run_upstream(module, EMPTY)
+        order_stores(main)  # the patterns of the second pass fold them
+        state_types(main)
+        run_upstream(module, UPSTREAM)
+        drop_calls(module)
+        call_launches(main)
+        run_upstream(module, TIDY, verify=False)
+
+
+_MANY_SLICES = 64
+
+
+def view_arguments(function: mlir.Operation) -> None:
+    """Many slices of one argument that is only read become tensors of their own.
+
+    Upstream's analysis takes the square of the tensors that may share memory in time.
+    """
+    for op in named_operations(function, ("bufferization.to_tensor",)):
+        slices = [use.owner.operation for use in op.results[0].uses]
+        slices = [user for user in slices if user.name == "tensor.extract_slice" and len(user.operands) == 1]
+        if "writable" in op.attributes or len(slices) < _MANY_SLICES:
+            continue
+        for user in slices:
+            kind = user.results[0].type
+            with user.location, mlir.InsertionPoint(user):
+                view = subview(user, op.operands[0], kind.shape)
+                flags = {"restrict": mlir.UnitAttr.get()}
+                part = emit.create("bufferization.to_tensor", [view], [kind], flags).results[0]
+            user.results[0].replace_all_uses_with(part)
+            user.erase()
+
+
+def drop_barriers(function: mlir.Operation) -> None:
+    """Take away what kept equal operations apart while they could still be merged."""
+    for op in named_operations(function, ("mlirml.barrier",)):
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def locate_constants(function: mlir.Operation) -> None:
+    """Give dense constants, which the folder shares and leaves without a place, that of a user: globals inherit it."""
+    for block in tensor_blocks(function):
+        for op in block_ops(block):
+            if op.name == "arith.constant" and is_unknown(op.location):
+                user = next(iter(op.results[0].uses), None)
+                if user is not None:
+                    op.location = user.owner.location
+
+
+def expand_pads(function: mlir.Operation) -> None:
+    """A `tensor.pad` by one value becomes a fill and a store into the middle, so that its source may be computed there.
+
+    Upstream bufferizes any other `tensor.pad`.
+    """
+    for op in named_operations(function, ("tensor.pad",)):
+        expand_pad(op)
+
+
+def expand_pad(op: mlir.Operation) -> None:
+    """Replace one `tensor.pad`, if its region gives one value from outside and its sizes are static."""
+    filler = block_ops(op.regions[0].blocks[0])[-1].operands[0]
+    outside = defining_op(filler)
+    if len(op.operands) > 1 or (outside is not None and outside.block == op.regions[0].blocks[0]):
+        return
+    if outside is None and filler.owner == op.regions[0].blocks[0]:
+        return
+    source, kind = op.operands[0], op.results[0].type
+    low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
+    with op.location, mlir.InsertionPoint(op):
+        filled = emit.fill(filler, emit.empty(kind)).results[0]
+        attributes = {
+            "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
+            "static_offsets": mlir.DenseI64ArrayAttr.get(low),
+            "static_sizes": mlir.DenseI64ArrayAttr.get(list(source.type.shape)),
+            "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(low)),
+        }
+        stored = emit.value("tensor.insert_slice", [source, filled], kind, **attributes)
+    op.results[0].replace_all_uses_with(stored)
+    op.erase()
+
+
+def copy_views_out_of_branches(main: mlir.Operation) -> None:
+    """Let every branch give whole tensors: views of different strides would meet in a memref of unknown ones.
+
+    Branches that compute nothing have become `arith.select`, which becomes one of elements.
+    """
+    for op in named_operations(main, ("arith.select",)):
+        if isinstance(op.results[0].type, mlir.RankedTensorType):
+            choose_by_elements(op)
+    for op in named_operations(main, BRANCHES):
+        for end in [block_ops(inner)[-1] for region in op.regions for inner in region.blocks]:
+            for number, value in enumerate(end.operands):
+                if is_slice(value):
+                    with end.location, mlir.InsertionPoint(end):
+                        end.operands[number] = copied(value)
+
+
+def separate_yields(main: mlir.Operation) -> None:
+    """Copy what a loop carries on twice: upstream's analysis takes the first of two stores of it for another value."""
+    bodies = [block for op in named_operations(main, LOOPS) for region in op.regions for block in region.blocks]
+    for end in [block_ops(block)[-1] for block in bodies]:
+        seen: set[mlir.Value] = set()
+        for number, value in enumerate(end.operands):
+            if value in seen:
+                with end.location, mlir.InsertionPoint(end):
+                    end.operands[number] = copied(value)
+            elif isinstance(value.type, mlir.RankedTensorType):
+                seen.add(value)
+
+
+def choose_by_elements(op: mlir.Operation) -> None:
+    """Replace an `arith.select` of tensors by that of their elements."""
+    condition, *sides = op.operands
+    kind = op.results[0].type
+    identity = mlir.AffineMap.get_identity(len(kind.shape))
+    with op.location, mlir.InsertionPoint(op):
+        new = emit.generic(
+            sides,
+            [emit.empty(kind)],
+            [identity] * 3,
+            ["parallel"] * len(kind.shape),
+            lambda xs: [emit.same_type("arith.select", condition, *xs[:2])],
+        )
+    op.results[0].replace_all_uses_with(new.results[0])
+    op.erase()
+
+
+def bufferize_library_calls(main: mlir.Operation) -> None:
+    """Let sorts and factorizations work on memrefs: upstream's analysis does not know them.
+
+    Each fills a buffer of its own.
+    """
+    for op in named_operations(main, (*SORTS, *FACTORIZATIONS)):
+        *sources, out = op.operands
+        given = defining_op(out)
+        with op.location, mlir.InsertionPoint(op):
+            flag = mlir.UnitAttr.get()
+            inputs = [emit.value("bufferization.to_buffer", [x], memref_type(x.type), read_only=flag) for x in sources]
+            if given is not None and given.name == "bufferization.to_tensor" and has_one_use(out):
+                buffer = given.operands[0]
+            else:
+                attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+                buffer = emit.create("memref.alloc", (), [memref_type(out.type)], attributes).results[0]
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            emit.create(op.name, [*inputs, buffer], (), attributes)
+            flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+            stored = emit.create("bufferization.to_tensor", [buffer], [out.type], flags)
+        op.results[0].replace_all_uses_with(stored.results[0])
+        op.erase()
+        if given is not None and not any(True for _ in given.results[0].uses):
+            given.erase()
+
+
+def pass_buffers(main: mlir.Operation) -> None:
+    """Let calls of Python functions work on memrefs, as sorts do."""
+    for op in named_operations(main, HOST_CALLS):
+        if not len(op.operands) or not isinstance(op.operands[0].type, mlir.RankedTensorType):
+            continue
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        value = op.operands[0]
+        kind = memref_type(value.type)
+        with op.location, mlir.InsertionPoint(op):
+            if not len(op.results):
+                # A copy lies in one piece: what is given may be a view, also one of a view.
+                buffer = emit.value("bufferization.to_buffer", [copied(value)], kind, read_only=mlir.UnitAttr.get())
+                emit.create(op.name, [buffer], (), attributes)
+            else:
+                sizes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+                buffer = emit.create("memref.alloc", (), [kind], sizes).results[0]
+                emit.create(op.name, [buffer], (), attributes)
+                flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
+                stored = emit.create("bufferization.to_tensor", [buffer], [value.type], flags).results[0]
+                op.results[0].replace_all_uses_with(stored)
+        op.erase()

@@ -1,0 +1,355 @@
+"""Say before bufferization where loops and branches put their tensors: where it can be in the buffer that is carried.
+
+Before:
+    %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
+      %b = scf.if %p -> (tensor<8xf32>) { ... scf.yield %y } else { scf.yield %x }
+      scf.yield %b
+    }
+After:
+    %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
+      %b = scf.if %p -> (tensor<8xf32>) {
+        ...
+        %z = bufferization.materialize_in_destination %y in %x
+        scf.yield %z
+      } else { scf.yield %x }
+      scf.yield %b
+    }
+
+Bufferization refuses to yield other buffers than came in, and gives the branches of one operation buffers of different
+layouts. A value that lives already where it should needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mlirml.analysis.distances import Distances, box_of
+from mlirml.analysis.values import place_in
+from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+
+LOOPS = ("scf.for", "scf.while")
+BRANCHES = ("scf.if", "scf.index_switch")
+ALLOC = "bufferization.alloc_tensor"
+_VIEWS = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+_MATERIALIZE = "bufferization.materialize_in_destination"
+Copy = Callable[[mlir.Value], mlir.Value]
+
+
+def is_loop_body(block: mlir.Block) -> bool:
+    return block.owner.operation.name in LOOPS
+
+
+def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
+    """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
+    final = block_ops(block)[-1]
+    # scf.for has its loop variable in front of the carried values, scf.condition its condition. The arrays of scf.while
+    # are aligned; numbers are not.
+    shift = {"scf.for": 1, "scf.while": 0}[block.owner.operation.name] - (final.name == "scf.condition")
+    for position, value in enumerate(list(final.operands)):
+        if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
+            yield position, block.arguments[position + shift], value
+
+
+def place_results(block: mlir.Block, copied: Copy) -> None:
+    """Say where the values live that a block passes on, if it is the body of a loop, and those of its branches.
+
+    Blocks outside come before blocks inside of them. `copied` builds a copy of a tensor.
+    """
+    if is_loop_body(block):
+        carry_in_place(block, copied)
+    for op in block_ops(block):
+        if op.name in BRANCHES:
+            place_branches(op, copied)
+
+
+def carry_in_place(block: mlir.Block, copied: Copy) -> None:
+    """Store what a loop carries into the buffer that it came in. What lies in the buffer of another is copied first."""
+    final = block_ops(block)[-1]
+    changed = []
+    with final.location, mlir.InsertionPoint(final):
+        for position, target, value in carried_values(block):
+            if not isinstance(value.type, mlir.RankedTensorType) or is_grown_from(value, target):
+                continue
+            if not lives_in(value, target, block, copied):
+                apart = lies_elsewhere(value, target) or is_read_in_loop(target, value)
+                changed.append((position, target, copied(value) if apart else value))
+        for position, target, value in changed:
+            final.operands[position] = emit.value(_MATERIALIZE, [value, target], value.type)
+
+
+def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
+    """Whether `value` is `target` after stores into it, by loops and branches too: it lies in the same buffer."""
+    while value != target:
+        owner = defining_op(value)
+        grown = stored_over(owner, value) if owner is not None else None
+        if owner is None or grown is None:
+            return False
+        if grown.owner != owner.block and getattr(defining_op(grown), "block", None) != owner.block:
+            return False
+        value = grown
+    return True
+
+
+def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
+    """The tensor that a result is after stores into it, if nobody reads it later; None for any other operation."""
+    if op.name in BRANCHES:
+        return branch_root(op, list(op.results).index(value))
+    if op.name not in ("tensor.insert", "tensor.insert_slice", *LOOPS):
+        return None
+    position = 1
+    if op.name in LOOPS:
+        position = (3 if op.name == "scf.for" else 0) + list(op.results).index(value)
+        if op.name == "scf.while" and not stays_in_place(op, position):
+            return None
+    value = op.operands[position]
+    return value if is_read_before(value, op, position) or is_moved_within(value, op) else None
+
+
+def stays_in_place(op: mlir.Operation, position: int) -> bool:
+    """Whether an array that an aligned scf.while carries passes its condition in the place where it came in."""
+    before = op.regions[0].blocks[0]
+    passed = block_ops(before)[-1].operands[1 + position]
+    return position < len(before.arguments) and is_grown_from(passed, before.arguments[position])
+
+
+def is_moved_within(value: mlir.Value, store: mlir.Operation) -> bool:
+    """Whether a slice of a tensor is stored into another one of it that has no element of it, and all else read before.
+
+    Such a slice is copied to its new offsets as it stands.
+    """
+    view = defining_op(store.operands[0]) if store.name == "tensor.insert_slice" else None
+    if view is None or view.name != "tensor.extract_slice" or view.operands[0] != value:
+        return False
+    distances = Distances()
+    source, target = box_of(view, distances), box_of(store, distances)
+    if source is None or target is None or not distances.are_disjoint(source, target):
+        return False
+    return is_read_before(value, store, 1, but=(view,)) and is_read_before(view.results[0], store, 0)
+
+
+def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:
+    """The tensor that result `number` of a branch is after stores into it, in all its regions; None where it is not."""
+    roots = {grown_root(block_ops(region.blocks[0])[-1].operands[number], region.blocks[0]) for region in op.regions}
+    root = roots.pop()
+    if root is None or roots or not is_near(root, op) or not is_read_before(root, op, inside=True):
+        return None
+    return root
+
+
+def is_near(value: mlir.Value, op: mlir.Operation) -> bool:
+    """Whether a value is from the same round of all loops as an operation: from its block, or around branches."""
+    owner = defining_op(value)
+    home = value.owner if owner is None else owner.block
+    block = op.block
+    while block != home:
+        around = block.owner.operation
+        if around.name not in BRANCHES:
+            return False
+        block = around.block
+    return True
+
+
+def grown_root(value: mlir.Value, block: mlir.Block) -> mlir.Value | None:
+    """The tensor from outside of a block that `value` is after stores into it; None where it is anything else."""
+    owner = defining_op(value)
+    while owner is not None and owner.block == block:
+        grown = stored_over(owner, value)
+        if grown is None:
+            return None
+        value = grown
+        owner = defining_op(value)
+    return value if owner is not None or value.owner != block else None
+
+
+def is_read_before(
+    value: mlir.Value,
+    op: mlir.Operation,
+    position: int = -1,
+    *,
+    inside: bool = False,
+    but: Sequence[mlir.Operation] = (),
+) -> bool:
+    """Whether every use of a value and of views of it comes before `op`, except as its operand `position`.
+
+    What `op` holds in its regions may use it too where `inside` is true, and so may the operations `but`. A region does
+    not see what others that are left out when it runs do.
+    """
+    for use in value.uses:
+        user = use.owner.operation
+        if user in but or (user == op and use.operand_number == position):
+            continue
+        place = place_in(user, op.block)
+        if place is None and may_follow(user, op):
+            return False
+        if place is not None and not (place.is_before_in_block(op) if place != op else inside):
+            return False
+        if user.name in _VIEWS and not is_read_before(user.results[0], op, inside=inside):
+            return False
+    return True
+
+
+def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
+    """Whether an operation that stands in no region of the block of `op` may run after it."""
+    while op.name != "func.func":
+        around = op.parent.operation
+        place = place_in(user, around.block) if around.name != "func.func" else None
+        if around.name not in BRANCHES:
+            return True
+        if place is not None:  # in another region of the branch, or in front of it
+            return place != around and not place.is_before_in_block(around)
+        op = around
+    return True
+
+
+def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: Copy) -> bool:
+    """Whether a loop inside of the block computes `value`, starting from `target`, in the same buffer.
+
+    Where the inner loop's start is needed afterwards, it gets a copy to start from.
+    """
+    op = defining_op(value)
+    if op is None or op.name not in LOOPS or op.block != block:
+        return False
+    number = list(op.results).index(value)
+    position = number + (3 if op.name == "scf.for" else 0)
+    if position >= len(op.operands) or op.operands[position].type != value.type:
+        return False
+    start = op.operands[position]
+    if start != target and not lives_in(start, target, block, copied):
+        return False
+    if is_read_before(start, op, position):
+        return True
+    with op.location, mlir.InsertionPoint(op):
+        op.operands[position] = copied(start)
+    return False
+
+
+def writes_outs(op: mlir.Operation) -> bool:
+    """Whether an operation writes its results over its last operands."""
+    return (op.name.startswith("linalg.") or op.name in (*SORTS, *FACTORIZATIONS)) and bool(op.results)
+
+
+def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
+    """The operand of an operation that the result takes the place of; None where there is none."""
+    if op.name in ("tensor.insert_slice", "tensor.insert", _MATERIALIZE):
+        return op.operands[1]
+    if writes_outs(op):
+        return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
+    return region_start(op, result)
+
+
+def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
+    """Whether a value may lie in the buffer of another block argument than `target`, or in a part of some buffer.
+
+    Folding may show later that such a part is one of an argument.
+    """
+    op = defining_op(value)
+    while op is not None:
+        if op.name in _VIEWS:
+            return True
+        grown = branch_root(op, list(op.results).index(value)) if op.name in BRANCHES else None
+        grown = grown or grows_from(op, value)
+        if grown is None:
+            return False
+        value, op = grown, defining_op(grown)
+    return bool(value != target)
+
+
+def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
+    """Whether a loop that computes `value` reads `target` as well, so that it cannot be computed in its buffer.
+
+    Upstream's elimination of empty tensors does not look into loops.
+    """
+    op = defining_op(value)
+    while op is not None:
+        if op.name in LOOPS and any(place_in(use.owner.operation, op.block) == op for use in target.uses):
+            return True
+        grown = grows_from(op, value)
+        if grown is None:
+            return False
+        value, op = grown, defining_op(grown)
+    return False
+
+
+def memories_of(value: mlir.Value) -> set[mlir.Value]:
+    """The tensors in whose memory a value may lie: stores into them made it."""
+    op = defining_op(value)
+    if op is None:
+        return {value}
+    if op.name in BRANCHES:
+        number = list(op.results).index(value)
+        return set().union(*(memories_of(block_ops(r.blocks[0])[-1].operands[number]) for r in op.regions))
+    grown = op.operands[0] if op.name in _VIEWS else grows_from(op, value)
+    return {value} if grown is None else memories_of(grown)
+
+
+def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
+    """The tensor from outside whose buffer a loop or a branch leaves its result in; None for another operation."""
+    number = list(op.results).index(result)
+    if op.name in LOOPS:
+        return op.operands[number + (3 if op.name == "scf.for" else 0)]
+    if op.name not in BRANCHES:
+        return None
+    for region in op.regions:
+        placed = defining_op(block_ops(region.blocks[0])[-1].operands[number])
+        if placed is not None and placed.name == _MATERIALIZE:
+            return placed.operands[1]
+    return None
+
+
+def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a user, or what it stands in, comes before `op` in the block."""
+    place = place_in(user, block)
+    return place is not None and place != op and place.is_before_in_block(op)
+
+
+def place_branches(op: mlir.Operation, copied: Copy) -> None:
+    """Let all branches of an operation put each of their results into the same buffer."""
+    targets: dict[int, mlir.Value] = {}
+    for number, result in enumerate(op.results):
+        if not isinstance(result.type, mlir.RankedTensorType) or branch_root(op, number) is not None:
+            continue
+        target, user = destination(op, result)
+        if target is None:
+            with op.location, mlir.InsertionPoint(op):
+                # No `tensor.empty`: upstream's elimination would replace it in one of the branches.
+                target = emit.value(ALLOC, (), result.type, operandSegmentSizes=emit.segments(0, 0, 0))
+        if user is not None:
+            user.results[0].replace_all_uses_with(result)
+            user.erase()
+        targets[number] = target
+    for region in op.regions if targets else ():  # a branch without results may have no block
+        place_branch(region.blocks[0], targets, copied)
+
+
+def place_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy) -> None:
+    """Put what a branch ends with into these buffers. What comes from outside is copied before any is written."""
+    final = block_ops(block)[-1]
+    changed = []
+    with final.location, mlir.InsertionPoint(final):
+        for number, target in targets.items():
+            value = final.operands[number]
+            if value == target or lives_in(value, target, block, copied):
+                continue
+            owner = defining_op(value)
+            moved = owner is None or owner.block != block or lies_elsewhere(value, target)
+            changed.append((number, target, copied(value) if moved else value))
+        for number, target, value in changed:
+            final.operands[number] = emit.value(_MATERIALIZE, [value, target], value.type)
+
+
+def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | None, mlir.Operation | None]:
+    """Where a result is put in the end, if that is there before `op` and not read after it, and what puts it there."""
+    for use in result.uses:
+        user = use.owner.operation
+        if user.name != _MATERIALIZE or use.operand_number or user.block != op.block or not user.results:
+            continue
+        target = user.operands[1]
+        owner = defining_op(target)
+        if owner is not None and not (owner.block == op.block and owner.is_before_in_block(op)):
+            continue
+        others = [place_in(other.owner.operation, op.block) for other in target.uses]
+        if all(o is None or o in (op, user) or o.is_before_in_block(op) for o in others):
+            return target, user  # other branches, whose uses are in no operation of this block, do not run as well
+    return None, None

@@ -1,0 +1,167 @@
+"""Collect checks: in functions that cannot return at once, loops go on after a failed check, which their end reports.
+
+Before:
+    func.func private @main.part0(%keys: memref<8xi64>) {
+      scf.for %i = ... {
+        %key = memref.load %keys[%i] : memref<8xi64>
+        %inside = arith.cmpi ult, %key, %c5 : i64
+        cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64}
+      }
+      return
+    }
+After:
+    func.func private @main.part0(%keys: memref<8xi64>) {
+      %largest = memref.alloca() : memref<i64>       // which LLVM keeps in a register
+      memref.store %c0, %largest[] : memref<i64>
+      scf.for %i = ... {
+        %key = memref.load %keys[%i] : memref<8xi64>
+        %old = memref.load %largest[] : memref<i64>
+        %new = arith.maxui %old, %key : i64
+        memref.store %new, %largest[] : memref<i64>
+      }
+      %found = memref.load %largest[] : memref<i64>
+      %inside = arith.cmpi ult, %found, %c5 : i64
+      cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64}
+      return
+    }
+
+Such a program must be safe without the check: capture clamps the indices that it asserts. What it computes is wrong,
+and a `while` might never end: each one ends once a check of its function has failed.
+
+    scf.while : () -> () {
+      ...
+      %largest_so_far = memref.load %largest[] : memref<i64>
+      %inside = arith.cmpi ult, %largest_so_far, %c5 : i64
+      %both = arith.andi %proceed, %inside : i1
+      scf.condition(%both)
+    } do { ... }
+
+The cell of a check that is not about a number keeps whether it has failed. A check outside of all loops and branches
+needs no cell, unless its function has a `while`. @main returns at once where a check fails (`mlirml-lower-asserts`),
+and is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.checks import checked_number
+from mlirml.dialects.mlirml import CHECK, CHECK_BASE, parallel_grain
+from mlirml.errors import InternalError
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, callee_of, defining_op, has_op, mlir, operations
+from mlirml.passes import Pass, register
+from mlirml.pipelines.checks.lower_asserts import function_name, function_of, returns_at_once
+
+
+@register
+@dataclass(frozen=True)
+class CollectChecksPass(Pass):
+    """Let functions that cannot return at once note what their checks find, and assert it after loops and branches."""
+
+    name = "mlirml-collect-checks"
+
+    def run(self, module: mlir.Operation) -> None:
+        if not has_op(module, ("cf.assert",)):
+            return
+        found = list(operations(module))
+        asserts = [op for op in found if op.name == "cf.assert"]
+        parallel = {callee_of(op) for op in found if parallel_grain(op) is not None}
+        for op in asserts:
+            if function_name(op) in parallel or is_in_parallel(op):
+                raise InternalError(f"a check would run on several threads: {op.location}")
+        going = [op for op in asserts if not returns_at_once(function_of(op))]
+        collect(going, [op for op in found if op.name == "scf.while"])
+
+
+def is_in_parallel(op: mlir.Operation) -> bool:
+    """Whether an operation is in a parallel loop."""
+    while op.name != "func.func":
+        op = op.parent.operation
+        if op.name in ("scf.parallel", "scf.forall"):
+            return True
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Memory for what a check has found so far: the largest number that it is about, or whether it has failed."""
+
+    memory: mlir.Value
+    limit: int
+
+    def passed(self) -> mlir.Value:
+        """Whether there was no failure so far."""
+        kind = self.memory.type.element_type
+        return emit.compare("ult", emit.value("memref.load", [self.memory], kind), emit.number(kind, self.limit))
+
+    def note(self, number: mlir.Value) -> None:
+        """Keep a number if it is the largest so far."""
+        old = emit.value("memref.load", [self.memory], number.type)
+        emit.create("memref.store", [emit.same_type("arith.maxui", old, number), self.memory])
+
+
+def collect(asserts: Sequence[mlir.Operation], whiles: Sequence[mlir.Operation]) -> None:
+    """Let checks note what they find, and end `while`s; each is made after the loop or branch that it was in."""
+    cells: dict[mlir.Operation, list[Cell]] = {}
+    last: dict[mlir.Operation, mlir.Operation] = {}
+    asked: set[tuple[mlir.Block, mlir.Value]] = set()
+    ending = {function_of(loop) for loop in whiles}
+    for op in asserts:
+        if (op.block, op.operands[0]) not in asked:
+            asked.add((op.block, op.operands[0]))
+            statement = statement_of(op)
+            if statement == op and function_of(op) not in ending:
+                continue  # it runs once at most, and no `while` asks for what it has found
+            cell = noted(op)
+            cells.setdefault(function_of(op), []).append(cell)
+            with op.location, mlir.InsertionPoint.after(last.get(statement, statement)):
+                kept = {name: op.attributes[name] for name in (CHECK, CHECK_BASE) if name in op.attributes}
+                last[statement] = emit.create("cf.assert", [cell.passed()], (), {"msg": op.attributes["msg"], **kept})
+        op.erase()
+    for loop in whiles:
+        end_after_failure(loop, cells.get(function_of(loop), ()))
+
+
+def noted(op: mlir.Operation) -> Cell:
+    """The cell of a check, which it notes what it finds in."""
+    checked, comparison = checked_number(op), defining_op(op.operands[0])
+    limit = constant_of(comparison.operands[1]) if checked is not None and comparison is not None else None
+    with op.location:
+        if checked is None or limit is None:
+            cell = new_cell(op, op.operands[0].type, 1)
+            with mlir.InsertionPoint(op):
+                cell.note(emit.same_type("arith.xori", op.operands[0], emit.number(op.operands[0].type, 1)))
+            if CHECK_BASE in op.attributes:
+                del op.attributes[CHECK_BASE]
+            return cell
+        cell = new_cell(op, checked.moved.type, limit)
+        with mlir.InsertionPoint(op):
+            cell.note(checked.moved)
+        return cell
+
+
+def new_cell(op: mlir.Operation, kind: mlir.Type, limit: int) -> Cell:
+    """A cell at the beginning of the function around an operation."""
+    with mlir.InsertionPoint.at_block_begin(function_of(op).regions[0].blocks[0]):
+        none = emit.segments(0, 0)
+        memory = emit.value("memref.alloca", (), mlir.MemRefType.get([], kind), operandSegmentSizes=none)
+        emit.create("memref.store", [emit.number(kind, 0), memory])
+    return Cell(memory, limit)
+
+
+def end_after_failure(loop: mlir.Operation, cells: Sequence[Cell]) -> None:
+    """Let a `while` end once one of these cells tells of a failure."""
+    condition = block_ops(loop.regions[0].blocks[0])[-1]
+    with condition.location, mlir.InsertionPoint(condition):
+        for cell in cells:
+            condition.operands[0] = emit.same_type("arith.andi", condition.operands[0], cell.passed())
+
+
+def statement_of(op: mlir.Operation) -> mlir.Operation:
+    """The operation of a function's own block around an operation, or that itself."""
+    while op.parent.name != "func.func":
+        op = op.parent.operation
+    return op

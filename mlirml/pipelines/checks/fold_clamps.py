@@ -1,0 +1,74 @@
+"""Fold clamps: an index that a check of @main has found to be in bounds is not clamped any more.
+
+Before:
+    scf.for %i = ... {
+      %key = memref.load %keys[%i] : memref<9xi64>
+      %moved = arith.addi %key, %c4 : i64
+      %inside = arith.cmpi ult, %moved, %c8 : i64
+      cf.assert %inside, "index out of bounds" {mlirml.check = 3 : i64, mlirml.check_base = 4 : i64}
+      %index = arith.index_cast %key : i64 to index
+      %negative = arith.cmpi slt, %index, %c0 : index
+      %from_end = arith.addi %index, %c4 : index
+      %place = arith.select %negative, %from_end, %index : index
+      %clamped = arith.minui %place, %c3 : index
+      %a = memref.load %x[%clamped] : memref<4xf32>
+      ...
+After:
+    scf.for %i = ... {
+      ...
+      cf.assert %inside, "index out of bounds" {mlirml.check = 3 : i64, mlirml.check_base = 4 : i64}
+      ...
+      %place = arith.select %negative, %from_end, %index : index
+      %a = memref.load %x[%place] : memref<4xf32>
+      ...
+
+Capture clamps each index that it asserts, since most functions go on after a failed check (`mlirml-collect-checks`).
+@main returns at once instead, so that a check bounds its number in all that follows it in its block, the regions of
+those operations included.
+
+The pass comes last before control flow becomes branches: a pass that moves a load before the check needs the clamp.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.ranges import Ranges
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
+from mlirml.passes import Pass, register
+from mlirml.pipelines.checks.lower_asserts import returns_at_once
+
+
+@register
+@dataclass(frozen=True)
+class FoldClampsPass(Pass):
+    """Drop the `arith.minui` of indices that a check has found to be in bounds before."""
+
+    name = "mlirml-fold-clamps"
+
+    def run(self, module: mlir.Operation) -> None:
+        if has_op(module, ("cf.assert",)) and has_op(module, ("arith.minui",)):
+            for function in named_operations(module, ("func.func",)):
+                if returns_at_once(function):
+                    fold_in(function, Ranges())
+
+
+def fold_in(op: mlir.Operation, before: Ranges) -> None:
+    """Fold the clamps in the regions of an operation, given what is known before it."""
+    for region in op.regions:
+        for block in region.blocks:
+            ranges = before
+            for inner in block_ops(block):
+                if inner.name == "cf.assert":
+                    ranges = ranges.given(inner.operands[0])
+                elif inner.name == "arith.minui":
+                    fold(inner, ranges)
+                else:
+                    fold_in(inner, ranges)
+
+
+def fold(clamp: mlir.Operation, ranges: Ranges) -> None:
+    """Replace a clamp by its operand, if that is never greater than the limit."""
+    number, limit = clamp.operands
+    if ranges.within(number, 0, ranges.of(limit)[0]):
+        clamp.results[0].replace_all_uses_with(number)
+        clamp.erase()

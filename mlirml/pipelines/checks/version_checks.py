@@ -1,0 +1,311 @@
+"""Version checks: a loop that checks indices runs a version without, up to an index that is negative or out of bounds.
+
+Before, in @main:
+    scf.for %i = %c0 to %n step %c1 {
+      %key = memref.load %keys[%i] : memref<?xi64>
+      %moved = arith.addi %key, %c5 : i64
+      %inside = arith.cmpi ult, %moved, %c10 : i64
+      cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 5 : i64}
+      %index = arith.index_cast %key : i64 to index
+      %negative = arith.cmpi slt, %index, %c0 : index
+      %from_end = arith.addi %index, %c5 : index
+      %position = arith.select %negative, %from_end, %index : index
+      ... %x[%position] ...
+    }
+After:
+    scf.for %c = %c0 to %n step %c4096 {
+      %end = arith.minsi %c + 4096, %n
+      %rest = scf.while (%i = %c) {
+        %plain = scf.if (%i < %end) { ... arith.cmpi ult, %key, %c5 : i64 } else { false }
+        scf.condition(%plain) %i
+      } do {
+        ... %x[%index] ...
+        scf.yield %i + 1
+      }
+      scf.for %i = %rest to %end step %c1 { /* as it was */ }
+    }
+
+Where all indices are the loop variable plus or minus something, those of the first and the last iteration of a chunk
+tell of all of them, and the version without checks is an `scf.for`.
+
+The comparison with the size alone serves as the check, and leaves out the arithmetic for negative indices, by which
+addresses of stores are known late: later loads wait for them. After the first index of another kind the loop goes on as
+it was to the end of the chunk, so that an array of mixed indices costs one misprediction in a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from mlirml.analysis.memory import effects
+from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.checks import checked_number
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.checks.lower_asserts import function_of, returns_at_once
+
+INSPECTED = "mlirml.inspected"
+"""Marks a loop that runs where indices are known to be negative or out of bounds: another version of it would not."""
+_LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
+
+
+@register
+@dataclass(frozen=True)
+class VersionChecksPass(Pass):
+    """Give innermost loops of at most `longest` operations a version that runs while indices are plain.
+
+    After another index the loop goes on as it was to the end of a chunk of `chunk` iterations.
+    """
+
+    name = "mlirml-version-checks"
+    chunk: int = 4096
+    longest: int = 64
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            loops = checked_loops(module)
+            while loops:
+                loop = loops.pop(0)
+                with suppress(NoMatch):
+                    found = match(loop, self.longest)
+                    loops = outside_of(loop, loops)  # the others are replaced
+                    build(found, self.chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """An assert that an index, `key`, is from `-base` to `size - 1`."""
+
+    op: mlir.Operation
+    key: mlir.Value
+    size: int
+    base: int
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A loop with checks, and the operations of its body that their indices are computed by, in order."""
+
+    loop: mlir.Operation
+    checks: tuple[Check, ...]
+    computed: tuple[mlir.Operation, ...]
+
+
+def checked_loops(module: mlir.Operation) -> list[mlir.Operation]:
+    """The operations in whose bodies there are checks, loops among them."""
+    return list(dict.fromkeys(check.parent.operation for check in named_operations(module, ("cf.assert",))))
+
+
+def outside_of(loop: mlir.Operation, others: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """Those of some operations that are not in the body of a loop."""
+    inside = set(operations(loop))
+    return [other for other in others if other not in inside]
+
+
+def match(loop: mlir.Operation, longest: int) -> Checked:
+    """A loop of @main, some of whose checked indices may be negative."""
+    if loop.name != "scf.for" or INSPECTED in loop.attributes or not returns_at_once(function_of(loop)):
+        raise NoMatch("only a loop of @main returns at once")
+    inside = [op for op in operations(loop) if op != loop]
+    if len(inside) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel", "func.call") for op in inside):
+        raise NoMatch("the body is long")
+    ops = block_ops(loop.regions[0].blocks[0])
+    first: list[mlir.Operation] = []  # before anything is stored
+    for op in ops:
+        if op.name != "cf.assert":
+            done = effects(op)
+            if done.writes or done.unknown or op.regions:
+                break
+        first.append(op)
+    computed = {op.results[0]: op for op in first if len(op.results) == 1}
+    inner = {result for op in ops for result in op.results}
+    checks = [check for op in first if op.name == "cf.assert" and (check := check_of(op)) is not None]
+    checks = [check for check in checks if check.key not in inner or check.key in computed]
+    if not any(check.base for check in checks):
+        raise NoMatch("no index may be negative")
+    return Checked(loop, tuple(checks), needed_by([check.key for check in checks], first))
+
+
+def needed_by(keys: Sequence[mlir.Value], ops: Sequence[mlir.Operation]) -> tuple[mlir.Operation, ...]:
+    """Those of some operations that values are computed by, in order."""
+    computed = {op.results[0]: op for op in ops if len(op.results) == 1}
+    needed, waiting = set(), list(keys)
+    while waiting:
+        found = computed.get(waiting.pop())
+        if found is not None and found not in needed:
+            needed.add(found)
+            waiting += found.operands
+    return tuple(op for op in ops if op in needed)
+
+
+def check_of(op: mlir.Operation) -> Check | None:
+    """What an assert checks, if that is an index."""
+    number, comparison = checked_number(op), defining_op(op.operands[0])
+    if number is None or comparison is None:
+        return None
+    limit, key = constant_of(comparison.operands[1]), number.moved
+    if limit is None:
+        return None
+    if number.base:
+        moved = defining_op(key)
+        if moved is None or moved.name != "arith.addi" or constant_of(moved.operands[1]) != number.base:
+            return None
+        key = moved.operands[0]
+    return Check(op, key, limit - number.base, number.base)
+
+
+def build(found: Checked, chunk: int) -> None:
+    """Put chunks in the place of a loop, with both versions in each."""
+    loop = found.loop
+    lower, upper, step, *inits = loop.operands
+    with loop.location, mlir.InsertionPoint(loop):
+        length = emit.same_type("arith.muli", step, emit.index(chunk))
+
+        def body(first: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            left = emit.same_type("arith.subi", upper, first)
+            end = emit.same_type("arith.addi", first, emit.same_type("arith.minsi", left, length))
+            if all(factor_of(check, found) in (-1, 0, 1) for check in found.checks):
+                return build_linear(found, first, end, carried)
+            rest, *carried = build_plain(found, first, end, carried)
+            ops = block_ops(loop.regions[0].blocks[0])
+            return emit.for_loop(rest, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), carried)
+
+        results = emit.for_loop(lower, upper, length, body, inits)
+    for old, new in zip(loop.results, results):
+        old.replace_all_uses_with(new)
+    loop.erase()
+
+
+def factor_of(check: Check, found: Checked) -> int | None:
+    """How much an index grows with the loop variable; None where it is no sum of that and of invariants."""
+    block = found.loop.regions[0].blocks[0]
+    inner = {result for op in block_ops(block) for result in op.results}
+    factors: dict[mlir.Value, int | None] = dict.fromkeys(block.arguments)
+    factors[block.arguments[0]] = 1
+
+    def factor(value: mlir.Value) -> int | None:
+        return factors.get(value, None if value in inner else 0)
+
+    for op in found.computed:
+        parts = [factor(value) for value in op.operands] or [0]
+        if op.name not in _LINEAR or None in parts or str(op.results[0].type) not in ("index", "i64"):
+            factors[op.results[0]] = None
+            continue
+        first, *rest = [part for part in parts if part is not None]
+        factors[op.results[0]] = first - sum(rest) if op.name == "arith.subi" else first + sum(rest)
+    return factor(check.key)
+
+
+def build_linear(found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequence[mlir.Value]) -> list[mlir.Value]:
+    """A chunk without checks, if no index is negative or out of bounds in its first and last iteration."""
+    loop = found.loop
+    step = loop.operands[2]
+    last = emit.same_type("arith.subi", end, emit.index(1))
+    plain = emit.same_type("arith.andi", *(is_plain(found, [number]) for number in (first, last)))
+    ops = block_ops(loop.regions[0].blocks[0])
+    rest, ranges = without_checks(found)
+
+    def unchecked() -> list[mlir.Value]:
+        return emit.for_loop(first, end, step, lambda i, values: clone_body(loop, rest, [i, *values], ranges), inits)
+
+    def checked() -> list[mlir.Value]:
+        return emit.for_loop(first, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), inits)
+
+    return list(emit.conditional(plain, unchecked, checked, [value.type for value in inits]))
+
+
+def build_plain(
+    found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequence[mlir.Value]
+) -> Sequence[mlir.Value]:
+    """The version without checks, up to the first index that is negative or out of bounds; returns where that is."""
+    loop = found.loop
+    kinds = [mlir.IndexType.get(), *[value.type for value in inits]]
+    plain_loop = emit.create("scf.while", [first, *inits], kinds, regions=2)
+    before, after = (emit.block(plain_loop, kinds, region) for region in (0, 1))
+    flag = mlir.IntegerType.get_signless(1)
+    with mlir.InsertionPoint(before):
+        more = emit.compare("slt", before.arguments[0], end)
+        plain = emit.conditional(
+            more, lambda: [is_plain(found, list(before.arguments))], lambda: [emit.number(flag, 0)], [flag]
+        )
+        emit.create("scf.condition", [*plain, *before.arguments])
+    with mlir.InsertionPoint(after):
+        ops, ranges = without_checks(found)
+        values = clone_body(loop, ops, list(after.arguments), ranges)
+        following = emit.same_type("arith.addi", after.arguments[0], loop.operands[2])
+        emit.create("scf.yield", [following, *values])
+    return list(plain_loop.results)
+
+
+def without_checks(found: Checked) -> tuple[list[mlir.Operation], Ranges]:
+    """The operations of the body but those checks that the ones of `found` imply, and what these have made sure of."""
+    known = {check.op.operands[0] for check in found.checks}
+    rest = []
+    for op in block_ops(found.loop.regions[0].blocks[0]):
+        if op.name == "arith.ori" and any(operand in known for operand in op.operands):
+            known.add(op.results[0])
+        if op.name != "cf.assert" or op.operands[0] not in known:
+            rest.append(op)
+    return rest, Ranges().given_ranges({check.key: (0, check.size - 1) for check in found.checks})
+
+
+def is_plain(found: Checked, arguments: Sequence[mlir.Value]) -> mlir.Value:
+    """Whether no checked index of an iteration is negative or out of bounds."""
+    values = dict(zip(found.loop.regions[0].blocks[0].arguments, arguments))
+    for op in found.computed:
+        clone_with(op, values)
+    plain: mlir.Value | None = None
+    for check in found.checks:
+        key = values.get(check.key, check.key)
+        in_bounds = emit.compare("ult", key, emit.number(key.type, check.size))
+        plain = in_bounds if plain is None else emit.same_type("arith.andi", plain, in_bounds)
+    assert plain is not None
+    return plain
+
+
+def clone_body(
+    loop: mlir.Operation,
+    ops: Sequence[mlir.Operation],
+    arguments: Sequence[mlir.Value],
+    ranges: Ranges | None = None,
+    outer: Mapping[mlir.Value, mlir.Value] | None = None,
+) -> list[mlir.Value]:
+    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns what is yielded.
+
+    `outer` gives the clones of values from outside of the loop.
+    """
+    *inner, final = ops
+    values = clone_folded(loop, inner, arguments, ranges, outer)
+    return [values.get(value, value) for value in final.operands]
+
+
+def clone_folded(
+    loop: mlir.Operation,
+    ops: Sequence[mlir.Operation],
+    arguments: Sequence[mlir.Value],
+    ranges: Ranges | None = None,
+    outer: Mapping[mlir.Value, mlir.Value] | None = None,
+) -> dict[mlir.Value, mlir.Value]:
+    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns the clones of values."""
+    values: dict[mlir.Value, mlir.Value] = dict(outer or {})
+    values.update(zip(loop.regions[0].blocks[0].arguments, arguments))
+    for op in ops:
+        folded = None if ranges is None else fold(op, ranges)
+        if folded is None:
+            clone_with(op, values)
+        else:
+            values[op.results[0]] = values.get(folded, folded)
+    return values
+
+
+def fold(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    """The operand that a minimum or a select gives, where ranges of integers tell which."""
+    if op.name == "arith.minui":
+        number, limit = op.operands
+        return number if ranges.within(number, 0, ranges.of(limit)[0]) else None
+    chosen = ranges.decides(op.operands[0]) if op.name == "arith.select" else None
+    return None if chosen is None else op.operands[1 if chosen else 2]

@@ -1,0 +1,195 @@
+"""Expand atomics: atomic operations that a device lacks become loops of exchanges, which every device has.
+
+Before:
+    %old = memref.atomic_rmw addf %v, %m[%i] : (f32, memref<8xf32>) -> f32      // nobody reads %old
+After, with the memory as words:
+    %none = arith.constant 0x80000000 : i32                     // -0.0, which changes no sum
+    scf.while (%held = bits of %v) {
+      %taken = memref.atomic_rmw assign %none, %m[%i] : (i32, memref<8xi32>) -> i32
+      %sum = bits of (%taken + %held)
+      %left = memref.atomic_rmw assign %sum, %m[%i] : (i32, memref<8xi32>) -> i32
+      %more = arith.cmpi ne, %left, %none : i32
+      scf.condition(%more) %left
+    } do { scf.yield }
+
+A thread takes what is there, and leaves what is neutral for others to find; then it puts the combination back. What it
+meets then, others have left there in between: it combines that too, until it meets nothing. So no update is lost, in
+whatever order threads come. A loop that compares and exchanges would do with one operation for two, but the compiler
+behind WebGPU (naga, up to its version 29) fails on the result of one in SPIR-V.
+
+Elements below 32 bits share a word with others, which meet their neutral element.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.atomics import KINDS, OPERATION_OF, kind_of
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.passes import Pass, register
+
+_NEUTRAL_FLOATS = {
+    "addf": -0.0, "mulf": 1.0, "maximumf": -float("inf"), "minimumf": float("inf"),
+    "maxnumf": float("nan"), "minnumf": float("nan"),
+}  # fmt: skip
+_FORMATS = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
+
+
+@register
+@dataclass(frozen=True)
+class ExpandAtomicsPass(Pass):
+    """Write atomic operations of kernels as loops of exchanges, but for those of a kind in `native`.
+
+    Native ones are on elements of 32 or 64 bits alone, unless `small` says otherwise.
+    """
+
+    name = "mlirml-expand-atomics"
+    native: tuple[str, ...] = ()
+    small: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
+            for function in [op for op in block_ops(kernels.regions[0].blocks[0]) if op.name == "gpu.func"]:
+                found = [op for op in operations(function) if op.name == "memref.atomic_rmw" and self.lacks(op)]
+                memories = list(dict.fromkeys(op.operands[1] for op in found))
+                for op in found:
+                    with op.location:
+                        exchange_in_loop(op)
+                for memory in memories:
+                    view_as_words(memory)
+                if memories:
+                    kinds = [argument.type for argument in function.regions[0].blocks[0].arguments]
+                    function.attributes["function_type"] = mlir.TypeAttr.get(
+                        mlir.FunctionType.get(kinds, [], module.context)
+                    )
+
+    def lacks(self, op: mlir.Operation) -> bool:
+        """Whether an operation has to be written as a loop."""
+        kind = kind_of(op)
+        own = kind in self.native and (self.small or bits_of(op.operands[0].type) >= 32)
+        return not own and kind != "assign" and not any(True for _ in op.results[0].uses)
+
+
+def bits_of(kind: mlir.Type) -> int:
+    """The width of an element."""
+    return int(kind.width)
+
+
+def words_of(kind: mlir.Type) -> mlir.Type:
+    """The integers that memory of these elements is exchanged in."""
+    return mlir.IntegerType.get_signless(max(bits_of(kind), 32), kind.context)
+
+
+def neutral(kind: str, element: mlir.Type) -> int:
+    """The bits of the element that changes no other."""
+    bits = bits_of(element)
+    if kind in _NEUTRAL_FLOATS:
+        number = _NEUTRAL_FLOATS[kind]
+        if str(element) == "bf16":
+            return int(struct.unpack("<I", struct.pack("<f", number))[0]) >> 16
+        given, taken = _FORMATS[str(element)]
+        return int(struct.unpack(taken, struct.pack(given, number))[0])
+    ones = (1 << bits) - 1
+    return {"andi": ones, "minu": ones, "muli": 1, "maxs": 1 << bits - 1, "mins": ones >> 1}.get(kind, 0)
+
+
+def signed(number: int, bits: int) -> int:
+    """The value of a constant with these bits."""
+    return number - (1 << bits) if number >> bits - 1 else number
+
+
+def exchange_in_loop(op: mlir.Operation) -> None:
+    """Build the loop in the place of an operation."""
+    kind, (value, memory, index) = kind_of(op), op.operands
+    element, word = value.type, words_of(value.type)
+    bits, whole = bits_of(element), word.width
+    lanes = whole // bits
+    one = neutral(kind, element)
+    nothing = sum(one << bits * lane for lane in range(lanes))
+    with mlir.InsertionPoint(op):
+        none = emit.number(word, signed(nothing, whole))
+        held = as_integer(value, word)
+        if lanes > 1:
+            count = emit.index(lanes)
+            place = emit.same_type("arith.remui", index, count)
+            index = emit.same_type("arith.divui", index, count)
+            shift = emit.same_type(
+                "arith.muli", emit.value("arith.index_cast", [place], word), emit.number(word, bits)
+            )  # fmt: skip
+            other = emit.same_type("arith.xori", held, emit.number(word, one))
+            held = emit.same_type("arith.xori", none, emit.same_type("arith.shli", other, shift))
+        loop = emit.create("scf.while", [held], [word], regions=2)
+        before = emit.block(loop, [word])
+        with mlir.InsertionPoint(before):
+            taken = exchange(none, memory, index)
+            new = combined_words(kind, element, taken, before.arguments[0])
+            left = exchange(new, memory, index)
+            emit.create("scf.condition", [emit.compare("ne", left, none), left])
+        after = emit.block(loop, [word], 1)
+        with mlir.InsertionPoint(after):
+            emit.create("scf.yield", [after.arguments[0]])
+    op.erase()
+
+
+def exchange(value: mlir.Value, memory: mlir.Value, index: mlir.Value) -> mlir.Value:
+    """Store a word; what it replaces."""
+    return emit.value("memref.atomic_rmw", [value, memory, index], value.type, kind=emit.i64(KINDS.index("assign")))
+
+
+def combined_words(kind: str, element: mlir.Type, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """Two words, whose elements are combined one by one."""
+    name = OPERATION_OF[kind]
+    word, bits = a.type, bits_of(element)
+    if bits == word.width:
+        return as_integer(emit.same_type(name, as_element(a, element), as_element(b, element)), word)
+    result = None
+    for lane in range(word.width // bits):
+        parts = [lane_of(x, lane, element, is_signed=kind in ("maxs", "mins")) for x in (a, b)]
+        new = as_integer(emit.same_type(name, *parts), word)
+        if new.type == parts[0].type:  # an integer, computed in a word
+            new = emit.same_type("arith.andi", new, emit.number(word, (1 << bits) - 1))
+        if lane:
+            new = emit.same_type("arith.shli", new, emit.number(word, lane * bits))
+        result = new if result is None else emit.same_type("arith.ori", result, new)
+    assert result is not None
+    return result
+
+
+def lane_of(word: mlir.Value, lane: int, element: mlir.Type, is_signed: bool) -> mlir.Value:
+    """An element of a word: a float, or an integer of the word's type."""
+    whole, bits = word.type.width, bits_of(element)
+    if isinstance(element, mlir.IntegerType):
+        up = emit.number(word.type, whole - bits * (lane + 1))
+        down = emit.number(word.type, whole - bits)
+        name = "arith.shrsi" if is_signed else "arith.shrui"
+        return emit.same_type(name, emit.same_type("arith.shli", word, up), down)
+    low = emit.same_type("arith.shrui", word, emit.number(word.type, lane * bits)) if lane else word
+    return as_element(emit.value("arith.trunci", [low], mlir.IntegerType.get_signless(bits)), element)
+
+
+def as_element(integer: mlir.Value, element: mlir.Type) -> mlir.Value:
+    """An integer as the element with its bits."""
+    return integer if integer.type == element else emit.value("arith.bitcast", [integer], element)
+
+
+def as_integer(value: mlir.Value, word: mlir.Type) -> mlir.Value:
+    """The bits of an element, in the low ones of a word."""
+    bits = bits_of(value.type)
+    if isinstance(value.type, mlir.FloatType):
+        value = emit.value("arith.bitcast", [value], mlir.IntegerType.get_signless(bits))
+    return value if bits == word.width else emit.value("arith.extui", [value], word)
+
+
+def view_as_words(memory: mlir.Value) -> None:
+    """Let an argument be memory of words: what it is passed has no type of its own."""
+    kind = mlir.MemRefType(memory.type)
+    word = words_of(kind.element_type)
+    if kind.element_type == word:
+        return
+    (size,) = kind.shape
+    words = -(-size * bits_of(kind.element_type) // word.width)
+    others = [use.owner for use in memory.uses if use.owner.name != "memref.atomic_rmw"]
+    assert not others, "memory that is combined atomically is read or written in another way too"
+    memory.set_type(mlir.MemRefType.get([words], word))

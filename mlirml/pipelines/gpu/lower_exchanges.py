@@ -1,0 +1,41 @@
+"""Lower exchanges: `convert-gpu-to-spirv` takes no atomic exchange, so that another operation stands in for it there.
+
+Before the conversion:
+    %old = memref.atomic_rmw assign %v, %m[%i] : (i32, memref<8xi32>) -> i32
+becomes
+    %old = memref.atomic_rmw maxs %v, %m[%i] : (i32, memref<8xi32>) -> i32
+and behind it, where the pass stands again:
+    %old = spirv.AtomicSMax <Device> <AcquireRelease> %p, %v : !spirv.ptr<i32, StorageBuffer>
+becomes
+    %old = spirv.AtomicExchange <Device> <AcquireRelease> %p, %v : !spirv.ptr<i32, StorageBuffer>
+
+Kernels for SPIR-V have no other signed maximum: integers have no sign there, and `mlirml-expand-atomics` has written it
+as a loop.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.atomics import KINDS, kind_of
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir, operations
+from mlirml.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class LowerExchangesPass(Pass):
+    """Carry atomic exchanges through the conversion to SPIR-V: it stands in front of it and behind it."""
+
+    name = "mlirml-lower-exchanges"
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in list(operations(module)):
+            if op.name == "memref.atomic_rmw" and kind_of(op) == "assign":
+                op.attributes["kind"] = emit.i64(KINDS.index("maxs"))
+            elif op.name == "spirv.AtomicSMax":
+                with op.location, mlir.InsertionPoint(op):
+                    attributes = {name: op.attributes[name] for name in ("memory_scope", "semantics")}
+                    new = emit.create("spirv.AtomicExchange", list(op.operands), [op.results[0].type], attributes)
+                op.results[0].replace_all_uses_with(new.results[0])
+                op.erase()

@@ -1,0 +1,95 @@
+"""Prepare NVVM: kernels are put into the form that `convert-gpu-to-nvvm` takes.
+
+Before:
+    gpu.module @kernels {
+      gpu.func @k(%x: memref<8xf32>) kernel {
+        %s = memref.alloc() : memref<8xf32, #gpu.address_space<workgroup>>
+After:
+    gpu.module @kernels {
+      memref.global "private" @k.shared0 : memref<8xf32, #gpu.address_space<workgroup>> {alignment = 16 : i64}
+      gpu.func @k(%x: memref<8xf32>) kernel {
+        %s = memref.get_global @k.shared0 : memref<8xf32, #gpu.address_space<workgroup>>
+
+Functions that are instructions become intrinsics: otherwise they would be calls of libdevice, and linking it takes a
+second.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.passes import Pass, register
+
+_INTRINSICS = {
+    "math.absf": "fabs", "math.ceil": "ceil", "math.copysign": "copysign", "math.floor": "floor", "math.fma": "fma",
+    "math.roundeven": "roundeven", "math.sqrt": "sqrt", "math.trunc": "trunc",
+}  # fmt: skip
+
+_LARGE = 1 << 30
+
+
+@register
+@dataclass(frozen=True)
+class PrepareNvvmPass(Pass):
+    """Put gpu.modules into the form that converts to NVVM."""
+
+    name = "mlirml-prepare-nvvm"
+
+    def run(self, module: mlir.Operation) -> None:
+        for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
+            for function in block_ops(kernels.regions[0].blocks[0]):
+                if function.name not in ("gpu.func", "func.func") or not len(function.regions[0].blocks):
+                    continue  # lowered already, no function, or a declaration
+                with function.location:
+                    size_arguments(function)
+                    share_globals(function, kernels)
+                    use_intrinsics(function)
+
+
+def size_arguments(function: mlir.Operation) -> None:
+    """Give memory of unknown size any size: only its address is passed."""
+    arguments = function.regions[0].blocks[0].arguments
+    for argument in arguments:
+        kind = argument.type
+        if isinstance(kind, mlir.MemRefType) and not kind.has_static_shape:
+            argument.set_type(mlir.MemRefType.get([_LARGE], kind.element_type))
+    results = function.attributes["function_type"].value.results
+    kinds = mlir.FunctionType.get([argument.type for argument in arguments], results)
+    function.attributes["function_type"] = mlir.TypeAttr.get(kinds)
+
+
+def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
+    """Arrays that a block shares are variables of the module."""
+    name = function.attributes["sym_name"].value
+    for number, op in enumerate([op for op in operations(function) if op.name == "memref.alloc"]):
+        symbol = f"{name}.shared{number}"
+        attributes = {
+            "sym_name": mlir.StringAttr.get(symbol),
+            "sym_visibility": mlir.StringAttr.get("private"),
+            "type": mlir.TypeAttr.get(op.results[0].type),
+            "alignment": emit.i64(16),
+        }
+        with mlir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0]):
+            emit.create("memref.global", attributes=attributes)
+        with op.location, mlir.InsertionPoint(op):
+            place = {"name": mlir.FlatSymbolRefAttr.get(symbol)}
+            memory = emit.create("memref.get_global", (), [op.results[0].type], place)
+        op.results[0].replace_all_uses_with(memory.results[0])
+        op.erase()
+
+
+def use_intrinsics(function: mlir.Operation) -> None:
+    """Put LLVM's intrinsics in the place of functions that the processor has."""
+    for op in [op for op in operations(function) if op.name in _INTRINSICS]:
+        with op.location, mlir.InsertionPoint(op):
+            kind = op.results[0].type
+            mangled = f"v{kind.shape[0]}{kind.element_type}" if isinstance(kind, mlir.VectorType) else str(kind)
+            attributes = {
+                "intrin": mlir.StringAttr.get(f"llvm.{_INTRINSICS[op.name]}.{mangled}"),
+                "operandSegmentSizes": emit.segments(len(op.operands), 0),
+                "op_bundle_sizes": emit.segments(),
+            }
+            new = emit.create("llvm.call_intrinsic", list(op.operands), [kind], attributes)
+            op.results[0].replace_all_uses_with(new.results[0])
+        op.erase()

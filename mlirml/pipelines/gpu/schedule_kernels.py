@@ -1,0 +1,93 @@
+"""Schedule kernels: functions on tensors that were outlined for a device become gpu kernels and their launches.
+
+Before:
+    func.func private @k0_tanh(%x: tensor<64xf32>, %out: tensor<64xf32>) -> tensor<64xf32> attributes {mlirml.kernel} {
+      %y = linalg.generic {...} ins(%x : tensor<64xf32>) outs(%out : tensor<64xf32>) {...} -> tensor<64xf32>
+      return %y : tensor<64xf32>
+    }
+After: that function as it is (bufferization asks it what is read and written), and
+    gpu.module @kernels {
+      gpu.func @k0_tanh_elementwise(%x: memref<64xf32>, %out: memref<64xf32>) kernel {...}
+    }
+    func.func private @k0_tanh__launch(%x: memref<64xf32>, %out: memref<64xf32>) {
+      gpu.launch_func @kernels::@k0_tanh_elementwise blocks in (...) threads in (...) args(%x, %out)
+      return
+    }
+
+The last arguments of a kernel function are what its results are written into, in order. Kernels use gpu, scf, memref,
+arith, math and vector operations, memory of one dimension, and nothing that one kind of device has alone; what a device
+can do comes as options.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.ordered_loops import is_ordered
+from mlirml.codegen.gpu.general import lower_general, try_fused
+from mlirml.codegen.gpu.kernel import Facts, Host
+from mlirml.codegen.gpu.outs import body_of, carried_outs, is_used, returned
+from mlirml.codegen.gpu.sizes import has_dynamic_sizes
+from mlirml.codegen.gpu.slices import chain_of
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import KERNEL
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.passes import Pass, register
+
+MODULE = "kernels"
+
+
+@register
+@dataclass(frozen=True)
+class ScheduleKernelsPass(Pass):
+    """Write the kernels of functions with the attribute `mlirml.kernel`.
+
+    `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
+    shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
+    too, rounded to its 10 bits. With `async_copies` other products of f32 get their tiles by copies that
+    the device makes by itself, rounds ahead. `naive` gives each element of a result a thread and shares nothing.
+    `atomics` are the element types that the device has atomic operations on; sums and products of floats use them only
+    where results need not be `deterministic`. Products of fewer blocks than `fill` are
+    cut along their depth.
+    """
+
+    name = "mlirml-schedule-kernels"
+    threads: int = 256
+    subgroup: int = 0
+    shared_bytes: int = 32768
+    tensor_cores: bool = False
+    async_copies: bool = False
+    naive: bool = False
+    tf32: bool = False
+    atomics: tuple[str, ...] = ()
+    deterministic: bool = True
+    fill: int = 0
+
+    def run(self, module: mlir.Operation) -> None:
+        body = module.regions[0].blocks[0]
+        functions = [op for op in block_ops(body) if op.name == "func.func" and KERNEL in op.attributes]
+        if not functions:
+            return
+        module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
+        facts = Facts(
+            self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.async_copies, self.naive, self.tf32,
+            self.atomics, self.deterministic, self.fill,
+        )  # fmt: skip
+        with functions[0].location, mlir.InsertionPoint(functions[0]):
+            kernels = emit.create("gpu.module", (), (), {"sym_name": mlir.StringAttr.get(MODULE)}, regions=1)
+        block = kernels.regions[0].blocks.append()
+        for function in functions:
+            with function.location, mlir.InsertionPoint(body):
+                host = Host(function, block, facts)
+                schedule(host, function)
+
+
+def schedule(host: Host, function: mlir.Operation) -> None:
+    """Write the launches of one kernel function by the first schedule that takes it."""
+    reductions = [op for op in body_of(function) if carried_outs(op) and any(map(is_used, op.results))]
+    stores = returned(function)
+    whole = not has_dynamic_sizes(function) and not any(chain_of(*store) for store in stores)
+    if reductions and whole and not any(map(is_ordered, body_of(function))):
+        with reductions[-1].location:
+            if try_fused(host, reductions, stores):
+                return
+    lower_general(host, function)

@@ -1,0 +1,1 @@
+"""Passes from loops and arithmetic to the LLVM dialect."""

@@ -1,0 +1,299 @@
+"""Expand math: elementary functions, and all arithmetic on f16 and bf16, become calls of small inlined functions.
+
+Before:
+    %y = math.exp %x : f32
+    %z = arith.addf %a, %b : bf16
+After:
+    %y = func.call @mlirml.exp.f32(%x) : (f32) -> f32
+    %z = func.call @mlirml.addf.bf16(%a, %b) : (bf16, bf16) -> bf16
+    ...
+    func.func private @mlirml.exp.f32(%x0: f32) -> f32 attributes {llvm.passthrough = ["alwaysinline"], ...} {
+      %c0 = arith.constant 0x42B20000 : f32
+      %0 = arith.cmpf ogt, %x0, %c0 : f32
+      ...
+    }
+
+The functions are straight lines of arithmetic, fma, select and shifts on scalars or vectors, one for each function
+and type in the module. LLVM inlines all of them before it vectorises loops. `polynomials/` holds their bodies; a math
+op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
+
+sin, cos and tan call libm where the argument is large, and the float remainder where the quotient is, so they branch.
+They stay calls until LLVM vectorises the loop, when it takes the vector functions that the attribute
+`vector-function-abi-variant` names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
+from mlirml.codegen.math.builder import WIDTHS
+from mlirml.codegen.math.registry import UNROUNDED
+from mlirml.codegen.math.small_floats import SMALL, extend, truncate
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.passes import Pass, register
+
+PREFIX = "mlirml."
+CONTAINERS = ("func.func", "gpu.module")
+PROMOTED = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf", "extf",
+        "truncf", "sitofp", "uitofp", "fptosi", "fptoui", "divsi", "divui",
+    )
+)  # fmt: skip
+
+MATH = tuple(
+    f"math.{name}"
+    for name in (
+        "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clampf",
+        "copysign", "cos", "cosh", "ctlz", "ctpop", "cttz", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma",
+        "fpowi", "ipowi", "isfinite", "isinf", "isnan", "isnormal", "log", "log10", "log1p", "log2", "powf", "round",
+        "roundeven", "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "trunc",
+    )
+)  # fmt: skip
+"""All operations of the dialect."""
+
+INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
+
+
+@register
+@dataclass(frozen=True)
+class ExpandMathPass(Pass):
+    """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 that is rounded each time.
+
+    `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
+    conversions between f16 and f32. `vector_bits` is the width of its vectors. With `libmvec`, vectorised loops call
+    the vector functions of glibc where there are any. Without `f64` no function of f32 is computed in f64, and integers
+    are divided by their own instructions.
+    """
+
+    name = "mlirml-expand-math"
+    fma: bool = True
+    scalef: bool = False
+    f16c: bool = True
+    vector_bits: int = 256
+    libmvec: bool = False
+    f64: bool = True
+
+    def run(self, module: mlir.Operation) -> None:
+        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits, self.libmvec, self.f64)
+        body = block_ops(module.regions[0].blocks[0])
+        for container in (module, *(op for op in body if op.name == "gpu.module")):
+            expand(container, features)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a library function computes: an op on kinds of operands. `shape` is empty, or `4x16x` for vectors."""
+
+    op: str
+    operands: tuple[str, ...]
+    result: str
+    shape: str = ""
+    predicate: int = -1
+
+    @property
+    def symbol(self) -> str:
+        """`mlirml.exp.f32`, `mlirml.cmpf.2.v16xbf16`, `mlirml.truncf.f64.f16`."""
+        kinds = list(dict.fromkeys(self.operands))
+        if self.result not in (*kinds, "i1"):
+            kinds.append(self.result)
+        name = self.op.partition(".")[2] + (f".{self.predicate}" if self.predicate >= 0 else "")
+        return PREFIX + ".".join([name, *(f"v{self.shape}{kind}" if self.shape else kind for kind in kinds)])
+
+
+def expand(container: mlir.Operation, features: Features) -> None:
+    """Expand the ops of one module; the functions go to its end."""
+    symbols: dict[str, Function] = {}
+    kinds: dict[mlir.Type, tuple[str, str]] = {}
+    for op in candidates(container):
+        function = match_function(op, kinds, features)
+        if function is not None:
+            symbols[function.symbol] = function
+            replace_by_call(op, function.symbol)
+    for function in list(symbols.values()):
+        symbols |= {needed.symbol: needed for needed in requirements(function, features)}
+    block = container.regions[0].blocks[0]
+    present = {op.attributes["sym_name"].value for op in block_ops(block) if "sym_name" in op.attributes}
+    if symbols:
+        listed = [*symbols.values()]
+        text = "".join(function_text(function, features) for function in listed) + declarations(listed, features)
+        library = mlir.Operation.parse(
+            f"module {{\n{text}}}", source_name=ExpandMathPass.name, context=container.context
+        )
+        for op in block_ops(library.regions[0].blocks[0]):
+            if op.attributes["sym_name"].value not in present:
+                block.append(op)
+
+
+def candidates(container: mlir.Operation) -> list[mlir.Operation]:
+    """The ops of a module that may be expandable, by name only."""
+    inside = block_ops(container.regions[0].blocks[0])
+    if not any(op.name == "gpu.module" or (op.name == "func.func" and is_library_function(op)) for op in inside):
+        return named_operations(container, (*PROMOTED, *MATH))
+    found: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        name = op.name
+        if name in PROMOTED or name.startswith("math."):
+            found.append(op)
+        elif name in CONTAINERS and (name == "gpu.module" or is_library_function(op)) and op != container:
+            return mlir.WalkResult.SKIP
+        return mlir.WalkResult.ADVANCE
+
+    container.walk(visit, mlir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def is_library_function(op: mlir.Operation) -> bool:
+    """Whether `op` is a function that this pass made."""
+    name: str = op.attributes["sym_name"].value
+    return name.startswith(PREFIX)
+
+
+def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
+    """The function that stands for `op`, or None where LLVM or libm does it well."""
+    if len(op.results) != 1:
+        return None
+    operands = [shaped_kind(v.type, kinds) for v in op.operands]
+    shape, result = shaped_kind(op.results[0].type, kinds)
+    names = tuple(kind for _, kind in operands)
+    if any(other != shape for other, _ in operands):
+        return None
+    key = op.name.partition(".")[2], names[0]
+    if not (set(SMALL) & {*names, result}) and key not in EXPANSIONS and key not in GUARDED:
+        return None
+    if features.f16c and converts_in_one_instruction(op.name, names[0], result):
+        return None
+    if op.name in INTEGER_DIVISIONS and llvm_divides_well(op, names[0], features):
+        return None
+    predicate = op.attributes["predicate"].value if op.name == "arith.cmpf" else -1
+    return Function(op.name, names, result, shape, predicate)
+
+
+def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
+    """Conversions between f16 and f32 that F16C does as they are."""
+    return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
+
+
+def llvm_divides_well(op: mlir.Operation, kind: str, features: Features) -> bool:
+    """Constant divisors: a multiplication or a shift. It has no vectors of long products, so i64 only if by a shift."""
+    if not features.f64:
+        return True
+    divisor = op.operands[1].owner
+    if isinstance(divisor, mlir.Block) or divisor.operation.name != "arith.constant":
+        return kind == "i64" and not features.scalef
+    number = getattr(divisor.operation.attributes["value"], "value", None)
+    is_power_of_two = isinstance(number, int) and number & (number - 1) == 0
+    return kind != "i64" or not features.scalef or is_power_of_two
+
+
+def shaped_kind(kind: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
+    """`vector<4x16xf32>` -> (`4x16x`, `f32`); a scalar has an empty shape."""
+    if kind not in known:
+        text = str(kind)
+        if text.startswith("vector<") and "[" not in text:
+            shape, _, scalar = text[7:-1].rpartition("x")
+            known[kind] = (f"{shape}x", scalar)
+        else:
+            known[kind] = ("", text)
+    return known[kind]
+
+
+def replace_by_call(op: mlir.Operation, symbol: str) -> None:
+    """Put a call of `symbol` in the place of `op`."""
+    with op.location, mlir.InsertionPoint(op):
+        callee = mlir.FlatSymbolRefAttr.get(symbol)
+        result = emit.value("func.call", list(op.operands), op.results[0].type, callee=callee)
+    op.results[0].replace_all_uses_with(result)
+    op.erase()
+
+
+def requirements(function: Function, features: Features) -> list[Function]:
+    """The functions that `function` calls, or that stand for it in vectorised loops."""
+    name = function.op.partition(".")[2]
+    if function.result in SMALL and (name, "f32") in GUARDED:
+        wide = Function(function.op, ("f32",) * len(function.operands), "f32", function.shape)
+        return [wide, *requirements(wide, features)]
+    return vector_variants(function, features)
+
+
+def vector_variants(function: Function, features: Features) -> list[Function]:
+    """What LLVM calls in vectorised loops for a scalar function that it cannot inline: full and half vectors."""
+    name = function.op.partition(".")[2]
+    if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, features):
+        return []
+    lanes = features.vector_bits // WIDTHS[function.result]
+    sizes = [lanes, lanes // 2] if function.result == "f32" else [lanes]
+    return [replace(function, shape=f"{size}x") for size in sizes]
+
+
+def from_libmvec(function: Function, features: Features) -> list[tuple[int, str]]:
+    """The lanes and names of glibc's vector functions for a scalar function."""
+    name = function.op.partition(".")[2]
+    if not features.libmvec or function.shape or not libmvec.provides(name, function.result):
+        return []
+    return list(libmvec.variants(name, function.result, len(function.operands), features.vector_bits))
+
+
+def declarations(functions: list[Function], features: Features) -> str:
+    """The functions of glibc that stand for these."""
+    lines = []
+    for function in functions:
+        for lanes, symbol in from_libmvec(function, features):
+            vector = f"vector<{lanes}x{function.result}>"
+            operands = ", ".join(vector for _ in function.operands)
+            lines.append(f"func.func private @{symbol}({operands}) -> {vector}\n")
+    return "".join(lines)
+
+
+@lru_cache(maxsize=1024)
+def function_text(function: Function, features: Features) -> str:
+    """The `func.func` that computes `function`."""
+    b = Builder(function.shape, features)
+    arguments = [b.argument(kind) for kind in function.operands]
+    name = function.op.partition(".")[2]
+    if (name, function.operands[0]) in GUARDED:
+        value, valid = GUARDED[name, function.operands[0]](b, *arguments)
+        rest = None if features.f64 else ELSEWHERE.get((name, function.operands[0]))
+        result = b.guarded(valid, value, function.op, arguments, rest)
+    else:
+        result = build(b, function, arguments)
+    vectors = [(int(v.shape[:-1]), v.symbol) for v in vector_variants(function, features)]
+    vectors += from_libmvec(function, features)
+    if not vectors and (name, function.operands[0]) not in GUARDED:
+        return b.function(function.symbol, result, attributes('"alwaysinline"'))
+    letters = "v" * len(arguments)
+    variants = ",".join(f"_ZGV_LLVM_N{lanes}{letters}_{function.symbol}({symbol})" for lanes, symbol in vectors)
+    # LLVM's vectoriser maps calls, so the scalar function must not be inlined before.
+    vectorise = f', ["vector-function-abi-variant", "{variants}"]' if variants else ""
+    return b.function(function.symbol, result, attributes(f'"noinline"{vectorise}'))
+
+
+def attributes(listed: str) -> str:
+    """Internal linkage and these LLVM attributes."""
+    return f" attributes {{llvm.linkage = #llvm.linkage<internal>, llvm.passthrough = [{listed}]}}"
+
+
+def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
+    """The result of `function` on `arguments`; small floats are computed in f32 and rounded once."""
+    operands = [extend(b, x) if x.kind in SMALL else x for x in arguments]
+    wide = "f32" if function.result in SMALL else function.result
+    key = function.op.partition(".")[2], operands[0].kind
+    if function.op == "arith.extf":
+        result = operands[0] if wide == "f32" else b.cast("arith.extf", operands[0], wide)
+    elif function.op == "arith.truncf":
+        result = operands[0]
+    elif key in GUARDED:
+        result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
+    elif (recipe := EXPANSIONS.get(key)) is not None:
+        in_f64 = function.result in SMALL and b.features.f64
+        result = (UNROUNDED.get(recipe, recipe) if in_f64 else recipe)(b, *operands)
+    else:
+        predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
+        result = b.apply(function.op, operands, wide, predicate)
+    return truncate(b, result, function.result) if function.result in SMALL else result

@@ -1,0 +1,159 @@
+"""Scope buffers: tell LLVM which slices of the workspace do not overlap, in loops that access them at computed places.
+
+Before:
+    llvm.func @main(%x: !llvm.ptr, %workspace: !llvm.ptr) attributes {mlirml.places = array<i64: 1, 0, 64, 64, 64>} {
+      ...
+      %b = llvm.getelementptr %workspace[64] : (!llvm.ptr) -> !llvm.ptr, i8
+      %i = llvm.load %p : !llvm.ptr -> i64
+      %q = llvm.getelementptr %b[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f64
+      %e = llvm.load %q : !llvm.ptr -> f64
+      llvm.store %e, %r : f64, !llvm.ptr                        // in the first slice of the workspace
+After:
+      %e = llvm.load %q {alias_scopes = [#b], noalias_scopes = [#a]} : !llvm.ptr -> f64
+      llvm.store %e, %r {alias_scopes = [#a], noalias_scopes = [#b]} : f64, !llvm.ptr
+
+Where all places are known, the vectorizer compares addresses; an element whose place is read from memory might be
+anywhere in the workspace, and where slices of tensors begin at places that loops around compute, it gives up, too, or
+compares all of them in each round of these. `mlirml.places` says which argument of @main is the workspace, and the
+offset and size of each slice; slices that take turns in the same memory do overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir
+from mlirml.passes import Pass, register
+from mlirml.pipelines.memref.plan_buffers import PLACES
+
+_ACCESSES = {"llvm.load": 0, "llvm.store": 1}
+_GEP = "llvm.getelementptr"
+_CONSTANT = "llvm.mlir.constant"
+_ARITHMETIC = (_GEP, "llvm.add", "llvm.sub", "llvm.mul", "llvm.shl")
+_DYNAMIC = -(1 << 31)
+
+Named = Sequence[tuple[str, mlir.Operation]]
+"""Operations with their names, which are asked for again and again."""
+
+
+@register
+@dataclass(frozen=True)
+class ScopeBuffersPass(Pass):
+    """Give loads and stores of the workspace alias scopes."""
+
+    name = "mlirml-scope-buffers"
+
+    def run(self, module: mlir.Operation) -> None:
+        for main in block_ops(module.regions[0].blocks[0]):
+            if PLACES not in main.attributes:
+                continue
+            number, *numbers = mlir.DenseI64ArrayAttr(main.attributes[PLACES])
+            del main.attributes[PLACES]
+            sizes: dict[int, int] = {}
+            for offset, size in zip(numbers[::2], numbers[1::2], strict=True):
+                sizes[offset] = max(size, sizes.get(offset, 0))
+            if len(sizes) > 1:
+                with module.context:
+                    for function, workspace in with_workspace(module, main, number):
+                        for block in function.regions[0].blocks:
+                            scope(block, workspace, sizes)
+
+
+def with_workspace(
+    module: mlir.Operation, main: mlir.Operation, number: int
+) -> Iterator[tuple[mlir.Operation, mlir.Value]]:
+    """The functions that get the workspace, and the argument that it is."""
+    functions = {
+        mlir.StringAttr(op.attributes["sym_name"]).value: op
+        for op in block_ops(module.regions[0].blocks[0])
+        if op.name == "llvm.func" and len(op.regions[0].blocks)
+    }
+    workspace = main.regions[0].blocks[0].arguments[number]
+    yield main, workspace
+    done: set[str] = set()
+    for use in workspace.uses:
+        call = use.owner.operation
+        name = callee_of(call) if call.name == "llvm.call" else ""
+        if name in functions and name not in done:
+            done.add(name)
+            yield functions[name], functions[name].regions[0].blocks[0].arguments[use.operand_number]
+
+
+def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
+    """Give the accesses of a block scopes, if it reads at places that it has read."""
+    ops = [(op.name, op) for op in block_ops(block)]
+    accesses = [(name, op) for name, op in ops if name in _ACCESSES]
+    if len(accesses) < 2 or not (gathers(ops) or moves(ops, block)):
+        return
+    found: list[tuple[mlir.Operation, int]] = []
+    for name, op in accesses:
+        offset = slice_of(op.operands[_ACCESSES[name]], workspace)
+        if offset is not None and offset in sizes:
+            found.append((op, offset))
+    offsets = sorted({offset for _, offset in found})
+    if len(offsets) < 2:
+        return
+    scopes = dict(zip(offsets, new_scopes(len(offsets))))
+    for op, offset in found:
+        apart = [o for o in offsets if o + sizes[o] <= offset or offset + sizes[offset] <= o]
+        op.attributes["alias_scopes"] = mlir.ArrayAttr.get([scopes[offset]])
+        if apart:
+            op.attributes["noalias_scopes"] = mlir.ArrayAttr.get([scopes[o] for o in apart])
+
+
+def gathers(ops: Named) -> bool:
+    """Whether the address of a load is computed from what a load of the same block gives."""
+    read: set[mlir.Value] = set()
+    for name, op in ops:
+        depends = bool(read) and any(operand in read for operand in op.operands)
+        if name == "llvm.load" and depends:
+            return True
+        if name == "llvm.load" or depends:
+            read.update(op.results)
+    return False
+
+
+def moves(ops: Named, block: mlir.Block) -> bool:
+    """Whether an address depends on a number that is computed in front of the block, such as where a slice begins."""
+    moved: dict[mlir.Value, bool] = {}
+    for name, op in ops:
+        if name in _ACCESSES and moved.get(op.operands[_ACCESSES[name]]):
+            return True
+        if name in _ARITHMETIC:
+            for x in op.operands:
+                if x not in moved:
+                    moved[x] = _is_before(x, block)
+                if moved[x]:
+                    moved.update(dict.fromkeys(op.results, True))
+                    break
+    return False
+
+
+def _is_before(value: mlir.Value, block: mlir.Block) -> bool:
+    """Whether a number is computed in another block, and no constant."""
+    op = defining_op(value)
+    return isinstance(value.type, mlir.IntegerType) and op is not None and op.block != block and op.name != _CONSTANT
+
+
+def slice_of(pointer: mlir.Value, workspace: mlir.Value) -> int | None:
+    """The offset of the slice of the workspace that a pointer points into; None for one to other memory.
+
+    The slice at offset 0 is the workspace itself.
+    """
+    while pointer != workspace:
+        op = defining_op(pointer)
+        if op is None or op.name != _GEP:
+            return None
+        places = list(mlir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"]))
+        if op.operands[0] == workspace and str(op.attributes["elem_type"]) == "i8":
+            return places[0] if len(places) == 1 and places[0] != _DYNAMIC else None
+        pointer = op.operands[0]
+    return 0
+
+
+def new_scopes(count: int) -> list[mlir.Attribute]:
+    """Scopes of a domain of their own."""
+    domain = "#llvm.alias_scope_domain<id = distinct[0]<>>"
+    text = (f"#llvm.alias_scope<id = distinct[{n + 1}]<>, domain = {domain}>" for n in range(count))
+    return list(mlir.ArrayAttr(mlir.Attribute.parse(f"[{', '.join(text)}]")))

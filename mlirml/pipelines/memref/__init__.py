@@ -1,0 +1,1 @@
+"""Passes on memrefs: loops, buffers, threads."""

@@ -1,0 +1,148 @@
+"""Annotate loops: tell LLVM which innermost loops to unroll, as their iterations need each other or gather bytes.
+
+Before:
+    scf.for %i = %c0 to %c512 step %c1 {
+      %pixel = memref.load %image[%i] : memref<512xi8>
+      %bin = arith.index_castui %pixel : i8 to index
+      %old = memref.load %counts[%bin] : memref<256xi64>
+      %new = arith.addi %old, %one : i64
+      memref.store %new, %counts[%bin] : memref<256xi64>
+    }
+After:
+    scf.for %i = %c0 to %c512 step %c1 {
+      ...
+    } {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 8 : i32>>}
+
+LLVM unrolls no other loops: those that it vectorises do not need it. Where it cannot vectorise, unrolled iterations
+keep in registers what they store for each other, and stores to the same address are predicted better. Bytes and
+words at indices that are read from memory are not gathered either: a vector of them is put together one by one.
+Run again after the conversion to the llvm dialect, the pass makes the attribute the branch's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.analysis.memory import VIEWS
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.passes import NoMatch, Pass, register
+
+ANNOTATION = "llvm.loop_annotation"
+_OF_BRANCH = "loop_annotation"
+_SMALL, _MOST = 12, 48
+_FEW = 8
+_COUNTS = {_SMALL: 8, _MOST: 4}
+_PLAIN = ("arith.", "math.", "memref.load", "memref.store", "cf.assert")
+_REDUCTIONS = tuple(
+    f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")
+)
+_REORDERED = ("reassoc", "fast>")
+
+
+@register
+@dataclass(frozen=True)
+class AnnotateLoopsPass(Pass):
+    """Have LLVM unroll small loops that it cannot vectorise, or that gather elements of less than 32 bits."""
+
+    name = "mlirml-annotate-loops"
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for loop in named_operations(module, ("scf.for",)):
+                try:
+                    loop.attributes[ANNOTATION] = mlir.Attribute.parse(match_loop(loop))
+                except NoMatch:
+                    continue
+            for branch in named_operations(module, ("llvm.br",)):
+                if ANNOTATION in branch.attributes:
+                    branch.attributes[_OF_BRANCH] = branch.attributes[ANNOTATION]
+                    del branch.attributes[ANNOTATION]
+
+
+def match_loop(loop: mlir.Operation) -> str:
+    """The annotation of a loop, as text; `NoMatch` for one that LLVM vectorises."""
+    block = loop.regions[0].blocks[0]
+    *ops, end = block_ops(block)
+    if any(op.regions or not op.name.startswith(_PLAIN) for op in ops):
+        raise NoMatch("not an innermost loop of scalars")
+    size = sum(op.name != "arith.constant" for op in ops)
+    if size > _MOST or any(isinstance(result.type, mlir.VectorType) for op in ops for result in op.results):
+        raise NoMatch("a large loop, or one of vectors")
+    if any(is_narrow(op) and is_computed(list(op.operands)[1:], block) for op in ops if op.name == "memref.load"):
+        return "#llvm.loop_annotation<vectorize = <width = 1 : i32>, unroll = <count = 4 : i32>>"
+    lower, upper, step = map(constant_of, list(loop.operands)[:3])
+    few = lower is not None and upper is not None and step and (upper - lower) // step <= _FEW
+    recurrent = is_recurrent(ops, end, block) or (few and has_integer_recurrence(end, block))
+    if not recurrent and not stores_what_it_loads(ops):
+        raise NoMatch("LLVM may vectorise it")
+    if few:
+        return "#llvm.loop_annotation<unroll = <full = true>>"
+    count = next(count for most, count in _COUNTS.items() if size <= most)
+    return f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
+
+
+def is_narrow(load: mlir.Operation) -> bool:
+    """Whether a load is of an integer of less than 32 bits, for which no processor has gathers."""
+    kind = load.results[0].type
+    return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width < 32
+
+
+def is_computed(indices: Sequence[mlir.Value], block: mlir.Block) -> bool:
+    """Whether an index depends on an element that the block loads."""
+    todo, seen = list(indices), set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        op = defining_op(value)
+        if op is None or op.block != block or value in seen:
+            continue
+        if op.name == "memref.load":
+            return True
+        seen.add(value)
+        todo += op.operands
+    return False
+
+
+def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a carried float is the result of operations whose order is fixed."""
+    for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
+        op = defining_op(value)
+        if isinstance(carried.type, mlir.FloatType) and op is not None and op in ops and not is_reordered(op):
+            return True
+    return False
+
+
+def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
+    """Whether a carried integer becomes the next one by more than one operation in which the order does not count."""
+    for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
+        users, op = [use.owner.operation for use in carried.uses], defining_op(value)
+        simple = op is not None and op.name in _REDUCTIONS and users == [op]
+        if isinstance(carried.type, (mlir.IntegerType, mlir.IndexType)) and users and not simple:
+            return True
+    return False
+
+
+def is_reordered(op: mlir.Operation) -> bool:
+    """Whether the operands of a sum of many may change places."""
+    return "fastmath" in op.attributes and any(flag in str(op.attributes["fastmath"]) for flag in _REORDERED)
+
+
+def stores_what_it_loads(ops: Sequence[mlir.Operation]) -> bool:
+    """Whether a loop loads from an array that it stores into, at another index or at one that is loaded, too."""
+    stores = [(array_of(op.operands[1]), list(op.operands)) for op in ops if op.name == "memref.store"]
+    for load in (op for op in ops if op.name == "memref.load"):
+        array, *indices = load.operands
+        for stored, (_, into, *places) in stores:
+            if stored == array_of(array) and ((array, indices) != (into, places) or is_computed(indices, load.block)):
+                return True
+    return False
+
+
+def array_of(value: mlir.Value) -> mlir.Value:
+    """The array that a value is a view of; slices of the workspace are arrays of their own."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in VIEWS and owner.name != "memref.view":
+        value = owner.operands[0]
+        owner = defining_op(value)
+    return value

@@ -1,0 +1,150 @@
+"""Lower loops: linalg operations and copies on memrefs become loop nests made for LLVM's vectoriser.
+
+Before:
+    linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j)], ["parallel", "parallel"]}
+        ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    }
+After:
+    %flat_x = memref.collapse_shape %x [[0, 1]] : memref<4x8xf32> into memref<32xf32>
+    %flat_y = memref.collapse_shape %y [[0, 1]] : memref<4x8xf32> into memref<32xf32>
+    scf.for %i = %c0 to %c32 step %c1 {
+      %a = memref.load %flat_x[%i] : memref<32xf32>
+      %n = arith.negf %a : f32
+      memref.store %n, %flat_y[%i] : memref<32xf32>
+    }
+
+Loops are ordered by stride, neighbours that all operands walk as one are merged, and an outermost parallel loop with
+enough work becomes `scf.parallel` with the attribute `mlirml.grain`. How reductions are cut is told in
+`schedules/reduction.py`. A fill of an out in front of a reduction is folded into it. Neighbours that work on the same
+rows share the loop over the rows (`schedules/rows.py`).
+
+A copy of a few bytes from one stretch of memory to another, with no neighbour to share a loop with, stays a
+`memref.copy`, which becomes LLVM's `memcpy`: LLVM would make that of a loop, too, in ten times the time.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlirml.analysis.memory import VIEWS
+from mlirml.codegen.cpu.contract.problem import row_major
+from mlirml.codegen.cpu.elementwise.rows import groups, lower_group
+from mlirml.codegen.cpu.frame import Frame
+from mlirml.codegen.cpu.structured import Structured, lower, match_structured
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import LoweringError
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.location import source_location
+from mlirml.passes import NoMatch, Pass, register
+
+_HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
+
+
+@register
+@dataclass(frozen=True)
+class LowerLoopsPass(Pass):
+    """Lower every linalg operation and memref.copy to loops. `vector_bits` is the width of the vector registers.
+
+    Copies of up to `copy_bytes` of contiguous memory stay copies.
+    """
+
+    name = "mlirml-lower-loops"
+    vector_bits: int = 256
+    copy_bytes: int = 0
+
+    def run(self, module: mlir.Operation) -> None:
+        for copy in named_operations(module, ("memref.copy",)):
+            as_generic(copy)
+        for block in blocks_with_loops(module):
+            for neighbours in runs(block):
+                for group in groups(neighbours):
+                    with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
+                        if len(group) > 1:
+                            lower_group(group, self.vector_bits)
+                        elif is_short_copy(group[0], self.copy_bytes):
+                            emit.create("memref.copy", group[0].op.operands)
+                        else:
+                            lower(group[0], Frame(group[0].op), self.vector_bits)
+                    for item in group:
+                        item.op.erase()
+
+
+def is_structured(op: mlir.Operation) -> bool:
+    return op.name.startswith("linalg.") and bool(op.regions)
+
+
+def blocks_with_loops(module: mlir.Operation) -> list[mlir.Block]:
+    """Every block that holds structured operations."""
+    found, todo = [], [block for region in module.regions for block in region.blocks]
+    while todo:
+        block = todo.pop(0)
+        ops = block_ops(block)
+        if any(map(is_structured, ops)):
+            found.append(block)
+        for op in ops:
+            if not is_structured(op):
+                todo += [inner for region in op.regions for inner in region.blocks]
+    return found
+
+
+def runs(block: mlir.Block) -> list[list[Structured]]:
+    """The structured operations of a block, cut where another operation may touch memory."""
+    matched = iter([read(op) for op in block_ops(block) if is_structured(op) and op.name != "linalg.fill"])
+    found: list[list[Structured]] = [[]]
+    for op in block_ops(block):
+        if is_structured(op):
+            found[-1].append(read(op) if op.name == "linalg.fill" else next(matched))
+        elif op.name not in _HARMLESS and not op.name.startswith("arith."):
+            found.append([])
+    return found
+
+
+def read(op: mlir.Operation) -> Structured:
+    """The operation as the schedules see it."""
+    try:
+        return match_structured(op)
+    except NoMatch as reason:
+        error = LoweringError(f"no loops for `{op.name}`: {reason}", location=source_location(op.location))
+        error.op = op.name
+        raise error from None
+
+
+def is_short_copy(item: Structured, most: int) -> bool:
+    """Whether an operation copies at most so many bytes from one contiguous piece of memory to another."""
+    op, (final, *others) = item.op, block_ops(item.op.regions[0].blocks[0])
+    if op.name != "linalg.generic" or others or len(op.operands) != 2 or len(final.operands) != 1:
+        return False
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    if final.operands[0] != op.regions[0].blocks[0].arguments[0] or maps[0] != maps[1] or not maps[0].is_permutation:
+        return False
+    access = item.nest.out(0)
+    source, target = (value.type for value in op.operands)
+    return (
+        source.shape == target.shape
+        and 0 < math.prod(source.shape) * access.bytes <= most
+        and is_contiguous(source)
+        and is_contiguous(target)
+    )
+
+
+def is_contiguous(kind: mlir.MemRefType) -> bool:
+    """Whether the elements of a memref of some rank are one after the other, the last dimension first."""
+    if not kind.rank or kind.memory_space is not None:
+        return False
+    return tuple(kind.get_strides_and_offset()[0]) == row_major(kind.shape)
+
+
+def as_generic(copy: mlir.Operation) -> None:
+    """A copy as a structured operation; nothing for a copy of a buffer onto itself."""
+    source, target = copy.operands
+    if source == target:
+        copy.erase()
+        return
+    with copy.location, mlir.InsertionPoint(copy):
+        identity = mlir.AffineMap.get_identity(source.type.rank)
+        emit.generic([source], [target], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
+    copy.erase()

@@ -1,0 +1,72 @@
+"""Lower sorts: `mlirml.sort` and `mlirml.argsort` on memrefs become calls of the native runtime.
+
+Before:
+    "mlirml.argsort"(%x, %order) {descending = false, kind = "f32"} : (memref<4x8xf32>, memref<4x3xi64>) -> ()
+After:
+    %p = memref.extract_aligned_pointer_as_index %x : memref<4x8xf32> -> index
+    %q = memref.extract_aligned_pointer_as_index %order : memref<4x3xi64> -> index
+    %in, %out = arith.index_cast ... : index to i64
+    call @mlirml_argsort(%in, %out, %c4, %c8, %c3, %kind, %false) : (i64, i64, i64, i64, i64, i64, i64) -> ()
+
+The kind of the elements is NumPy's letter with the size in bytes above it, as `runtime/native/sort.h` reads it.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import SORTS
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.text.dtypes import from_short_name
+from mlirml.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class LowerSortPass(Pass):
+    """Turn sorts of rows into calls of the native runtime."""
+
+    name = "mlirml-lower-sort"
+
+    def run(self, module: mlir.Operation) -> None:
+        sorts = named_operations(module, SORTS)
+        declared: set[str] = set()
+        for op in sorts:
+            callee = op.name.replace(".", "_")
+            with op.location:
+                if callee not in declared:
+                    declared.add(callee)
+                    declare(module, callee, 6 if op.name == "mlirml.sort" else 7)
+                with mlir.InsertionPoint(op):
+                    call(op, callee)
+            op.erase()
+
+
+def declare(module: mlir.Operation, name: str, count: int) -> None:
+    """A private function that takes `count` integers."""
+    kind = mlir.FunctionType.get([mlir.IntegerType.get_signless(64)] * count, [])
+    attributes = {
+        "sym_name": mlir.StringAttr.get(name),
+        "function_type": mlir.TypeAttr.get(kind),
+        "sym_visibility": mlir.StringAttr.get("private"),
+    }
+    with mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        emit.create("func.func", (), (), attributes, regions=1)
+
+
+def call(op: mlir.Operation, callee: str) -> None:
+    """The call that does what `op` does."""
+    source, out = op.operands
+    (rows, size), count = source.type.shape, out.type.shape[1]
+    dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
+    letter = "h" if dtype.name == "bfloat16" else dtype.kind
+    numbers = [rows, size, *([count] if op.name == "mlirml.argsort" else [])]
+    numbers += [ord(letter) | dtype.itemsize << 8, int(mlir.BoolAttr(op.attributes["descending"]).value)]
+    operands = [address(source), address(out), *(emit.constant(emit.i64(number)) for number in numbers)]
+    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
+
+
+def address(memref: mlir.Value) -> mlir.Value:
+    """The address of the first element."""
+    pointer = emit.value("memref.extract_aligned_pointer_as_index", [memref], mlir.IndexType.get())
+    return emit.value("arith.index_cast", [pointer], mlir.IntegerType.get_signless(64))

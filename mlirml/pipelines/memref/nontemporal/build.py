@@ -1,0 +1,227 @@
+"""Stage rows in a buffer on the stack, and copy them from there with stores that go past the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.frame import flatten
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES, Place, Stream, loops_around, may_be_cut
+
+TILE_BYTES = 1024
+"""What is copied at a time: the next tile is computed while the processor still has these stores before it."""
+STREAMS = "mlirml.streams"
+"""Marks parallel loops with such stores: each part ends with a fence."""
+_FENCE = "llvm.x86.sse.sfence"
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Elements `first` to `behind` of a row, which the loop `loop` works on last.
+
+    Counted from `origin`, which may lie in front of the row, the tile begins where a line does and ends within `size`.
+    """
+
+    loop: mlir.Operation
+    size: int
+    origin: mlir.Value
+    first: mlir.Value
+    behind: mlir.Value
+
+
+def build_streams(streams: Sequence[Stream]) -> None:
+    """Stage the rows of some arrays that the same loops write."""
+    around = loops_around(streams[0].loops[0])
+    first, last = streams[0].loops[0], streams[0].loops[-1]
+    if may_be_cut(last) and max(stream.bytes for stream in streams) > TILE_BYTES:
+        is_alone = first == last
+        last, tile = cut(streams[0], tile_size(streams))
+        first = last if is_alone else first
+    else:
+        with last.location, mlir.InsertionPoint(last):
+            tile = _Tile(last, streams[0].size, emit.index(0), emit.index(0), emit.index(streams[0].size))
+    for stream in streams:
+        stage(stream, around[-1] if around else first, tile)
+    fence_after(around[-1] if around else last)
+
+
+def tile_size(streams: Sequence[Stream]) -> int:
+    """The elements of a tile: whole lines of each array."""
+    return TILE_BYTES // max(element_bytes(stream.array.type.element_type) for stream in streams)
+
+
+def cut(stream: Stream, elements: int) -> tuple[mlir.Operation, _Tile]:
+    """A loop over tiles in the place of the last loop over a row; they begin where lines of the stream do."""
+    loop = stream.loops[-1]
+    block = loop.regions[0].blocks[0]
+    size = element_bytes(stream.array.type.element_type)
+    lanes = LINE_BYTES // size
+    tiles: list[_Tile] = []
+
+    def body(number: mlir.Value) -> None:
+        zero, count = emit.index(0), emit.index(stream.size)
+        tile = emit.same_type("arith.muli", number, emit.index(elements))
+        place = address(stream, flatten(stream.array))
+        ahead = emit.same_type("arith.andi", elements_of(place, size), emit.index(lanes - 1))
+        origin = emit.same_type("arith.subi", tile, ahead)
+        end = emit.same_type("arith.addi", origin, emit.index(elements))
+        start, end = (emit.same_type("arith.minsi", place, count) for place in (origin, end))
+        start = emit.same_type("arith.maxsi", start, zero)
+        rounds = emit.create("scf.for", [start, end, emit.index(1)], regions=1)
+        with mlir.InsertionPoint(emit.block(rounds, [mlir.IndexType.get()])):
+            emit.create("scf.yield")
+        tiles.append(_Tile(rounds, elements, origin, start, end))
+
+    with loop.location, mlir.InsertionPoint(loop):
+        count = emit.index(-(-(stream.size + lanes - 1) // elements))
+        if loop.name == "scf.parallel":
+            outer = emit.parallel_loop(emit.index(0), count, emit.index(1), body)
+            grain = mlir.IntegerAttr(loop.attributes["mlirml.grain"]).value if "mlirml.grain" in loop.attributes else 1
+            outer.attributes["mlirml.grain"] = emit.i64(math.ceil(grain / elements))
+        else:
+            emit.for_loop(emit.index(0), count, emit.index(1), lambda number, _: body(number))
+            outer = tiles[0].loop.parent.operation
+    target = tiles[0].loop.regions[0].blocks[0]
+    block.arguments[0].replace_all_uses_with(target.arguments[0])
+    (end,) = block_ops(target)
+    for op in block_ops(block)[:-1]:
+        op.move_before(end)
+    loop.erase()
+    return outer, tiles[0]
+
+
+def stage(stream: Stream, outermost: mlir.Operation, tile: _Tile) -> None:
+    """Let a row be worked on in a buffer, by one loop a tile at a time, and copy each tile behind its loop."""
+    element = stream.array.type.element_type
+    is_alone = len(stream.loops) == 1
+    size = tile.size if is_alone else stream.size
+    with tile.loop.location:
+        in_front = mlir.InsertionPoint(outermost)
+        if outermost.name == "scf.parallel":  # each part has a buffer of its own
+            in_front = mlir.InsertionPoint.at_block_begin(outermost.regions[0].blocks[0])
+        with in_front:
+            attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(LINE_BYTES)}
+            buffer = emit.create("memref.alloca", (), [mlir.MemRefType.get([size], element)], attributes).results[0]
+            flat = flatten(stream.array)
+        for access in stream.accesses:
+            redirect(access, buffer, tile.origin if is_alone else None)
+        with after(tile.loop):
+            source = emit.same_type("arith.subi", tile.first, tile.origin) if is_alone else tile.first
+            start = emit.same_type("arith.addi", place_value(stream.start), tile.first)
+            copy_past_cache(buffer, source, flat, start, emit.same_type("arith.subi", tile.behind, tile.first))
+
+
+def after(op: mlir.Operation) -> mlir.InsertionPoint:
+    """Right behind an operation."""
+    ops = block_ops(op.block)
+    return mlir.InsertionPoint(ops[ops.index(op) + 1])
+
+
+def redirect(access: mlir.Operation, buffer: mlir.Value, origin: mlir.Value | None) -> None:
+    """Load from the buffer, or store into it; its first element stands for element `origin` of the row."""
+    with access.location, mlir.InsertionPoint(access):
+        index = access.block.arguments[0]
+        if origin is not None:
+            index = emit.same_type("arith.subi", index, origin)
+        if access.name == "memref.load":
+            value = emit.value("memref.load", [buffer, index], access.results[0].type)
+            access.results[0].replace_all_uses_with(value)
+        else:
+            emit.create("memref.store", [access.operands[0], buffer, index])
+    access.erase()
+
+
+def place_value(place: Place) -> mlir.Value:
+    """The index that a place is."""
+    total = emit.index(place.constant)
+    for value, factor in place.terms:
+        total = emit.same_type("arith.addi", emit.same_type("arith.muli", value, emit.index(factor)), total)
+    return total
+
+
+def address(stream: Stream, flat: mlir.Value) -> mlir.Value:
+    """Where a row lies in memory."""
+    shift = emit.index(element_bytes(stream.array.type.element_type).bit_length() - 1)
+    return address_of(flat, emit.same_type("arith.shli", place_value(stream.start), shift))
+
+
+def address_of(array: mlir.Value, offset: mlir.Value) -> mlir.Value:
+    base = emit.value("memref.extract_aligned_pointer_as_index", [array], mlir.IndexType.get())
+    return emit.same_type("arith.addi", base, offset)
+
+
+def elements_of(count: mlir.Value, size: int) -> mlir.Value:
+    """How many elements of `size` bytes some bytes are."""
+    return emit.same_type("arith.shrui", count, emit.index(size.bit_length() - 1))
+
+
+def copy_past_cache(
+    buffer: mlir.Value, source: mlir.Value, array: mlir.Value, start: mlir.Value, count: mlir.Value
+) -> None:
+    """Copy `count` elements from `source` to `start`: lines past the cache, those that are not whole plainly."""
+    element = buffer.type.element_type
+    size = element_bytes(element)
+    lanes = LINE_BYTES // size
+    vector = mlir.VectorType.get([lanes], element)
+    zero, shift = emit.index(0), emit.index(size.bit_length() - 1)
+    target = address_of(array, emit.same_type("arith.shli", start, shift))
+    missing = emit.same_type("arith.andi", emit.same_type("arith.subi", zero, target), emit.index(LINE_BYTES - 1))
+    head = emit.same_type("arith.minsi", elements_of(missing, size), count)
+    inside = emit.same_type("arith.andi", emit.same_type("arith.subi", count, head), emit.index(-lanes))
+    end = emit.same_type("arith.addi", head, inside)
+
+    def from_place(i: mlir.Value) -> mlir.Value:
+        return emit.same_type("arith.addi", source, i)
+
+    def to_place(i: mlir.Value) -> mlir.Value:
+        return emit.same_type("arith.addi", start, i)
+
+    def part(first: mlir.Value, behind: mlir.Value) -> None:
+        # Even a store of no element fetches its line, which a store past the cache then has to throw out.
+        condition = emit.compare("slt", first, behind)
+        with mlir.InsertionPoint(emit.block(emit.create("scf.if", [condition], regions=2), [])):
+            kind = mlir.VectorType.get([lanes], mlir.IntegerType.get_signless(1))
+            mask = emit.value("vector.create_mask", [emit.same_type("arith.subi", behind, first)], kind)
+            nothing = emit.constant(mlir.DenseElementsAttr.get_splat(vector, zero_attribute(element)))
+            value = emit.value("vector.maskedload", [buffer, from_place(first), mask, nothing], vector)
+            emit.create("vector.maskedstore", [array, to_place(first), mask, value])
+            emit.create("scf.yield")
+
+    def line(i: mlir.Value, _: list[mlir.Value]) -> None:
+        value = emit.value("vector.load", [buffer, from_place(i)], vector)
+        attributes = {"nontemporal": mlir.BoolAttr.get(True), "alignment": emit.i64(LINE_BYTES)}
+        emit.create("vector.store", [value, array, to_place(i)], (), attributes)
+
+    part(zero, head)
+    emit.for_loop(head, end, emit.index(lanes), line)
+    part(end, count)
+
+
+def zero_attribute(kind: mlir.Type) -> mlir.Attribute:
+    if isinstance(kind, mlir.FloatType):
+        return mlir.FloatAttr.get(kind, 0.0)
+    return mlir.IntegerAttr.get(kind, 0)
+
+
+def fence_after(loop: mlir.Operation) -> None:
+    """What was stored past the cache can be seen by other threads when a loop, or a part of a parallel one, ends."""
+    with loop.location:
+        if loop.name == "scf.parallel":
+            loop.attributes[STREAMS] = mlir.UnitAttr.get()
+            return
+        with after(loop):
+            fence()
+
+
+def fence() -> None:
+    """Wait for the stores that go past the cache."""
+    attributes = {
+        "intrin": mlir.StringAttr.get(_FENCE),
+        "operandSegmentSizes": emit.segments(0, 0),
+        "op_bundle_sizes": mlir.DenseI32ArrayAttr.get([]),
+    }
+    emit.create("llvm.call_intrinsic", (), (), attributes)

@@ -1,0 +1,254 @@
+"""Find results that loops write row by row and that nothing reads again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.codegen.cpu.cost import vector_ns
+from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.passes import NoMatch
+from mlirml.pipelines.memref.prove_parallel import root_of
+
+LINE_BYTES = 64
+ROW_BYTES = 64 << 10
+"""The longest row that is staged as a whole, as several loops or a reduction work on it."""
+SHORTEST_ROW_BYTES = 1024
+"""Shorter rows have too many lines that belong to two rows, and are not worth two loops."""
+
+_BYTE_NS = 0.1
+"""Nanoseconds that a byte takes between memory and one core."""
+
+_LOOPS = ("scf.for", "scf.parallel")
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape")
+
+Terms = tuple[tuple[mlir.Value, int], ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Element `constant + sum(factor * value)` of an array seen as flat."""
+
+    terms: Terms
+    constant: int
+
+    def factor(self, value: mlir.Value) -> int:
+        return sum(factor for term, factor in self.terms if term == value)
+
+    def without(self, value: mlir.Value) -> Place:
+        return Place(tuple(term for term in self.terms if term[0] != value), self.constant)
+
+    def is_at(self, other: Place) -> bool:
+        """Whether both are one element, in whatever order their terms come."""
+        values = [value for value, _ in (*self.terms, *other.terms)]
+        return self.constant == other.constant and all(self.factor(v) == other.factor(v) for v in values)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A row of an array: `accesses` are its loads and stores, in the inner loops `loops` over `size` elements.
+
+    Element i of the row is element `start` + i of the array.
+    """
+
+    array: mlir.Value
+    accesses: tuple[mlir.Operation, ...]
+    loops: tuple[mlir.Operation, ...]
+    size: int
+    start: Place
+
+    @property
+    def bytes(self) -> int:
+        return self.size * element_bytes(self.array.type.element_type)
+
+
+def match_stream(array: mlir.Value, least_bytes: int) -> Stream:
+    """The rows of an argument of @main; NoMatch where it is read, small, or not written once and in order."""
+    kind = array.type
+    if not kind.has_static_shape or not is_contiguous(kind) or kind.memory_space is not None:
+        raise NoMatch("its elements do not follow each other")
+    size = element_bytes(kind.element_type)
+    if str(kind.element_type) not in ("f32", "f64", "i32", "i64"):
+        raise NoMatch(f"elements of type {kind.element_type} are not stored by themselves")
+    if math.prod(kind.shape) * size < least_bytes:
+        raise NoMatch("it is small")
+    accesses = list(accesses_of(array))
+    loops = inner_loops(accesses)
+    count = rows_of(loops)
+    start = common_start(accesses, loops)
+    stream = Stream(array, tuple(accesses), tuple(loops), count, start)
+    if count * size < SHORTEST_ROW_BYTES:
+        raise NoMatch("its rows are short")
+    if count * size > ROW_BYTES and (len(loops) > 1 or not may_be_cut(loops[0])):
+        raise NoMatch("its rows are long, and several loops or a reduction walk over them")
+    if computing_ns(loops) * len(loops) > moving_ns(loops):
+        # Loops over a row take turns: what one computes does not hide what another moves.
+        raise NoMatch("computing it takes longer than moving it")
+    if bytes_written(stream) < least_bytes:
+        raise NoMatch("only a small part of it is written")
+    check_order(stream)
+    return stream
+
+
+def accesses_of(array: mlir.Value) -> Iterator[mlir.Operation]:
+    """The loads and stores of an array."""
+    for use in array.uses:
+        user = use.owner.operation
+        if user.name in _VIEWS and is_contiguous(user.results[0].type):
+            yield from accesses_of(user.results[0])
+        elif user.name == "memref.load" or (user.name == "memref.store" and use.operand_number == 1):
+            yield user
+        else:
+            raise NoMatch(f"`{user.name}` uses it")
+
+
+def inner_loops(accesses: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """The loops that hold the accesses, in the order in which they stand in one block."""
+    found: list[mlir.Operation] = []
+    for access in accesses:
+        loop = access.block.owner.operation
+        if loop.name not in _LOOPS:
+            raise NoMatch("it is written outside of loops or under a condition")
+        if loop not in found:
+            found.append(loop)
+    if not found:
+        raise NoMatch("nothing is written")
+    ordered = [op for op in block_ops(found[0].block) if op.name in _LOOPS and op in found]
+    if len(ordered) != len(found):
+        raise NoMatch("it is used in several places")
+    if len(found) > 1 and any(loop.name == "scf.parallel" for loop in found):
+        raise NoMatch("several parallel loops use it")
+    return ordered
+
+
+def rows_of(loops: Sequence[mlir.Operation]) -> int:
+    """The rounds of the inner loops, which start at 0 and go in steps of 1."""
+    counts = set()
+    for loop in loops:
+        lower, upper, step = (constant_of(value) for value in list(loop.operands)[:3])
+        if len(loop.regions[0].blocks[0].arguments) < 1 or lower != 0 or upper is None or step != 1:
+            raise NoMatch("a loop does not run from 0 to a known number")
+        counts.add(upper)
+    if len(counts) > 1:
+        raise NoMatch("the loops over a row differ in length")
+    return counts.pop()
+
+
+def may_be_cut(loop: mlir.Operation) -> bool:
+    """Whether a loop can be made of loops over parts of it: it hands nothing on from round to round."""
+    return not loop.results and not any("mlirml.span" in op.attributes for op in operations(loop))
+
+
+def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operation]) -> Place:
+    """Where a row begins, which must be the same for all accesses, and known in front of the loops."""
+    starts = []
+    for access in accesses:
+        variable = access.block.arguments[0]
+        place = place_of(access)
+        if place.factor(variable) != 1:
+            raise NoMatch("rows are not dense")
+        starts.append(place.without(variable))
+    if not all(start.is_at(starts[0]) for start in starts):
+        raise NoMatch("the accesses are at different places")
+    return starts[0]
+
+
+def place_of(access: mlir.Operation) -> Place:
+    """The element that a load or store is at."""
+    first = 1 if access.name == "memref.load" else 2
+    array, *indices = list(access.operands)[first - 1 :]
+    terms: list[tuple[mlir.Value, int]] = []
+    constant, stride = 0, 1
+    for index, size in reversed(list(zip(indices, array.type.shape, strict=True))):
+        constant += add_terms(index, stride, terms)
+        stride *= size
+    merged: list[tuple[mlir.Value, int]] = []
+    for value, _ in terms:
+        if all(value != known for known, _ in merged):
+            merged.append((value, sum(factor for other, factor in terms if other == value)))
+    return Place(tuple((value, factor) for value, factor in merged if factor), constant)
+
+
+def add_terms(index: mlir.Value, factor: int, terms: list[tuple[mlir.Value, int]]) -> int:
+    """Add `factor` times an index to the terms; its constant is returned."""
+    known = constant_of(index)
+    if known is not None:
+        return factor * known
+    op = defining_op(index)
+    if op is not None and op.name == "arith.addi":
+        return sum(add_terms(part, factor, terms) for part in op.operands)
+    if op is not None and op.name == "arith.muli":
+        one, other = op.operands
+        if constant_of(one) is not None:
+            one, other = other, one
+        times = constant_of(other)
+        if times is not None:
+            return add_terms(one, factor * times, terms)
+    terms.append((index, factor))
+    return 0
+
+
+def loops_around(loop: mlir.Operation) -> list[mlir.Operation]:
+    """The loops around one, from the inside, up to @main."""
+    found = []
+    around = loop.parent.operation
+    while around.name != "func.func":
+        if around.name not in _LOOPS:
+            raise NoMatch(f"it is written inside of `{around.name}`")
+        found.append(around)
+        around = around.parent.operation
+    return found
+
+
+def computing_ns(loops: Sequence[mlir.Operation]) -> float:
+    """Nanoseconds that computing an element takes."""
+    return sum(vector_ns(op) for loop in loops for op in block_ops(loop.regions[0].blocks[0]))
+
+
+def moving_ns(loops: Sequence[mlir.Operation]) -> float:
+    """Nanoseconds that moving an element takes, of each array that has as many elements as there are rounds."""
+    arrays: dict[mlir.Value, int] = {}
+    for loop in loops:
+        variable = loop.regions[0].blocks[0].arguments[0]
+        around = [op.regions[0].blocks[0].arguments[0] for op in loops_around(loop)]
+        for op in block_ops(loop.regions[0].blocks[0]):
+            if op.name not in ("memref.load", "memref.store"):
+                continue
+            place = place_of(op)
+            if place.factor(variable) and all(place.factor(outer) for outer in around):
+                array = op.operands[op.name == "memref.store"]
+                arrays[root_of(array)] = element_bytes(array.type.element_type)
+    return sum(arrays.values()) * _BYTE_NS
+
+
+def bytes_written(stream: Stream) -> int:
+    """What all rows have together; NoMatch where an element might be written twice."""
+    rounds: list[tuple[int, int]] = []
+    rest = stream.start
+    for loop in loops_around(stream.loops[0]):
+        count, step = round_count(loop), constant_of(loop.operands[2])
+        variable = loop.regions[0].blocks[0].arguments[0]
+        if count is None or step is None:
+            raise NoMatch("a loop around the rows has bounds that are not known")
+        if count > 1:
+            rounds.append((rest.factor(variable) * step, count))
+        rest = rest.without(variable)
+    if rest.terms:
+        raise NoMatch("the places of the rows are computed in another way than by loops")
+    extent, elements = stream.size, stream.size
+    for distance, count in sorted(rounds):
+        if distance < extent:
+            raise NoMatch("rows overlap, or are written again and again")
+        extent += distance * (count - 1)
+        elements *= count
+    return elements * element_bytes(stream.array.type.element_type)
+
+
+def check_order(stream: Stream) -> None:
+    """The first loop over a row writes all of it, and nothing is read before it is written."""
+    first = [op for op in block_ops(stream.loops[0].regions[0].blocks[0]) if op in stream.accesses]
+    if first[0].name != "memref.store":
+        raise NoMatch("it is read first")

@@ -1,0 +1,157 @@
+"""Parallelize loops: outer loops over elements whose rounds do not depend on each other run on the pool.
+
+Before:
+    scf.for %i = %c0 to %c4096 step %c1 {
+      %x = memref.load %a[%i] : memref<4096xf32>
+      %n = scf.while ...                                  // too much for a structured operation
+      memref.store %n, %b[%i] : memref<4096xf32>
+    } {mlirml.parallel}
+After:
+    scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
+      ...
+      scf.reduce
+    } {mlirml.grain = 64 : i64}
+
+The loop must say that its rounds are independent (`mlirml.parallel`): the user or raising has said so, or
+`mlirml-prove-parallel`. Structured operations have become loops already. A loop that holds parallel ones stays: those
+are big enough. So does one with buffers of its own that are too big for the stack, or too little work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlirml.analysis.trip_counts import round_count
+from mlirml.codegen.cpu.cost import GRAIN_NS, PARALLEL_NS
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.passes import Pass, register
+from mlirml.pipelines.memref.prove_parallel import INDEPENDENT, root_of
+
+_ALLOWED = ("arith.", "math.", "vector.", "memref.", "scf.", "ub.")
+_STACK_BYTES = 16 << 10
+_UNKNOWN_ROUNDS = 16
+_EXPENSIVE_NS, _CHEAP_NS = 6.0, 0.4
+
+
+@register
+@dataclass(frozen=True)
+class ParallelizeLoopsPass(Pass):
+    """Turn sequential loops over elements into parallel ones."""
+
+    name = "mlirml-parallelize-loops"
+
+    def run(self, module: mlir.Operation) -> None:
+        for loop in outermost(module):
+            each = body_ns(loop.regions[0].blocks[0])
+            count = round_count(loop)
+            if count is None or count * each >= PARALLEL_NS:
+                parallelize(loop, min(max(1, math.ceil(GRAIN_NS / each)), count or 1 << 30))
+
+
+def outermost(root: mlir.Operation) -> Iterator[mlir.Operation]:
+    """The loops to parallelize, none inside of another."""
+    for region in root.regions:
+        for block in region.blocks:
+            for op in block_ops(block):
+                if op.name == "scf.for" and may_run_in_parallel(op):
+                    yield op
+                elif op.name != "scf.parallel":
+                    yield from outermost(op)
+
+
+def may_run_in_parallel(loop: mlir.Operation) -> bool:
+    """Whether the rounds of a loop are independent, and nothing in it has to stay on one thread."""
+    if loop.results or INDEPENDENT not in loop.attributes:
+        return False
+    inside = list(operations(loop))[1:]
+    if not all(op.name.startswith(_ALLOWED) for op in inside) or any(op.name == "scf.parallel" for op in inside):
+        return False
+    buffers = [op for op in inside if op.name == "memref.alloc"]
+    if any(not op.results[0].type.has_static_shape for op in buffers):
+        return False
+    if sum(map(buffer_bytes, buffers)) > _STACK_BYTES:
+        return False
+    return not any(is_scratch(value, loop) for value in stored_into(inside))
+
+
+def buffer_bytes(allocation: mlir.Operation) -> int:
+    kind = allocation.results[0].type
+    element = kind.element_type
+    width = 64 if isinstance(element, mlir.IndexType) else element.width
+    return int(math.prod(kind.shape) * max(8, width) // 8)
+
+
+def stored_into(ops: list[mlir.Operation]) -> Iterator[mlir.Value]:
+    """The buffers that operations store into."""
+    for op in ops:
+        if op.name in ("memref.store", "vector.store", "vector.maskedstore", "vector.transfer_write"):
+            for value in op.operands:
+                if isinstance(value.type, mlir.MemRefType):
+                    yield root_of(value)
+
+
+def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
+    """Whether a buffer from outside is used in a loop only: all rounds would work in it at the same time."""
+    op = defining_op(buffer)
+    if op is None or op.name != "memref.alloc" or is_inside(op, loop):
+        return False
+    return all(is_view_inside(use.owner.operation, loop) for use in buffer.uses)
+
+
+def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
+    """Whether a user of a buffer stands in a loop, or is a view whose users do."""
+    if is_inside(user, loop):
+        return True
+    views = [result for result in user.results if isinstance(result.type, mlir.MemRefType)]
+    return bool(views) and all(is_view_inside(use.owner.operation, loop) for view in views for use in view.uses)
+
+
+def is_inside(op: mlir.Operation, loop: mlir.Operation) -> bool:
+    """Whether an operation stands in a loop."""
+    parent = op.parent
+    while parent is not None:
+        if parent.operation == loop:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def body_ns(block: mlir.Block) -> float:
+    """Nanoseconds that a loop body takes, roughly."""
+    total = 0.0
+    for op in block_ops(block):
+        inner = sum(body_ns(b) for region in op.regions for b in region.blocks)
+        if op.name == "scf.for":
+            count = round_count(op)
+            inner *= _UNKNOWN_ROUNDS if count is None else count
+        elif op.name == "scf.while":
+            inner *= _UNKNOWN_ROUNDS
+        expensive = op.name.startswith("math.") or op.name in ("arith.divf", "arith.remf", "arith.divsi", "arith.remsi")
+        total += inner + (_EXPENSIVE_NS if expensive else _CHEAP_NS)
+    return total
+
+
+def parallelize(loop: mlir.Operation, grain: int) -> None:
+    """Replace a loop by a parallel one; its buffers go to the stack."""
+    block = loop.regions[0].blocks[0]
+    lower, upper, step = loop.operands
+    for op in [op for op in operations(loop) if op.name == "memref.alloc"]:
+        attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+        with op.location, mlir.InsertionPoint(op):
+            stack = emit.create("memref.alloca", (), [op.results[0].type], attributes)
+        op.results[0].replace_all_uses_with(stack.results[0])
+        op.erase()
+    *ops, final = block_ops(block)
+    with loop.location, mlir.InsertionPoint(loop):
+        parallel = emit.parallel_loop(lower, upper, step, lambda _: None)
+    parallel.attributes["mlirml.grain"] = emit.i64(grain)
+    inner = parallel.regions[0].blocks[0]
+    (end,) = block_ops(inner)
+    block.arguments[0].replace_all_uses_with(inner.arguments[0])
+    for op in ops:
+        op.move_before(end)
+    final.erase()
+    loop.erase()

@@ -1,0 +1,150 @@
+"""Peel loops: the first and last iterations of a serial loop, in which conditions are different, get their own code.
+
+Before:
+    scf.for %i = %c0 to %c100 step %c1 {
+      %before = arith.subi %i, %c1 : index
+      %is_there = arith.cmpi sge, %before, %c0 : index
+      %place = arith.maxsi %before, %c0 : index
+      %old = memref.load %y[%place] : memref<100xf64>
+      %sum = arith.addf %x, %old : f64
+      %new = arith.select %is_there, %sum, %x : f64
+      memref.store %new, %y[%i] : memref<100xf64>
+    }
+After:
+    scf.for %i = %c0 to %c1 step %c1 {
+      memref.store %x, %y[%i] : memref<100xf64>
+    }
+    scf.for %i = %c1 to %c100 step %c1 {
+      %before = arith.subi %i, %c1 : index
+      %old = memref.load %y[%before] : memref<100xf64>
+      %new = arith.addf %x, %old : f64
+      memref.store %new, %y[%i] : memref<100xf64>
+    }
+
+This is index set splitting (M. Wolfe, High performance compilers for parallel computing, 1996, chapter 9) at
+comparisons of the loop variable with numbers near its bounds. What loads what the iteration before has stored is then
+seen, and nothing is chosen in the body of the long part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+
+from mlirml.analysis.affine import Reader
+from mlirml.analysis.ranges import Range, Ranges
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
+from mlirml.passes import NoMatch, Pass, register
+
+_PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
+"""Where a comparison with a number changes, from that number on: eq, ne, slt, sle, sgt, sge."""
+_CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
+    "arith.maxsi": lambda a, b: 0 if a[0] >= b[1] else 1 if b[0] >= a[1] else None,
+    "arith.minsi": lambda a, b: 0 if a[1] <= b[0] else 1 if b[1] <= a[0] else None,
+    "arith.minui": lambda a, b: 0 if a[0] >= 0 and a[1] <= b[0] else None,
+}
+"""Which operand an operation gives, by the ranges of both."""
+
+
+@register
+@dataclass(frozen=True)
+class PeelLoopsPass(Pass):
+    """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""
+
+    name = "mlirml-peel-loops"
+    most: int = 4
+    longest: int = 64
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for loop in named_operations(module, ("scf.for",)):
+                with suppress(NoMatch):
+                    build(loop, match(loop, self.most, self.longest))
+
+
+def match(loop: mlir.Operation, most: int, longest: int) -> list[int]:
+    """The bounds of the parts; `NoMatch` where nothing depends on being near an end."""
+    lower, upper, step = map(constant_of, list(loop.operands)[:3])
+    if lower is None or upper is None or step != 1 or upper - lower <= 4 * most:
+        raise NoMatch("not a long loop of known bounds")
+    inside = [op for op in operations(loop) if op != loop]
+    if len(inside) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel") for op in inside):
+        raise NoMatch("not a small innermost loop")
+    places = {place for op in inside if op.name == "arith.cmpi" for place in changes_of(op, loop)}
+    found = sorted(p for p in places if lower < p <= lower + most or upper - most <= p < upper)
+    if not found:
+        raise NoMatch("no condition that changes near an end")
+    return [lower, *found, upper]
+
+
+def changes_of(op: mlir.Operation, loop: mlir.Operation) -> list[int]:
+    """The values of the loop variable from which on a comparison gives something else."""
+    variable, (a, b) = loop.regions[0].blocks[0].arguments[0], op.operands
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    number, offset = constant_of(b), offset_of(a, variable)
+    if number is None or offset is None or predicate not in _PREDICATES:
+        return []
+    return [number - offset + after for after in _PREDICATES[predicate]]
+
+
+def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:
+    """How much a value is greater than the loop variable in each iteration, if that is a number."""
+    reader = Reader(lambda _: True)
+    found, base = reader.read(value), reader.read(variable)
+    if found is None or base is None or not (found - base).is_constant:
+        return None
+    return (found - base).constant
+
+
+def build(loop: mlir.Operation, bounds: list[int]) -> None:
+    """Replace a loop by a loop for each part."""
+    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    step, *values = list(loop.operands)[2:]
+    with loop.location, mlir.InsertionPoint(loop):
+        for first, end in pairwise(bounds):
+            kinds = [value.type for value in values]
+            operands = [emit.index(first), emit.index(end), step, *values]
+            part = emit.create("scf.for", operands, kinds, attributes, regions=1)
+            block = emit.block(part, [mlir.IndexType.get(), *kinds])
+            with mlir.InsertionPoint(block):
+                known = dict(zip(loop.regions[0].blocks[0].arguments, block.arguments))
+                for op in block_ops(loop.regions[0].blocks[0]):
+                    clone_with(op, known)
+            fold_in(part, Ranges())
+            values = list(part.results)
+    for old, new in zip(loop.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()
+
+
+def fold_in(loop: mlir.Operation, ranges: Ranges) -> None:
+    """Fold the comparisons, choices and clamps that the ranges of integers decide."""
+    folded = []
+    for op in list(operations(loop)):
+        value = decided_value(op, ranges)
+        if value is not None:
+            op.results[0].replace_all_uses_with(value)
+            folded.append(op)
+    for op in reversed(folded):  # not before, as `ranges` knows their results by where these are
+        op.erase()
+
+
+def decided_value(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    """What an operation gives, if that is known and another value."""
+    if not op.results or isinstance(op.results[0].type, mlir.ShapedType):
+        return None
+    if op.name == "arith.select":
+        holds = ranges.decides(op.operands[0])
+        return None if holds is None else op.operands[1 if holds else 2]
+    if op.name in _CLAMPS:
+        which = _CLAMPS[op.name](*(ranges.of(operand) for operand in op.operands))
+        return None if which is None else op.operands[which]
+    holds = ranges.decides(op.results[0])
+    if holds is None or all(use.owner.operation.name == "arith.select" for use in op.results[0].uses):
+        return None
+    with op.location, mlir.InsertionPoint(op):
+        return emit.number(op.results[0].type, int(holds))

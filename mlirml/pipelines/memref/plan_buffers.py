@@ -1,0 +1,244 @@
+"""Plan buffers: the temporaries of @main become slices of one workspace argument.
+
+Before:
+    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>) {
+      %t = memref.alloc() {alignment = 64 : i64} : memref<1024xf32>
+      ...
+    }
+After:
+    func.func @main(%x: memref<1024xf32>, %y: memref<1024xf32>, %workspace: memref<4096xi8>)
+        attributes {mlirml.workspace = 4096 : i64} {
+      %c0 = arith.constant 0 : index
+      %t = memref.view %workspace[%c0][] : memref<4096xi8> to memref<1024xf32>
+      ...
+    }
+
+A buffer lives from its first to its last use, views of it included. One that is made inside of a loop is the same in
+each round and lives for a part of the loop only; one from outside that a loop uses lives until the loop ends. Big
+buffers are placed first, each at the lowest offset where nothing that lives at the same time lies (greedy by size,
+Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+"""  # fmt: skip
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mlirml.analysis.memory import users_of
+from mlirml.analysis.values import place_in
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import HOST
+from mlirml.errors import InternalError
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, main_function, mlir, named_operations, set_function_type
+from mlirml.passes import Pass, register
+from mlirml.pipelines.bufferize.destinations import LOOPS
+
+ALIGNMENT = 64
+_PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
+"""Big buffers whole pages apart would meet in the same places of the first cache, and loads wait for stores there."""
+PLACES = "mlirml.places"
+"""Attribute of @main: which argument the workspace is, and the offset and size of each slice."""
+_DEALLOCATIONS = ("memref.dealloc",)
+
+
+@register
+@dataclass(frozen=True)
+class PlanBuffersPass(Pass):
+    """Replace @main's allocations by slices of a workspace argument, each at a multiple of `alignment` bytes.
+
+    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `places`, an attribute
+    notes the number of the argument, and the offset and size of each slice.
+    """
+
+    name = "mlirml-plan-buffers"
+    alignment: int = ALIGNMENT
+    places: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        replace_empty_arguments(main)
+        allocations = [op for op in named_operations(main, ("memref.alloc",)) if not erase_unused(op)]
+        host = [op for op in allocations if HOST in op.attributes]
+        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.places)
+        if host:
+            plan(main, host, "mlirml.host_workspace", ALIGNMENT)
+
+
+def plan(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], attribute: str, alignment: int, places: bool = False
+) -> None:
+    """Make one argument of some allocations; its size becomes an attribute of @main, and with `places`, the slices."""
+    lifetimes = find_lifetimes(main, allocations, alignment)
+    if places:
+        lifetimes = list(map(spread, lifetimes))
+    offsets, size = place(lifetimes)
+    with main.context:
+        main.attributes[attribute] = emit.i64(size)
+        if places and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
+            slices = [number for offset, life in zip(offsets, lifetimes) for number in (offset, life.size)]
+            number = len(main.regions[0].blocks[0].arguments)
+            main.attributes[PLACES] = mlir.DenseI64ArrayAttr.get([number, *slices])
+    if size or allocations:
+        use_workspace(main, allocations, offsets, max(size, 1))
+
+
+def starts_with_bytes(allocations: Sequence[mlir.Operation], offsets: Sequence[int]) -> bool:
+    """Whether bytes lie at the beginning: a place among them, counted from there, looks like the offset of a slice."""
+    kinds = (mlir.MemRefType(op.results[0].type).element_type for op, at in zip(allocations, offsets) if not at)
+    return any(isinstance(kind, mlir.IntegerType) and kind.width <= 8 for kind in kinds)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Numbers of the first and last operation that may use a buffer, and its size in bytes."""
+
+    first: int
+    last: int
+    size: int
+
+
+def replace_empty_arguments(main: mlir.Operation) -> None:
+    """Arguments without elements get a type that the bare-pointer convention takes; nothing is ever read of them."""
+    body = main.regions[0].blocks[0]
+    for argument in body.arguments:
+        kind = argument.type
+        if isinstance(kind, mlir.MemRefType) and 0 in kind.shape:
+            with main.location, mlir.InsertionPoint.at_block_begin(body):
+                argument.set_type(mlir.MemRefType.get([1], kind.element_type))
+                attributes = {"operandSegmentSizes": emit.segments(0, 0)}
+                nothing = emit.create("memref.alloca", (), [kind], attributes)
+            argument.replace_all_uses_with(nothing.results[0])
+    set_function_type(main)
+
+
+def erase_unused(allocation: mlir.Operation) -> bool:
+    """Erase an allocation that nothing uses."""
+    unused = not any(True for _ in allocation.results[0].uses)
+    if unused:
+        allocation.erase()
+    return unused
+
+
+def byte_size(kind: mlir.Type, alignment: int = ALIGNMENT) -> int:
+    """The bytes of a static memref, rounded up to the alignment."""
+    memref = mlir.MemRefType(kind)
+    element = memref.element_type
+    if isinstance(element, mlir.VectorType):
+        vector = mlir.VectorType(element)
+        bits = math.prod(vector.shape) * vector.element_type.width
+    else:
+        bits = 64 if isinstance(element, mlir.IndexType) else element.width
+    size = int(math.prod(memref.shape) * max(1, bits // 8))
+    return -(-size // alignment) * alignment
+
+
+def spread(life: Lifetime) -> Lifetime:
+    """A big buffer of whole pages ends a little behind them, so that the next does not begin at a page."""
+    return replace(life, size=life.size + _SPREAD) if life.size >= _BIG and not life.size % _PAGE else life
+
+
+def find_lifetimes(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], alignment: int = ALIGNMENT
+) -> list[Lifetime]:
+    """The lifetimes of the allocations, in their order."""
+    used = [users(allocation) for allocation in allocations]
+    spans: dict[mlir.Operation, tuple[int, int]] = {}
+    number_operations(main.regions[0].blocks[0], spans, 0)
+    lifetimes = []
+    for allocation, touching in zip(allocations, used, strict=True):
+        if any(True for _ in allocation.operands):
+            raise InternalError(f"a buffer of dynamic size: {allocation}")
+        if is_in_parallel(allocation):
+            raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
+        if any(is_carried(user, allocation) for user in touching):
+            raise InternalError(f"a buffer of one round of a loop is carried to the next: {allocation}")
+        places = [spans[place] for place in places_in_one_block(allocation, touching)]
+        first, last = min(start for start, _ in places), max(end for _, end in places)
+        lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type, alignment)))
+    return lifetimes
+
+
+def number_operations(block: mlir.Block, spans: dict[mlir.Operation, tuple[int, int]], number: int) -> int:
+    """Number operations in their order, those in regions after the one that holds them; the next number."""
+    for op in block_ops(block):
+        start = number
+        number += 1
+        if not op.name.startswith("linalg."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    number = number_operations(inner, spans, number)
+        spans[op] = start, number - 1
+    return number
+
+
+def places_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """The operations that use a buffer, or hold those that do, in the innermost block that holds them all."""
+    block = allocation.block
+    while True:
+        places = [place_in(op, block) for op in touching or (allocation,)]
+        found = [place for place in places if place is not None]
+        if len(found) == len(places):
+            return found
+        block = block.owner.operation.block
+
+
+def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
+    """Whether an operation ends the round of a loop in which a buffer is allocated, and passes the buffer on."""
+    if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in LOOPS:
+        return False
+    return place_in(allocation, user.block) is not None
+
+
+def users(op: mlir.Operation) -> list[mlir.Operation]:
+    """Every operation that touches a buffer, also through views; deallocations are removed on the way."""
+    found: tuple[list[mlir.Operation], list[mlir.Operation]] = [], []
+    for user in users_of(op.results):
+        found[user.name in _DEALLOCATIONS].append(user)
+    for user in found[True]:
+        user.erase()
+    return found[False]
+
+
+def is_in_parallel(op: mlir.Operation) -> bool:
+    """Whether several threads may run an operation at once."""
+    parent = op.parent
+    while parent is not None and parent.name != "scf.parallel":
+        parent = parent.operation.parent
+    return parent is not None
+
+
+def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
+    """An offset for each lifetime, and the size of the whole: the largest first, each into the first gap for it."""
+    sizes, firsts, lasts = (np.array([getattr(life, name) for life in lifetimes]) for name in ("size", "first", "last"))
+    offsets = np.zeros(len(lifetimes), np.int64)
+    order = np.lexsort((np.arange(len(lifetimes)), -sizes))
+    for count, number in enumerate(order):
+        placed = order[:count]
+        taken = placed[(firsts[placed] <= lasts[number]) & (lasts[placed] >= firsts[number])]
+        taken = taken[np.argsort(offsets[taken], kind="stable")]
+        ends = np.maximum.accumulate(offsets[taken] + sizes[taken])
+        before = np.concatenate([[0], ends])  # where the memory before each of them, and behind the last one, begins
+        gaps = np.flatnonzero(offsets[taken] - before[:-1] >= sizes[number])
+        offsets[number] = before[gaps[0] if len(gaps) else -1]
+    return [int(offset) for offset in offsets], int(max(offsets + sizes, default=0))
+
+
+def use_workspace(
+    main: mlir.Operation, allocations: Sequence[mlir.Operation], offsets: Sequence[int], size: int
+) -> None:
+    """Append the workspace argument and replace the allocations by views of it."""
+    body = main.regions[0].blocks[0]
+    with main.location:
+        kind = mlir.MemRefType.get([size], mlir.IntegerType.get_signless(8))
+    workspace = body.add_argument(kind, main.location)
+    for allocation, offset in zip(allocations, offsets):
+        with allocation.location, mlir.InsertionPoint.at_block_begin(body):
+            at = emit.index(offset)
+            view = emit.value("memref.view", [workspace, at], allocation.results[0].type)
+        allocation.results[0].replace_all_uses_with(view)
+        allocation.erase()
+    set_function_type(main)

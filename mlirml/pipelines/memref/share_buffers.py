@@ -1,0 +1,209 @@
+"""Share buffers: what loops compute of the last elements that they read of a buffer goes into that buffer.
+
+Before:
+    %a = memref.alloc() : memref<8x9xf64>
+    %b = memref.alloc() : memref<8x9xf64>
+    ...                                       // stores into %a
+    scf.for %i = ... {
+      scf.for %j = ... {
+        %x = memref.load %a[%i, %j]           // nothing reads %a later
+        memref.store %y, %b[%i, %j]           // nothing has been stored into %b before
+      }
+    }
+After:
+    %a = memref.alloc() : memref<8x9xf64>
+    ...
+    scf.for %i = ... {
+      scf.for %j = ... {
+        %x = memref.load %a[%i, %j]
+        memref.store %y, %a[%i, %j]
+      }
+    }
+
+Each element is read before it is stored, in the same round, and no other round touches it. Bufferization does so for
+operations that are elementwise alone; fused ones may sum up as well.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.values import place_in
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.bufferize.inits import tensor_blocks
+from mlirml.pipelines.memref.plan_buffers import users
+
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+_LOOPS = ("scf.for", "scf.parallel")
+
+
+@register
+@dataclass(frozen=True)
+class ShareBuffersPass(Pass):
+    """Let buffers of at least `least` bytes begin where others end."""
+
+    name = "mlirml-share-buffers"
+    least: int = 256
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for block in tensor_blocks(main_function(module)):
+                self._share(block)
+
+    def _share(self, block: mlir.Block) -> None:
+        ops = block_ops(block)
+        numbers = {op: number for number, op in enumerate(ops)}  # before anything is changed: hashes change with it
+        found: list[Buffer] = []
+        for op in ops:
+            if op.name == "memref.alloc" and bytes_of(op) >= self.least:
+                try:
+                    found.append(match_buffer(op, numbers))
+                except NoMatch:
+                    continue
+        found.sort(key=lambda buffer: buffer.begin)
+        kept: list[Buffer] = []
+        for buffer in found:
+            before = [b for b in kept if b.end == buffer.begin and may_follow(b, buffer, ops[buffer.begin])]
+            if before:
+                other = before[0]
+                buffer.alloc.results[0].replace_all_uses_with(other.alloc.results[0])
+                buffer.alloc.erase()
+                kept.remove(other)
+                buffer = Buffer(other.alloc, other.place, other.first, other.begin, buffer.end, buffer.accesses)
+            kept.append(buffer)
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """An allocation, and the operations that use it, in the last place that does all of them.
+
+    The numbers are those of operations of its block: itself, the first that uses it or a view of it, the first and the
+    last that access it.
+    """
+
+    alloc: mlir.Operation
+    place: int
+    first: int
+    begin: int
+    end: int
+    accesses: tuple[mlir.Operation, ...]
+
+
+def bytes_of(alloc: mlir.Operation) -> int:
+    kind = mlir.MemRefType(alloc.results[0].type)
+    element = kind.element_type
+    width = element.width // 8 if isinstance(element, (mlir.FloatType, mlir.IntegerType)) else 0
+    return math.prod(kind.shape) * width if kind.has_static_shape else 0
+
+
+def match_buffer(alloc: mlir.Operation, numbers: dict[mlir.Operation, int]) -> Buffer:
+    """When a buffer is accessed; raises `NoMatch` where that cannot be told."""
+    touching = users(alloc)
+    places = []
+    for user in touching:
+        place = place_in(user, alloc.block)
+        if place is None or user.name in ("scf.yield", "scf.condition", "func.return"):
+            raise NoMatch("it is passed on")
+        places.append(numbers[place])
+    accessed = [place for place, user in zip(places, touching) if not is_view(user)]
+    if not accessed:
+        raise NoMatch("it is not used")
+    return Buffer(alloc, numbers[alloc], min(places), min(accessed), max(accessed), tuple(touching))
+
+
+def is_view(op: mlir.Operation) -> bool:
+    return any(isinstance(result.type, mlir.MemRefType) for result in op.results)
+
+
+def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
+    """Whether each element of `new` is stored behind the only time that loops read the one of `old`."""
+    if nest.name not in _LOOPS or old.alloc.results[0].type != new.alloc.results[0].type:
+        return False
+    if old.place > new.first or old.begin == old.end:
+        return False
+    loads = [op for op in old.accesses if is_within(op, nest) and not is_view(op)]
+    stores = [op for op in new.accesses if is_within(op, nest) and not is_view(op)]
+    if not loads or not stores or any(op.name != "memref.load" for op in loads):
+        return False
+    if any(op.name != "memref.store" for op in stores):
+        return False
+    inner, places = loads[0].block, [list(op.operands)[1:] for op in loads] + [list(op.operands)[2:] for op in stores]
+    views = [op.operands[0] for op in loads] + [op.operands[1] for op in stores]
+    if any(op.block != inner for op in (*loads, *stores)) or any(place != places[0] for place in places):
+        return False
+    if any(view.type != views[0].type or not is_whole(view) for view in views):
+        return False
+    if not all(load.is_before_in_block(store) for load in loads for store in stores):
+        return False
+    return is_once(places[0], views[0].type, inner, nest)
+
+
+def is_within(op: mlir.Operation, nest: mlir.Operation) -> bool:
+    """Whether an operation stands somewhere in loops."""
+    return place_in(op, nest.regions[0].blocks[0]) is not None
+
+
+def is_whole(value: mlir.Value) -> bool:
+    """Whether a view has all elements of its buffer, in their order."""
+    op = defining_op(value)
+    while op is not None and op.name in _VIEWS:
+        op = defining_op(op.operands[0])
+    return op is not None and op.name == "memref.alloc"
+
+
+def is_once(indices: list[mlir.Value], kind: mlir.MemRefType, block: mlir.Block, nest: mlir.Operation) -> bool:
+    """Whether every round of loops is at another element."""
+    try:
+        rounds = rounds_of(block, nest)
+        steps: dict[mlir.Value, int] = {}
+        stride = 1
+        for index, size in zip(reversed(indices), reversed(mlir.MemRefType(kind).shape), strict=True):
+            for variable, factor in linear(index).items():
+                steps[variable] = steps.get(variable, 0) + factor * stride
+            stride *= size
+    except NoMatch:
+        return False
+    reached = 0
+    moved = sorted((abs(steps.get(v, 0)) * step, count) for v, (step, count) in rounds.items() if count > 1)
+    for step, count in moved:
+        if step <= reached:
+            return False
+        reached += step * (count - 1)
+    return all(variable in rounds for variable in steps)
+
+
+def rounds_of(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.Value, tuple[int, int]]:
+    """The variables of the loops around a block up to `nest`, with their steps and how many rounds they go."""
+    found: dict[mlir.Value, tuple[int, int]] = {}
+    while True:
+        loop = block.owner.operation
+        if loop.name not in _LOOPS or len(block.arguments) < 1:
+            raise NoMatch("not a loop")
+        lower, upper, step = (constant_of(value) for value in list(loop.operands)[:3])
+        if lower is None or upper is None or not step or (loop.name == "scf.parallel" and len(loop.operands) > 3):
+            raise NoMatch("bounds that are not known")
+        found[block.arguments[0]] = step, max(0, -(-(upper - lower) // step))
+        if loop == nest:
+            return found
+        block = loop.block
+
+
+def linear(index: mlir.Value) -> dict[mlir.Value, int]:
+    """The factors of variables that an index is a sum of, but for a constant."""
+    if constant_of(index) is not None:
+        return {}
+    op = defining_op(index)
+    if op is None:
+        return {index: 1}
+    if op.name == "arith.addi":
+        left, right = (linear(value) for value in op.operands)
+        return {v: left.get(v, 0) + right.get(v, 0) for v in (*left, *right)}
+    if op.name == "arith.muli":
+        for value, other in (op.operands, list(op.operands)[::-1]):
+            factor = constant_of(other)
+            if factor is not None:
+                return {v: each * factor for v, each in linear(value).items()}
+    raise NoMatch("computed in another way")

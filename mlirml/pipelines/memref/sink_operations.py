@@ -1,0 +1,349 @@
+"""Sink operations: in loops that stay scalar, what takes long and only one side of a select needs is under a branch.
+
+Before:
+    %e = math.exp %x : f64
+    %below = arith.cmpf olt, %u, %e : f64
+    %taken = arith.select %always, %true, %below : i1
+After:
+    %taken = scf.if %always -> (i1) {
+      scf.yield %true : i1
+    } else {
+      %e = math.exp %x : f64
+      %below = arith.cmpf olt, %u, %e : f64
+      scf.yield %below : i1
+    }
+
+Before:
+    %old = memref.load %x[%i] : memref<8xf64>
+    %new = arith.select %better, %y, %old : f64
+    memref.store %new, %x[%i] : memref<8xf64>
+After:
+    scf.if %better {
+      memref.store %y, %x[%i] : memref<8xf64>
+    }
+
+`if` and `or` are captured as selects, since those can be raised and vectorised. Where an iteration waits for the one
+before it, they are computed one by one, and both sides of each. Selects by one condition share the branch, that of a
+store, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlirml.analysis.values import place_in, used_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.passes import Pass, register
+
+LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
+_CHOICES = ("arith.select", "arith.andi", "arith.ori")
+_COSTS = {"arith.divf": 5, "math.sqrt": 5, "math.rsqrt": 8, "arith.remf": 20}
+_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+_QUICK = (
+    "math.abs", "math.copysign", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.round", "math.is",
+    "math.ct",
+)  # fmt: skip
+_LIKELY = ((False, ("oeq", "uno")), (True, ("one", "une", "ord")))
+_STORE = "memref.store"
+_STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
+
+
+@register
+@dataclass(frozen=True)
+class SinkOperationsPass(Pass):
+    """Put operations that take at least `least` cycles under branches."""
+
+    name = "mlirml-sink-operations"
+    least: int = 12
+
+    def run(self, module: mlir.Operation) -> None:
+        for loop in named_operations(module, ("scf.for", "scf.while")):
+            if is_serial(loop):
+                for store in [op for block in _own_blocks(loop) for op in block_ops(block)[::-1] if op.name == _STORE]:
+                    while (kept := match_kept(store)) is not None:  # by a select of selects, once for each
+                        build_store(store, kept)
+                for branch in [op for block in _own_blocks(loop) for op in block_ops(block) if op.name == "scf.if"]:
+                    choice = match_joined(branch)
+                    if choice is not None:
+                        branch.move_before(build_branch(choice))
+                for block in list(_own_blocks(loop)):
+                    self.sink_in(block)
+
+    def sink_in(self, block: mlir.Block) -> None:
+        """Make branches in a block, and in those branches."""
+        for op in block_ops(block)[::-1]:
+            if op.name in _CHOICES and op.results:
+                choice = match_choice(op, self.least)
+                if choice is not None:
+                    for region in build_branch(choice).regions:
+                        self.sink_in(region.blocks[0])
+                    self.sink_in(block)
+                    return
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Selects by one condition, the last of which is at `place`, and the operations that only one side needs."""
+
+    condition: mlir.Value
+    place: mlir.Operation
+    selects: tuple[mlir.Operation, ...]
+    sides: tuple[list[mlir.Operation], list[mlir.Operation]]
+
+
+def _own_blocks(loop: mlir.Operation) -> Iterator[mlir.Block]:
+    """The blocks of a loop and of branches in it, without those of loops in it."""
+    for region in loop.regions:
+        for block in region.blocks:
+            yield block
+            for op in block_ops(block):
+                if op.name == "scf.if":
+                    yield from _own_blocks(op)
+
+
+def is_serial(loop: mlir.Operation) -> bool:
+    """Whether LLVM cannot vectorise a loop: it has no count, has loops in it, or its iterations wait for each other."""
+    if loop.name == "scf.while" or any(op.name in LOOPS for op in operations(loop) if op != loop):
+        return True
+    return _waits(loop) or _reads_other_elements(loop)
+
+
+def _waits(loop: mlir.Operation) -> bool:
+    """Whether a comparison needs what is carried, other than that for a minimum or maximum."""
+    block = loop.regions[0].blocks[0]
+    known: set[mlir.Value] = set()
+    for carried in list(block.arguments)[1:]:
+        users = [use.owner.operation for use in carried.uses]
+        compared = [op for op in users if op.name in ("arith.cmpf", "arith.cmpi")]
+        by_result = [use.owner.operation for op in compared for use in op.results[0].uses]
+        if not (len(users) == 2 and len(compared) == len(by_result) == 1 and by_result[0] in users):
+            known.add(carried)
+    for op in operations(loop):
+        if op != loop and any(value in known for value in used_values(op)):
+            chosen = op.name == "arith.select" and op.operands[0] in known
+            if chosen or op.name in ("arith.cmpf", "arith.cmpi"):
+                return True
+            known.update(op.results)
+    return False
+
+
+def _reads_other_elements(loop: mlir.Operation) -> bool:
+    """Whether it loads elements of an array of which it stores others."""
+    found = list(operations(loop))
+    stores = [op for op in found if op.name == "memref.store"]
+    for op in found:
+        if op.name == "memref.load":
+            same = [store for store in stores if store.operands[1] == op.operands[0]]
+            if any(list(store.operands)[2:] != list(op.operands)[1:] for store in same):
+                return True
+    return False
+
+
+def match_choice(last: mlir.Operation, least: int) -> Choice | None:
+    """The selects by the condition of `last`, if one side of them takes long; None else."""
+    if any(isinstance(value.type, (mlir.VectorType, mlir.ShapedType)) for value in last.results):
+        return None
+    for condition in list(last.operands)[: 1 if last.name == "arith.select" else 2]:
+        if not _is_bool(condition):
+            return None
+        selects = [op for op in _selects_by(condition, last) if _users_follow(op, last)]
+        then, otherwise = (_needed_by_one(last, condition, selects, side) for side in (True, False))
+        likely = likely_side(condition)
+        saved = [sum(map(cost, ops)) for side, ops in ((True, then), (False, otherwise)) if side is not likely]
+        if max(saved) >= least:
+            return Choice(condition, last, tuple(selects), (then, otherwise))
+    return None
+
+
+def match_joined(branch: mlir.Operation) -> Choice | None:
+    """The selects after a branch by the same condition, or its negation, that may move into it; None if none may.
+
+    The branch is there in any case, and after it the processor need not wait for what only the other side computes.
+    """
+    if branch.name != "scf.if" or len(branch.results):
+        return None
+    condition = negated(branch.operands[0]) or branch.operands[0]
+    selects = []
+    ops = block_ops(branch.block)
+    for op in ops[ops.index(branch) + 1 :]:
+        if op.regions or not op.name.startswith(("arith.", "math.")):
+            break
+        if op.name == "arith.select" and op.operands[0] == condition and list(op.operands).count(condition) == 1:
+            selects.append(op)
+    if not selects:
+        return None
+    last = selects[-1]
+    joined = [op for op in selects if _users_follow(op, last)]
+    then, otherwise = (_needed_by_one(last, condition, joined, side) for side in (True, False))
+    return Choice(condition, last, tuple(joined), (then, otherwise))
+
+
+def negated(condition: mlir.Value) -> mlir.Value | None:
+    """What a condition is the negation of; None for any other."""
+    op = defining_op(condition)
+    if op is None or op.name != "arith.xori" or not is_true(op.operands[1]):
+        return None
+    return op.operands[0]
+
+
+def is_true(value: mlir.Value) -> bool:
+    """Whether a value is the constant `true`."""
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant" and str(op.attributes["value"]) == "true"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A store of what `select` chooses: a new value, or what `load` has found there, if `side` is not its condition."""
+
+    select: mlir.Operation
+    side: bool
+
+
+def match_kept(store: mlir.Operation) -> Kept | None:
+    """Whether an operation stores what is there already, or something new, by a select."""
+    select = defining_op(store.operands[0]) if store.name == _STORE else None
+    if select is None or select.name != "arith.select" or select.block != store.block or not _is_used_once(select):
+        return None
+    for side in (True, False):
+        load = defining_op(select.operands[2 if side else 1])
+        if load is None or load.name != "memref.load" or load.block != store.block:
+            continue
+        ops = block_ops(store.block)
+        between = ops[ops.index(load) + 1 : ops.index(store)]
+        if list(load.operands) == list(store.operands)[1:] and not any(o.name.startswith(_STORES) for o in between):
+            return Kept(select, side)
+    return None
+
+
+def _is_used_once(op: mlir.Operation) -> bool:
+    return sum(1 for _ in op.results[0].uses) == 1
+
+
+def build_store(store: mlir.Operation, kept: Kept) -> None:
+    """Store only where something new is, and compute there what nothing else needs."""
+    select, block = kept.select, store.block
+    chosen, value = select.operands[0], select.operands[1 if kept.side else 2]
+    condition = chosen
+    with store.location, mlir.InsertionPoint(store):
+        if not kept.side:
+            condition = emit.same_type("arith.xori", condition, emit.number(condition.type, 1))
+        branch = emit.create("scf.if", [condition], regions=2)
+        with mlir.InsertionPoint(emit.block(branch, [])):
+            final = emit.create("scf.yield")
+    store.operands[0] = value
+    store.move_before(final)
+    select.erase()
+    found = [store]
+    stored = False
+    ops = block_ops(block)
+    for op in ops[: ops.index(branch)][::-1]:
+        stored = stored or op.name.startswith(_STORES)
+        users = [use.owner.operation for result in op.results for use in result.uses]
+        if _may_move(op, stored) and all(user in found for user in users):
+            op.move_before(found[-1])
+            found.append(op)
+    for op in found:  # a place that matters only there
+        if op.name == "arith.select" and op.operands[0] == chosen:
+            op.results[0].replace_all_uses_with(op.operands[1 if kept.side else 2])
+
+
+def _is_bool(value: mlir.Value) -> bool:
+    return isinstance(value.type, mlir.IntegerType) and mlir.IntegerType(value.type).width == 1
+
+
+def likely_side(condition: mlir.Value) -> bool | None:
+    """Whether a condition is true or false nearly always: floats are rarely equal, and rarely NaN. None if unknown."""
+    op = defining_op(condition)
+    if op is None:
+        return None
+    if op.name == "arith.cmpf":
+        predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+        return next((side for side, names in _LIKELY if predicate in map(emit.FLOAT_PREDICATES.get, names)), None)
+    sides = {likely_side(value) for value in op.operands} if op.name in ("arith.andi", "arith.ori") else set()
+    wanted = op.name == "arith.ori"
+    return wanted if wanted in sides else None
+
+
+def _selects_by(condition: mlir.Value, last: mlir.Operation) -> Iterator[mlir.Operation]:
+    """`last`, and the selects by the same condition before it."""
+    yield last
+    for use in condition.uses:
+        op = use.owner.operation
+        chosen = op.name == "arith.select" and op.operands[0] == condition and list(op.operands).count(condition) == 1
+        if chosen and op.block == last.block and op.is_before_in_block(last):
+            yield op
+
+
+def _users_follow(op: mlir.Operation, last: mlir.Operation) -> bool:
+    """Whether all that needs the result of a select comes after `last`."""
+    users = [place_in(use.owner.operation, last.block) for use in op.results[0].uses]
+    return op == last or all(user is not None and last.is_before_in_block(user) for user in users)
+
+
+def side_value(op: mlir.Operation, condition: mlir.Value, side: bool) -> mlir.Value | None:
+    """What a select gives where its condition is true or false; None for the condition itself."""
+    if op.name == "arith.select":
+        return op.operands[1 if side else 2]
+    other = op.operands[1] if op.operands[0] == condition else op.operands[0]
+    return other if side == (op.name == "arith.andi") else None
+
+
+def _needed_by_one(
+    last: mlir.Operation, condition: mlir.Value, selects: list[mlir.Operation], side: bool
+) -> list[mlir.Operation]:
+    """The operations that only one side of some selects needs, in order."""
+    chosen, others = (
+        {value for op in selects if (value := side_value(op, condition, one)) is not None} for one in (side, not side)
+    )
+    own = chosen - others - {condition}
+    found: list[mlir.Operation] = []
+    stored = False
+    ops = block_ops(last.block)
+    for op in ops[: ops.index(last)][::-1]:
+        stored = stored or op.name.startswith(_STORES)
+        if not _may_move(op, stored):
+            continue
+        (result,) = op.results
+        users = [use.owner.operation for use in result.uses]
+        if users and all(user in found or (user in selects and result in own) for user in users):
+            found.append(op)
+    return found[::-1]
+
+
+def _may_move(op: mlir.Operation, stored: bool) -> bool:
+    """Whether an operation computes numbers of numbers, or loads one that nothing may have stored since."""
+    if op.name == "memref.load":
+        return not stored
+    return op.name.startswith(("arith.", "math.")) and op.name != "arith.constant" and len(op.results) == 1
+
+
+def cost(op: mlir.Operation) -> int:
+    """About how many cycles an operation takes more than an addition."""
+    if op.name in _DIVISIONS:
+        divisor = defining_op(op.operands[1])
+        return 2 if divisor is not None and divisor.name == "arith.constant" else 8
+    if op.name in _COSTS:
+        return _COSTS[op.name]
+    return 20 if op.name.startswith("math.") and not op.name.startswith(_QUICK) else 0
+
+
+def build_branch(choice: Choice) -> mlir.Operation:
+    """Replace selects by a branch."""
+    place = choice.place
+    selects = sorted(choice.selects, key=block_ops(place.block).index)
+    with place.location, mlir.InsertionPoint(place):
+        new = emit.create("scf.if", [choice.condition], [op.results[0].type for op in selects], regions=2)
+        for number, (side, ops) in enumerate(zip((True, False), choice.sides)):
+            with mlir.InsertionPoint(emit.block(new, [], number)):
+                values = [side_value(op, choice.condition, side) for op in selects]
+                known = [emit.number(choice.condition.type, int(side)) if v is None else v for v in values]
+                final = emit.create("scf.yield", known)
+            for op in ops:
+                op.move_before(final)
+    for op, result in zip(selects, new.results):
+        op.results[0].replace_all_uses_with(result)
+        op.erase()
+    return new

@@ -1,0 +1,238 @@
+"""Split a function: a long @main becomes calls of functions that LLVM compiles in linear time.
+
+Before:
+    func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
+      scf.for ...   // 1000 loops over %x and %y, one after the other
+    }
+After:
+    func.func private @main.part0(%x: memref<8xf32> {llvm.noalias}, %y: memref<8xf32> {llvm.noalias})
+        attributes {mlirml.no_inline} {
+      scf.for ...   // the first of them
+    }
+    func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
+      call @main.part0(%x, %y)
+      call @main.part1(%x, %y)
+      ...
+    }
+
+What LLVM does for a loop (dominators, loop guards) costs as much as the function around it is long. Functions are cut
+where only buffers and constants are needed further on; views of them are built again in each part. The arguments of
+@main do not overlap where one of them is written, and no part gets two views of one workspace. The bodies of long loops
+are cut in the same way. Where a part stays long, as each of its operations needs the one before, its loops become
+functions: without them it is code that runs once, for which the few passes do that vector code gets.
+
+Programs repeat themselves: layers, steps of time. They are cut where something comes that a part has begun with, so
+that parts are equal, and one function is made for all equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from mlirml.analysis.captures import REBUILT, Captures
+from mlirml.analysis.values import used_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
+from mlirml.passes import Pass, register
+
+NO_INLINE = "mlirml.no_inline"
+"""Marks functions that LLVM must not put together again."""
+
+_REBUILT = ("memref.view", *REBUILT)
+_STAY = ("memref.alloca", *_REBUILT)
+_ALIKE = 4
+"""So many segments that are similar let expect that a repetition begins."""
+_LONG = 4
+"""Times `max_ops`: a part of so many operations that cannot be cut has no loops in it."""
+
+
+@register
+@dataclass(frozen=True)
+class SplitFunctionPass(Pass):
+    """Cut @main into functions of about `max_ops` operations, if it has more than twice as many and can be cut."""
+
+    name = "mlirml-split-function"
+    max_ops: int = 512
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        if len(main.regions[0].blocks) > 1:
+            return
+        outlined = _Parts(main)
+        self._cut(main.regions[0].blocks[0], outlined)
+
+    def _cut(self, body: mlir.Block, outlined: _Parts) -> None:
+        """Cut a block that is too long, after the loops in it."""
+        if count_ops(block_ops(body)) <= 2 * self.max_ops:
+            return
+        for op in block_ops(body):
+            if op.name == "scf.for" and not _carries_buffers(op):
+                self._cut(op.regions[0].blocks[0], outlined)
+        if count_ops(block_ops(body)) <= 2 * self.max_ops:
+            return
+        runs = list(parts(body, self.max_ops))
+        for part in runs:
+            if len(part) > _LONG * self.max_ops:
+                part[:] = outlined.without_loops(part)
+        if len(runs) == 1 and body.owner.name == "func.func":  # all of it but its buffers
+            return
+        for part in runs:
+            outlined.add(part)
+        for op in reversed(block_ops(body)):
+            if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
+                op.erase()
+
+
+def _carries_buffers(loop: mlir.Operation) -> bool:
+    """Whether a loop hands buffers from round to round, which may overlap with the arguments of @main."""
+    return any(isinstance(result.type, mlir.MemRefType) for result in loop.results)
+
+
+def count_ops(ops: Sequence[mlir.Operation]) -> int:
+    return sum(1 for op in ops for _ in operations(op))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Operations that stay together, as they use each other's results; similar ones are of the same `kind`."""
+
+    ops: list[mlir.Operation]
+    size: int
+    kind: int
+
+
+def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
+    """Runs of operations whose results nobody uses after them."""
+    segments = list(_segments(body))
+    begun: set[tuple[int, ...]] = set()
+    start = 0
+    while start < len(segments):
+        begun.add(_beginning(segments, start))
+        end = _end(segments, start, begun, max_ops)
+        yield [op for segment in segments[start:end] for op in segment.ops]
+        start = end
+
+
+def _beginning(segments: Sequence[_Segment], start: int) -> tuple[int, ...]:
+    return tuple(segment.kind for segment in segments[start : start + _ALIKE])
+
+
+def _end(segments: Sequence[_Segment], start: int, begun: Collection[tuple[int, ...]], max_ops: int) -> int:
+    """Where a part ends: about `max_ops` long, if it can be in front of what a part has begun with."""
+    size, first, best = 0, 0, (max_ops, 0)
+    for end in range(start + 1, len(segments) + 1):
+        size += segments[end - 1].size
+        first = first or (end if size >= max_ops or end == len(segments) else 0)
+        if end < len(segments) and 2 * size >= max_ops and _beginning(segments, end) in begun:
+            best = min(best, (abs(size - max_ops), end))
+        if size >= 2 * max_ops:
+            break
+    return best[1] or first
+
+
+def _segments(body: mlir.Block) -> Iterator[_Segment]:
+    ops = block_ops(body)
+    last = last_uses(ops)
+    segment: list[mlir.Operation] = []
+    needed = 0
+    moving: set[mlir.Value] = set()
+    kinds: dict[tuple[str, ...], int] = {}
+    for number, op in enumerate(ops[:-1]):
+        if _stays(op) and not any(operand in moving for operand in op.operands):
+            continue
+        moving.update(op.results)
+        segment.append(op)
+        needed = max(needed, last[number])
+        if needed <= number:
+            names = tuple(inner.name for op in segment for inner in operations(op))
+            yield _Segment(segment, len(names), kinds.setdefault(names, len(kinds)))
+            segment = []
+
+
+def _stays(op: mlir.Operation) -> bool:
+    """Whether an operation is none of a part's: it makes a buffer or a view, or a number, which parts are given."""
+    if op.name.startswith("arith."):
+        return not any(isinstance(result.type, mlir.MemRefType) for result in op.results)
+    return op.name in _STAY
+
+
+def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
+    """For each operation of a block the number of the last one that uses its results, or views of them."""
+    last = list(range(len(ops)))
+    defined = {result: number for number, op in enumerate(ops) for result in op.results}
+    for number, op in enumerate(ops):
+        for operand in used_values(op):
+            if operand in defined:
+                last[defined[operand]] = number
+    for number in reversed(range(len(ops))):
+        if ops[number].name in _REBUILT:
+            for operand in ops[number].operands:
+                if operand in defined:
+                    last[defined[operand]] = max(last[defined[operand]], last[number])
+    return last
+
+
+class _Parts:
+    """The functions that parts of @main became."""
+
+    def __init__(self, main: mlir.Operation) -> None:
+        self._main = main
+        self._names: dict[str, str] = {}  # by text
+
+    def without_loops(self, part: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+        """The part with calls where its loops were, which have become functions."""
+        return [self.add([op]) if op.name == "scf.for" and _can_be_outlined(op) else op for op in part]
+
+    def add(self, part: Sequence[mlir.Operation]) -> mlir.Operation:
+        """Move operations into a function before @main, or drop them where there is one like it; its call."""
+        captures = Captures(part, names=_REBUILT)
+        name = f"main.part{len(self._names)}"
+        last = part[-1]  # what the part needs stands in front of it
+        with last.location:
+            body = build_function(name, self._main, list(captures.values))
+            with mlir.InsertionPoint(body):
+                environment = captures.rebuild(list(body.arguments))
+                end = emit.create("func.return")
+            with mlir.InsertionPoint(last):
+                callee = mlir.FlatSymbolRefAttr.get(name)
+                call = emit.create("func.call", list(captures.values), (), {"callee": callee})
+            for op in part:
+                op.move_before(end)
+            captures.replace(environment)
+        function = body.owner.operation
+        known = self._names.setdefault(_text(function, name), name)
+        if known != name:
+            call.attributes["callee"] = mlir.FlatSymbolRefAttr.get(known)
+            function.erase()
+        return call
+
+
+def _can_be_outlined(loop: mlir.Operation) -> bool:
+    """Whether a loop has no results, and uses no cells of the stack, which would have to be in memory for it."""
+    owners = map(defining_op, Captures([loop], names=_REBUILT).values)
+    return not len(loop.results) and not any(op is not None and op.name == "memref.alloca" for op in owners)
+
+
+def _text(function: mlir.Operation, name: str) -> str:
+    """The text of a function without its name: what is equal but for places in the user's program has the same one."""
+    text: str = function.get_asm(use_local_scope=True)
+    return text.replace(f"@{name}(", "@(", 1)
+
+
+def build_function(name: str, main: mlir.Operation, captured: Sequence[mlir.Value]) -> mlir.Block:
+    """A private function of the captured values; returns its entry block."""
+    kinds = [value.type for value in captured]
+    flag, none = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()}), mlir.DictAttr.get({})
+    arguments = set(main.regions[0].blocks[0].arguments)
+    flags = [flag if v in arguments and isinstance(v.type, mlir.MemRefType) else none for v in captured]
+    attributes = {
+        "sym_name": mlir.StringAttr.get(name),
+        "sym_visibility": mlir.StringAttr.get("private"),
+        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(kinds, [])),
+        "arg_attrs": mlir.ArrayAttr.get(flags),
+        NO_INLINE: mlir.UnitAttr.get(),
+    }
+    with mlir.InsertionPoint(main):
+        function = emit.create("func.func", (), (), attributes, regions=1)
+    return emit.block(function, kinds)

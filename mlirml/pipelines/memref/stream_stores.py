@@ -1,0 +1,71 @@
+"""Stream stores: big results that nothing reads again are stored past the cache.
+
+Before:
+    scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
+      scf.for %j = %c0 to %c1024 step %c1 {
+        ...
+        %k = arith.addi %row, %j : index                          // %row = 1024 * %i
+        memref.store %v, %y[%k] : memref<4194304xf32>
+      }
+    }
+After:
+    scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
+      %row_of_y = memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+      scf.for %j = %c0 to %c1024 step %c1 {
+        ...
+        memref.store %v, %row_of_y[%j] : memref<1024xf32>
+      }
+      ...                                                         // up to 15 elements, to the start of a line
+      scf.for %j = %head to %end step %c16 {
+        %line = vector.load %row_of_y[%j] : memref<1024xf32>, vector<16xf32>
+        vector.store %line, %y[%k] {alignment = 64 : i64, nontemporal = true} : memref<4194304xf32>, vector<16xf32>
+      }
+      ...                                                         // up to 15 elements behind the last whole line
+    } {mlirml.streams}
+
+A store into a line that is not in cache reads the line first: a third to a half of all traffic, for nothing. Rows are
+worked on in a buffer in the first cache, so that loops stay what LLVM's vectoriser takes, values that other loops read
+again are there, and whole lines follow each other when they are stored. Where lines begin is asked at run time, as
+arrays of others are not aligned. Rows of more than 16 KB are cut into tiles.
+
+Only arguments of @main of at least `least_bytes` are stored so, of which each element is written once and read by
+nothing but the loops over its row.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import main_function, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.memref.nontemporal.build import build_streams
+from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
+
+
+@register
+@dataclass(frozen=True)
+class StreamStoresPass(Pass):
+    """Store results of at least `least_bytes` past the cache."""
+
+    name = "mlirml-stream-stores"
+    least_bytes: int = 8 << 20
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        if len(main.regions[0].blocks) > 1:
+            return
+        groups: list[list[Stream]] = []
+        for argument in main.regions[0].blocks[0].arguments:
+            if not isinstance(argument.type, mlir.MemRefType):
+                continue
+            try:
+                stream = match_stream(argument, self.least_bytes)
+            except NoMatch:
+                continue
+            together = [group for group in groups if group[0].loops == stream.loops]
+            if together:
+                together[0].append(stream)
+            else:
+                groups.append([stream])
+        with module.context:
+            for group in groups:
+                build_streams(group)

@@ -1,0 +1,63 @@
+"""Tile sweeps: a time loop over sweeps works on some rows for many rounds while they are in cache.
+
+Before:
+    scf.for %t = %c0 to %n step %c1 {
+      linalg.generic {...} ins(rows i - 1, i, i + 1 of %a) outs(row i of %b)
+      linalg.generic {...} ins(rows i - 1, i, i + 1 of %b) outs(row i of %a)
+    }
+After:
+    scf.for %start = %c0 to %n step %c16 {
+      scf.for %phase = %c0 to %c2 step %c1 {
+        scf.parallel (%chunk) = ... {
+          scf.for %place = ... {                              // a band of rows, in skewed places
+            scf.for %t = %c0 to %rounds step %c1 {
+              %p = %place - 2 * %t
+              func.call @main.sweep0.1(max(..., %p), min(..., %p + 4), ...)   // rows of the first sweep
+              func.call @main.sweep0.2(max(..., %p - 1), min(..., %p + 3), ...)
+            }
+          }
+        }
+      }
+    }
+
+Each sweep lags behind the one before it by as many rows as it reads ahead, so that every element is computed from the
+same numbers as before. In the first phase the chunks shrink at both ends by what later rounds need of the neighbours;
+in the second, what is left around each end is done. The chunks of a phase do not depend on each other ("split tiling",
+Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil Computations", PLDI 2007).
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import main_function, mlir, named_operations
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.memref.lower_loops import as_generic
+from mlirml.pipelines.memref.time_tiles.build import build_tiles
+from mlirml.pipelines.memref.time_tiles.match import match_time_loop
+from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
+
+
+@register
+@dataclass(frozen=True)
+class TileSweepsPass(Pass):
+    """Tile time loops that touch at least `least_bytes`, for a cache of `l2_bytes`."""
+
+    name = "mlirml-tile-sweeps"
+    l2_bytes: int = 1 << 20
+    least_bytes: int = 1 << 20
+
+    def run(self, module: mlir.Operation) -> None:
+        loops = named_operations(main_function(module), ("scf.for",))
+        if not loops:
+            return
+        with module.context:
+            for copy in named_operations(module, ("memref.copy",)):
+                as_generic(copy)
+            main = main_function(module)
+            for number, loop in enumerate(loops):
+                try:
+                    time = match_time_loop(loop)
+                    plan = plan_tiles(time, self.l2_bytes, self.least_bytes)
+                except NoMatch:
+                    continue
+                build_tiles(time, plan, main, number)

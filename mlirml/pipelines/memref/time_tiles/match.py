@@ -1,0 +1,246 @@
+"""Read a time loop: sweeps over the rows of buffers, and the scalars that they use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+
+from mlirml.analysis.memory import VIEWS, buffer_of, is_known
+from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.codegen.cpu.elementwise.loops import SHORT, ordered, outer_order, stride_penalty
+from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes, match_nest, read_body
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.passes import NoMatch
+
+_SWEEPS = ("linalg.generic", "linalg.fill")
+_PURE = ("arith.", "math.")
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a sweep touches of a buffer: rows `least` to `most`, counted from the row that it is at."""
+
+    least: int
+    most: int
+
+    def with_row(self, row: int) -> Span:
+        return Span(min(self.least, row), max(self.most, row))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An operation that goes over the rows `first` to `last - 1` of its first out, each row on its own.
+
+    Its `nest` has the loop over the rows outermost, or none where it works on one row. `reads` and `writes` are the
+    spans of the buffers that the time loop stores into.
+    """
+
+    op: mlir.Operation
+    body: Body
+    nest: Nest
+    first: int
+    last: int
+    reads: dict[mlir.Value, Span]
+    writes: dict[mlir.Value, Span]
+    with_rows: bool
+
+
+@dataclass(frozen=True)
+class TimeLoop:
+    """An `scf.for` whose body is sweeps.
+
+    `scalars` are computed anew in each round; `cells` are buffers of one element, which stand for the value stored
+    into them, and views of one, which stand for what is there. `outside` moves in front of the loop.
+    """
+
+    loop: mlir.Operation
+    sweeps: tuple[Sweep, ...] = ()
+    scalars: tuple[mlir.Operation, ...] = ()
+    cells: dict[mlir.Value, mlir.Value] = field(default_factory=dict)
+    outside: tuple[mlir.Operation, ...] = ()
+
+    @property
+    def buffers(self) -> list[mlir.Value]:
+        """The arrays that have rows and are touched."""
+        found = {
+            buffer_of(access.operand): None for sweep in self.sweeps for access in sweep.nest.memory if access.strides
+        }
+        return [buffer for buffer in found if buffer.type.has_static_shape]
+
+
+def match_time_loop(loop: mlir.Operation) -> TimeLoop:
+    """Read a loop that carries nothing but memory; NoMatch where something else than sweeps stands in it."""
+    if loop.results:
+        raise NoMatch("it carries values")
+    if has_few_rounds(loop):
+        raise NoMatch("it has few rounds")
+    block = loop.regions[0].blocks[0]
+    found = [op for op in block_ops(block)[:-1] if op.name in _SWEEPS]
+    if not found:
+        raise NoMatch("no sweeps")
+    written = {buffer_of(out) for op in found for out in outs_of(op)}
+    scalars: list[mlir.Operation] = []
+    outside: list[mlir.Operation] = []
+    cells: dict[mlir.Value, mlir.Value] = {}
+    for op in block_ops(block)[:-1]:
+        if op.name == "memref.store" and is_cell(op, found):
+            cells[op.operands[1]] = op.operands[0]
+        elif op.name == "memref.subview" and is_element(op, found, written):
+            cells[op.results[0]] = op.results[0]
+            scalars.append(op)
+        elif op.name == "memref.alloc" or op.name in (*VIEWS, "memref.get_global"):
+            if any(is_inside(operand, block, outside) for operand in op.operands):
+                raise NoMatch("a view moves with time")
+            outside.append(op)
+        elif is_scalar(op, written, cells):
+            scalars.append(op)
+        elif op not in found:
+            raise NoMatch(f"`{op.name}` stands in it")
+    sweeps = tuple(match_sweep(op, written, cells) for op in found)
+    return TimeLoop(loop, sweeps, tuple(scalars), cells, tuple(outside))
+
+
+def has_few_rounds(loop: mlir.Operation) -> bool:
+    """Whether a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n, or min(n, 1)."""
+    count = round_count(loop)
+    if count is not None:
+        return count < 3
+    lower, upper = (defining_op(value) for value in list(loop.operands)[:2])
+    if upper is not None and upper.name == "arith.minsi" and constant_of(loop.operands[0]) == 0:
+        return any((constant_of(value) or 9) < 3 for value in upper.operands)
+    if lower is None or lower.name != "arith.subi":
+        return False
+    rest = defining_op(lower.operands[1])
+    return rest is not None and rest.name == "arith.remsi" and (constant_of(rest.operands[1]) or 9) <= 3
+
+
+def outs_of(op: mlir.Operation) -> list[mlir.Value]:
+    """The memory that a structured operation stores into."""
+    ins, _ = mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    return list(op.operands)[ins:]
+
+
+def is_inside(value: mlir.Value, block: mlir.Block, outside: Sequence[mlir.Operation]) -> bool:
+    """Whether a value is made in a loop body, by none of the operations that move in front of it."""
+    op = defining_op(value)
+    if op is None:
+        return bool(value.owner == block)
+    return op.block == block and op not in outside and constant_of(value) is None
+
+
+def is_cell(store: mlir.Operation, sweeps: Sequence[mlir.Operation]) -> bool:
+    """Whether a store fills a buffer of one element, made in the same round, that sweeps behind it alone read."""
+    cell = store.operands[1]
+    maker = defining_op(cell)
+    if maker is None or maker.name != "memref.alloc" or maker.block != store.block or cell.type.rank:
+        return False
+    for use in cell.uses:
+        user = use.owner.operation
+        if user == store:
+            continue
+        if user not in sweeps or not store.is_before_in_block(user) or cell in outs_of(user):
+            return False
+    return True
+
+
+def is_scalar(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> bool:
+    """Whether an operation computes a scalar, of what is not stored in the loop."""
+    if op.name == "memref.load":
+        return op.operands[0] not in cells and is_constant(op.operands[0], written)
+    return op.name.startswith(_PURE) and not op.regions
+
+
+def is_constant(memory: mlir.Value, written: set[mlir.Value]) -> bool:
+    """Whether nothing is stored into a buffer or view."""
+    buffer = buffer_of(memory)
+    return is_known(buffer) and buffer not in written
+
+
+def is_element(view: mlir.Operation, sweeps: Sequence[mlir.Operation], written: set[mlir.Value]) -> bool:
+    """Whether a view is one element of what the loop does not store, which sweeps alone read."""
+    element = view.results[0]
+    return (
+        not element.type.rank
+        and is_constant(element, written)
+        and all(use.owner.operation in sweeps for use in element.uses)
+    )
+
+
+def match_sweep(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> Sweep:
+    """Read one operation; `written` are the buffers that the loop stores into."""
+    body = read_body(op)
+    for inner in body.ops:
+        if any(o.name == "memref.load" and not is_constant(o.operands[0], written) for o in operations(inner)):
+            raise NoMatch("a body loads elements of what is stored")
+    nest = match_nest(op, body)
+    nest = replace(nest, accesses=tuple(None if a and a.operand in cells else a for a in nest.accesses))
+    if any(nest.reduction) or min(nest.sizes, default=1) < 1:
+        raise NoMatch("a reduction, or nothing to do")
+    nest = nest.without_unit_dims()
+    rows = [d for d in range(nest.rank) if nest.out(0).strides[d] == row_size(nest.out(0))]
+    if len(rows) > 1 or not nest.outs:
+        raise NoMatch("the rows are not one loop")
+    if rows:
+        nest, size = rows_outermost(nest, rows[0]), nest.sizes[rows[0]]
+    else:
+        nest, size = ordered(nest), 1
+    first = row_of(nest.out(0), nest, bool(rows))
+    reads: dict[mlir.Value, Span] = {}
+    writes: dict[mlir.Value, Span] = {}
+    for number, access in enumerate(nest.accesses):
+        if access is None:
+            continue
+        buffer = buffer_of(access.operand)
+        if not is_known(buffer):
+            raise NoMatch("a buffer may be another one")
+        if buffer not in written:
+            continue
+        row = row_of(access, nest, bool(rows)) - first
+        spans = [reads] if number < len(nest.accesses) - nest.outs else [reads, writes]
+        for span in spans:
+            span[buffer] = span[buffer].with_row(row) if buffer in span else Span(row, row)
+    return Sweep(op, body, nest, first, first + size, reads, writes, bool(rows))
+
+
+def rows_outermost(nest: Nest, row: int) -> Nest:
+    """The nest with the loop over rows outermost, and the others in the order in which memory is walked best."""
+    others = [d for d in range(nest.rank) if d != row]
+    if others:
+        inner = min(others, key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < SHORT, -d))
+        others = [*outer_order(nest, [d for d in others if d != inner]), inner]
+    return nest.permuted([row, *others]).collapsed(first=1)
+
+
+def row_size(access: Access) -> int:
+    """How many elements a row of the buffer behind an access has."""
+    kind = mlir.MemRefType(buffer_of(access.operand).type)
+    if not kind.has_static_shape or not isinstance(kind.layout, mlir.AffineMapAttr):
+        raise NoMatch("a buffer whose rows are not known")
+    return math.prod(kind.shape[1:])
+
+
+def row_of(access: Access, nest: Nest, with_rows: bool) -> int:
+    """The row of its buffer at which an access starts; NoMatch where it leaves the row that the nest is at."""
+    _, start = access.operand.type.get_strides_and_offset()
+    if start == mlir.ShapedType.get_dynamic_stride_or_offset() or start < 0:
+        raise NoMatch("a place that is known at run time only")
+    size = row_size(access)
+    row, column = divmod(int(start) + access.offset, size)
+    strides, sizes = access.strides, nest.sizes
+    if with_rows:
+        if strides[0] != size:
+            raise NoMatch("it does not walk along the rows")
+        strides, sizes = strides[1:], sizes[1:]
+    steps = [(count - 1) * stride for count, stride in zip(sizes, strides, strict=True)]
+    if column + sum(s for s in steps if s < 0) < 0 or column + sum(s for s in steps if s > 0) >= size:
+        raise NoMatch("it reaches into other rows")
+    return row
+
+
+def row_bytes(buffers: Sequence[mlir.Value]) -> Iterator[int]:
+    """The size of a row of each buffer."""
+    for buffer in buffers:
+        kind = mlir.MemRefType(buffer.type)
+        yield math.prod(kind.shape[1:]) * element_bytes(kind.element_type)

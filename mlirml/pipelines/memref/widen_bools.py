@@ -1,0 +1,209 @@
+"""Widen bools: every memref of i1 becomes a memref of i8 that holds 0 or 1.
+
+Before:
+    linalg.generic {...} ins(%x : memref<8xi1>) outs(%y : memref<8xi1>) {
+    ^bb0(%a: i1, %out: i1):
+      %n = arith.xori %a, %true : i1
+      linalg.yield %n : i1
+    }
+After:
+    linalg.generic {...} ins(%x : memref<8xi8>) outs(%y : memref<8xi8>) {
+    ^bb0(%w: i8, %out: i8):
+      %a = arith.cmpi ne, %w, %c0 : i8
+      %n = arith.xori %a, %true : i1
+      %b = arith.extui %n : i1 to i8
+      linalg.yield %b : i8
+    }
+
+LLVM stores an i1 as a byte but cannot vectorise loads and stores of it. A reduction of bools combines bytes.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
+from mlirml.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class WidenBoolsPass(Pass):
+    """Keep bools in memory as bytes."""
+
+    name = "mlirml-widen-bools"
+
+    def run(self, module: mlir.Operation) -> None:
+        found = list(operations(module))[1:]
+        with module.location:
+            for op in found:
+                for region in op.regions:
+                    for block in region.blocks:
+                        for argument in block.arguments:
+                            widen(argument)
+                for result in op.results:
+                    widen(result)
+        for op, convert in [(op, convert) for op in found if (convert := converter(op)) is not None]:
+            with op.location, mlir.InsertionPoint(op):
+                convert(op)
+
+
+def converter(op: mlir.Operation) -> Callable[[mlir.Operation], None] | None:
+    """What to do with an operation besides its types."""
+    if op.name in _CONVERTERS:
+        return _CONVERTERS[op.name]
+    return widen_structured if op.name.startswith("linalg.") and op.regions else None
+
+
+def is_bool(kind: mlir.Type) -> bool:
+    return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width == 1
+
+
+def widened(kind: mlir.Type) -> mlir.Type | None:
+    """The memref of bytes for a memref of bools, else None."""
+    if not isinstance(kind, mlir.MemRefType):
+        return None
+    memref = mlir.MemRefType(kind)
+    if not is_bool(memref.element_type):
+        return None
+    return mlir.MemRefType.get(memref.shape, mlir.IntegerType.get_signless(8), memref.layout, memref.memory_space)
+
+
+def widen(value: mlir.Value) -> None:
+    kind = widened(value.type)
+    if kind is not None:
+        value.set_type(kind)
+
+
+def to_bool(byte: mlir.Value) -> mlir.Operation:
+    """The comparison that is true for a byte that is not 0."""
+    op = defining_op(emit.compare("ne", byte, emit.zero(byte.type)))
+    assert op is not None
+    return op
+
+
+def to_byte(bit: mlir.Value) -> mlir.Value:
+    return emit.value("arith.extui", [bit], mlir.IntegerType.get_signless(8))
+
+
+def element_type(value: mlir.Value) -> mlir.Type:
+    """What a linalg body sees of an operand."""
+    kind = value.type
+    return mlir.ShapedType(kind).element_type if isinstance(kind, mlir.ShapedType) else kind
+
+
+def widen_structured(op: mlir.Operation) -> None:
+    """Convert where a body's arguments enter and its values leave."""
+    block = op.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        kind = element_type(operand)
+        if argument.type == kind:
+            continue
+        argument.set_type(kind)
+        if any(True for _ in argument.uses):
+            with mlir.InsertionPoint.at_block_begin(block):
+                compare = to_bool(argument)
+            argument.replace_all_uses_except(compare.results[0], compare)
+    final = block_ops(block)[-1]
+    with mlir.InsertionPoint(final):
+        outs = list(op.operands)[len(op.operands) - len(final.operands) :]
+        for position, (value, out) in enumerate(zip(final.operands, outs, strict=True)):
+            if value.type != element_type(out):
+                argument = block.arguments[len(block.arguments) - len(outs) + position]
+                final.operands[position] = accumulated(value, argument) or to_byte(value)
+                erase_unused(value)
+
+
+def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
+    """`argument OP x` as one operation on bytes, so that it is seen to accumulate; None for any other value."""
+    op = defining_op(value)
+    if op is None or op.name not in ("arith.ori", "arith.andi", "arith.xori") or not has_one_use(value):
+        return None
+    tests = [defining_op(operand) for operand in op.operands]
+    mine = [n for n, test in enumerate(tests) if test is not None and list(test.operands)[:1] == [argument]]
+    if len(mine) != 1 or not has_one_use(argument) or not has_one_use(op.operands[mine[0]]):
+        return None
+    combined = emit.same_type(op.name, to_byte(op.operands[1 - mine[0]]), argument)
+    return combined
+
+
+def erase_unused(value: mlir.Value) -> None:
+    """Erase what a value was computed by, as far as nothing uses it."""
+    op = defining_op(value)
+    if op is not None and op.name.startswith("arith.") and not any(True for _ in value.uses):
+        operands = list(op.operands)
+        op.erase()
+        for operand in operands:
+            erase_unused(operand)
+
+
+def has_one_use(value: mlir.Value) -> bool:
+    return sum(1 for _ in value.uses) == 1
+
+
+def widen_fill(op: mlir.Operation) -> None:
+    """Fill with a byte."""
+    scalar, out = op.operands
+    if scalar.type != element_type(out):
+        emit.fill(to_byte(scalar), out)
+        op.erase()
+
+
+def widen_access(op: mlir.Operation) -> None:
+    """Convert after a load and before a store."""
+    if op.name == "memref.store":
+        if op.operands[0].type != element_type(op.operands[1]):
+            op.operands[0] = to_byte(op.operands[0])
+        return
+    result, kind = op.results[0], element_type(op.operands[0])
+    if result.type != kind:
+        result.set_type(kind)
+        compare = to_bool(result)
+        compare.move_after(op)
+        result.replace_all_uses_except(compare.results[0], compare)
+
+
+def widen_global(op: mlir.Operation) -> None:
+    """A constant of bools becomes one of bytes."""
+    kind = widened(mlir.TypeAttr(op.attributes["type"]).value)
+    if kind is None:
+        return
+    op.attributes["type"] = mlir.TypeAttr.get(kind)
+    initial = op.attributes["initial_value"]
+    if isinstance(initial, mlir.DenseElementsAttr):
+        op.attributes["initial_value"] = byte_constant(mlir.DenseElementsAttr(initial))
+
+
+def byte_constant(bits: mlir.DenseElementsAttr) -> mlir.DenseElementsAttr:
+    """The same constant with bytes as elements."""
+    byte = mlir.IntegerType.get_signless(8)
+    kind = mlir.RankedTensorType.get(mlir.ShapedType(bits.type).shape, byte)
+    if bits.is_splat:
+        one = mlir.BoolAttr(bits.get_splat_value()).value
+        return mlir.DenseElementsAttr.get_splat(kind, mlir.IntegerAttr.get(byte, int(one)))
+    values = [mlir.IntegerAttr.get(byte, int(bit)) for bit in mlir.DenseIntElementsAttr(bits)]
+    return mlir.DenseElementsAttr.get(values, kind)
+
+
+def widen_function(op: mlir.Operation) -> None:
+    """A function's type agrees with its arguments."""
+    if len(op.regions[0].blocks):
+        set_function_type(op)
+
+
+def widen_kernel(op: mlir.Operation) -> None:
+    """A kernel's type agrees with its arguments, and it has no results."""
+    kinds = [argument.type for argument in op.regions[0].blocks[0].arguments]
+    op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(kinds, []))
+
+
+_CONVERTERS = {
+    "linalg.fill": widen_fill,
+    "memref.load": widen_access,
+    "memref.store": widen_access,
+    "memref.global": widen_global,
+    "func.func": widen_function,
+    "gpu.func": widen_kernel,
+}

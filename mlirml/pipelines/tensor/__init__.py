@@ -1,0 +1,1 @@
+"""Passes on tensors: fusion, tiling, algebra, and preparation of bufferization."""

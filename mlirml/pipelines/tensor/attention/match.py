@@ -1,0 +1,327 @@
+"""Find two products with a chain of row-wise operations between them, and what each dim of the chain's tensors is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, indexing_maps, match_contraction
+from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+
+BLOCK_BYTES = 1 << 18
+"""Scores of a block of rows; the fewest rows may have more."""
+FEWEST_ROWS, STEP = 64, 16
+"""The fewest rows of a block, and what their number is a multiple of."""
+
+
+_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+_BETWEEN = ("linalg.generic", "tensor.extract_slice", *_RESHAPES)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dim along the rows, of which a block is computed at a time."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A dim along the batches, of which one is computed at a time: its index is batch / `step` % `size`."""
+
+    step: int
+    size: int
+
+
+Tag = Rows | Batch | None
+"""What a dim is; None for a dim that is kept whole."""
+Tags = tuple[Tag, ...]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The operations in their order, from the first product to the last, and the tags of what depends on the first.
+
+    There are `batches` times `rows` rows, of which `block` are computed at a time. `results` are used by others: that
+    of the last product and those in between that are read behind it.
+    """
+
+    ops: tuple[mlir.Operation, ...]
+    results: tuple[mlir.Value, ...]
+    tags: dict[mlir.Value, Tags]
+    batches: int
+    rows: int
+    block: int
+
+    @property
+    def last(self) -> mlir.Operation:
+        """The last product."""
+        return self.ops[-1]
+
+
+def match_attention(first: mlir.Operation, l2_bytes: int) -> Attention:
+    """The chain behind a product. Raises `NoMatch`."""
+    contraction = match_contraction(first)
+    if len(first.results) != 1:
+        raise NoMatch("the product is no tensor")
+    size = bytes_of(first.results[0].type)
+    if 2 * size <= l2_bytes:
+        raise NoMatch("the scores stay in cache")
+    ops = chain_behind(first)
+    if not any(op.name == "linalg.generic" and has_reduction(op) for op in ops):
+        raise NoMatch("nothing needs whole rows")
+    for side in (0, 1):
+        try:
+            return tagged(first, contraction, side, ops, size, l2_bytes)
+        except NoMatch as reason:
+            refused = reason
+    raise refused
+
+
+def bytes_of(kind: mlir.Type) -> int:
+    """The size of a tensor."""
+    return int(math.prod(kind.shape)) * element_bytes(kind.element_type)
+
+
+def has_reduction(op: mlir.Operation) -> bool:
+    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+
+
+def chain_behind(first: mlir.Operation) -> tuple[mlir.Operation, ...]:
+    """What depends on a product and the next one behind it needs, the two products with it, in order."""
+    found, todo, ends = [first], [first], []
+    while todo:
+        for result in todo.pop().results:
+            for use in result.uses:
+                op = use.owner.operation
+                if op.block != first.block or op in found:
+                    continue
+                if op.name in CONTRACTIONS:
+                    ends.append(op)
+                elif op.name in _BETWEEN:
+                    found.append(op)
+                    todo.append(op)
+    if not ends:
+        raise NoMatch("there is no second product")
+    needed = [min(ends, key=Position)]
+    for op in sorted(found, key=Position, reverse=True):
+        if any(use.owner.operation in needed for result in op.results for use in result.uses):
+            needed.append(op)
+    if needed[-1] != first:
+        raise NoMatch("the second product needs something else")
+    return tuple(reversed(needed))
+
+
+def used_behind(ops: Sequence[mlir.Operation]) -> tuple[mlir.Value, ...]:
+    """The values of a chain that others use, which must stand behind it."""
+    last = ops[-1]
+    kept = list(last.results)
+    for op in ops[:-1]:
+        for result in op.results:
+            users = [use.owner.operation for use in result.uses]
+            others = [user for user in users if user not in ops]
+            if any(not stands_behind(user, last) for user in others):
+                raise NoMatch("the scores are used between the products")
+            kept += [result] if others else []
+    return tuple(kept)
+
+
+def stands_behind(op: mlir.Operation, last: mlir.Operation) -> bool:
+    """Whether an operation, or what it stands in, comes after another one in its block."""
+    while op.block != last.block:
+        parent = op.parent
+        if parent is None:
+            return False
+        op = parent.operation
+    return bool(last.is_before_in_block(op))
+
+
+class Position:
+    """Sorts operations of one block."""
+
+    def __init__(self, op: mlir.Operation) -> None:
+        self.op = op
+
+    def __lt__(self, other: Position) -> bool:
+        return bool(self.op != other.op and self.op.is_before_in_block(other.op))
+
+
+def tagged(
+    first: mlir.Operation,
+    contraction: Contraction,
+    side: int,
+    ops: tuple[mlir.Operation, ...],
+    size: int,
+    l2_bytes: int,
+) -> Attention:
+    """The chain with the rows of operand `side` of the first product as rows."""
+    own, other, out = (set(contraction.maps[n]) for n in (side, 1 - side, 2))
+    rows = [d for d in contraction.maps[2] if d in own - other and contraction.sizes[d] > 1]
+    if len(rows) != 1:
+        raise NoMatch("not one dim of rows")
+    loops: dict[int, Tag] = dict.fromkeys(range(len(contraction.sizes)))
+    loops[rows[0]] = Rows()
+    batches = 1
+    for d in reversed([d for d in contraction.maps[2] if d in own & other & out]):
+        loops[d] = Batch(batches, contraction.sizes[d]) if contraction.sizes[d] > 1 else None
+        batches *= contraction.sizes[d]
+    tags = {first.results[0]: tuple(loops[d] for d in contraction.maps[2])}
+    for op in ops[1:]:
+        tags |= tags_behind(op, tags, is_last=op == ops[-1])
+    results = used_behind(ops)
+    if any(covered(tags[result]) != (True, batches) for result in results):
+        raise NoMatch("a result does not have all rows")
+    again = [first.operands[1 - side], *(v for v in ops[-1].operands[:2] if v not in tags)]
+    if sum(bytes_of(value.type) for value in again) // batches > 2 * l2_bytes:
+        raise NoMatch("what every block needs does not stay in cache")
+    count = contraction.sizes[rows[0]]
+    block = block_rows(count, size // (batches * count))
+    if batches * math.ceil(count / block) == 1:
+        raise NoMatch("there is one block only")
+    return Attention(ops, results, tags, batches, count, block)
+
+
+def covered(tags: Tags) -> tuple[bool, int]:
+    """Whether a tensor has a dim of rows, and how many batches it has."""
+    return any(isinstance(tag, Rows) for tag in tags), math.prod(tag.size for tag in tags if isinstance(tag, Batch))
+
+
+def block_rows(rows: int, row_bytes: int) -> int:
+    """How many rows are computed at a time: blocks of about one size."""
+    most = max(FEWEST_ROWS, BLOCK_BYTES // row_bytes)
+    each = math.ceil(rows / math.ceil(rows / most))
+    return min(rows, math.ceil(each / STEP) * STEP)
+
+
+def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bool) -> dict[mlir.Value, Tags]:
+    """The tags of what an operation of the chain gives."""
+    if op.name in _RESHAPES:
+        reshape = expanded if op.name == "tensor.expand_shape" else collapsed
+        groups = [[d.value for d in group] for group in op.attributes["reassociation"]]
+        source, result = op.operands[0], op.results[0]
+        return {result: reshape(tags[source], groups, list((result if reshape is expanded else source).type.shape))}
+    if op.name == "tensor.extract_slice":
+        return {op.results[0]: sliced(op, tags[op.operands[0]])}
+    loops = loop_tags(op, tags)
+    check_kinds(op, loops)
+    maps = maps_of(op)
+    if is_last and sum(operand in tags for operand in op.operands) != 1:
+        raise NoMatch("both operands of the last product depend on the first")
+    outs = len(op.operands) - len(op.results)
+    found = {}
+    for number, result in enumerate(op.results):
+        out = [loops.get(d) for d in dims_of(maps[outs + number])]
+        if any(tag is not None and tag not in out for tag in loops.values()):
+            raise NoMatch("an out mixes rows")
+        found[result] = tuple(out)
+    return found
+
+
+def sliced(op: mlir.Operation, tags: Tags) -> Tags:
+    """The tags of a static slice, which may leave out dims of which it takes one element."""
+    if len(op.operands) > 1:
+        raise NoMatch("a slice at a computed place")
+    kind, result = op.operands[0].type, list(op.results[0].type.shape)
+    fields = [list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")]
+    for tag, whole, *place in zip(tags, kind.shape, *fields, strict=True):
+        if tag is not None and place != [0, whole, 1]:
+            raise NoMatch("a slice takes some of the rows")
+    sizes = fields[1]
+    if result == sizes:
+        return tags
+    kept = [(tag, size) for tag, size in zip(tags, sizes, strict=True) if tag is not None or size != 1]
+    if [size for _, size in kept] != result:
+        raise NoMatch("which dims a slice leaves out is not clear")
+    return tuple(tag for tag, _ in kept)
+
+
+def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
+    """The indexing maps of a structured operation."""
+    if op.name == "linalg.generic":
+        return [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
+    return indexing_maps(op)
+
+
+def dims_of(affine_map: mlir.AffineMap) -> list[int]:
+    """The loops that index a tensor; -1 for a constant."""
+    dims = []
+    for expression in affine_map.results:
+        if isinstance(expression, mlir.AffineDimExpr):
+            dims.append(expression.position)
+        elif isinstance(expression, mlir.AffineConstantExpr):
+            dims.append(-1)
+        else:
+            raise NoMatch("an indexing map is no projection")
+    return dims
+
+
+def loop_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags]) -> dict[int, Tag]:
+    """What each loop of a structured operation is, as the operands in the chain tell."""
+    loops: dict[int, Tag] = {}
+    for operand, affine_map in zip(op.operands, maps_of(op), strict=True):
+        if operand not in tags:
+            continue
+        for d, tag in zip(dims_of(affine_map), tags[operand], strict=True):
+            if d < 0 and tag is not None:
+                raise NoMatch("one row is read only")
+            if d >= 0 and loops.setdefault(d, tag) != tag:
+                raise NoMatch("a loop walks along rows and across them")
+    used = [tag for tag in loops.values() if tag is not None]
+    if len(set(used)) != len(used):
+        raise NoMatch("two loops walk along one dim")
+    return loops
+
+
+def check_kinds(op: mlir.Operation, loops: dict[int, Tag]) -> None:
+    """Rows are not summed up, and regions use nothing of the chain but their arguments."""
+    outs = maps_of(op)[len(op.operands) - len(op.results) :]
+    kept = {d for affine_map in outs for d in dims_of(affine_map)}
+    if any(tag is not None and d not in kept for d, tag in loops.items()):
+        raise NoMatch("rows are reduced")
+    if op.name == "linalg.generic":
+        kinds = list(op.attributes["iterator_types"])
+        if any(tag is not None and "parallel" not in str(kinds[d]) for d, tag in loops.items()):
+            raise NoMatch("rows depend on rows")
+    own = op.regions[0].blocks[0]
+    for inner in own.operations:
+        if inner.operation.regions:
+            raise NoMatch("a body has regions")
+        for operand in inner.operands:
+            owner = defining_op(operand)
+            if isinstance(operand.type, mlir.ShapedType) or (owner is not None and owner.name.startswith("tensor.")):
+                raise NoMatch("a body reads a tensor")
+
+
+def expanded(tags: Tags, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Tags:
+    """The tags of an expand_shape's result, of this shape."""
+    found: list[Tag] = [None] * len(shape)
+    for tag, group in zip(tags, groups, strict=True):
+        wide = [d for d in group if shape[d] != 1]
+        if len(wide) > 1 and isinstance(tag, Rows):
+            raise NoMatch("rows are cut")
+        step = tag.step if isinstance(tag, Batch) else 1
+        for d in reversed(wide):
+            found[d] = Batch(step, shape[d]) if isinstance(tag, Batch) else tag
+            step *= shape[d]
+    return tuple(found)
+
+
+def collapsed(tags: Tags, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Tags:
+    """The tags of a collapse_shape's result; `shape` is that of its operand."""
+    found: list[Tag] = []
+    for group in groups:
+        wide = [d for d in group if shape[d] != 1]
+        inner = [tags[d] for d in wide]
+        if all(tag is None for tag in inner):
+            found.append(None)
+            continue
+        if len(inner) == 1:
+            found.append(inner[0])
+            continue
+        batches = [tag for tag in inner if isinstance(tag, Batch)]
+        outer = [tag.step for tag in batches[:-1]]
+        if len(batches) != len(inner) or outer != [tag.step * tag.size for tag in batches[1:]]:
+            raise NoMatch("rows are merged with other dims")
+        found.append(Batch(batches[-1].step, math.prod(tag.size for tag in batches)))
+    return tuple(found)

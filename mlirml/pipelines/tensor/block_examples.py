@@ -1,0 +1,144 @@
+"""Block examples: what goes through one long dimension together does so block by block, in the cache.
+
+Before:
+    %c = linalg.generic ... ins(%x, %m) -> tensor<1000x25x10xf64>
+    %q = linalg.contract ... ins(%l, %c) -> tensor<1000x25x10xf64>
+    %s = linalg.generic ... ins(%q) outs(%zero) -> tensor<25x10xf64>            // a sum over all 1000
+After:
+    %s = scf.for %i = %c0 to %c1000 step %c40 iter_args(%sum = %zero) -> (tensor<25x10xf64>) {
+      %xs = tensor.extract_slice %x[%i, 0] [40, 10] [1, 1]
+      %xt = linalg.transpose ins(%xs) ...
+      %c = linalg.generic ... ins(%xt, %m) -> tensor<25x10x40xf64>
+      %q = linalg.contract ... ins(%l, %c) -> tensor<25x10x40xf64>
+      %s = linalg.generic ... ins(%q) outs(%sum) -> tensor<25x10xf64>
+      scf.yield %s
+    }
+
+Gradients of sums over examples are such programs: tensors with numbers for all examples are many times larger than what
+goes in and comes out. In a block the examples are the last dimension, so that vectors run along them whatever the other
+dimensions are. Contractions of a batch then go a matrix at a time (`blocking/batches.py`), so that what a matrix is
+multiplied by is there for a short while only.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
+from mlirml.pipelines.tensor.fuse import tensor_blocks
+
+_MANY = 24
+"""So many tensors of elementwise operations are too many for one loop."""
+
+_FAR = 8
+"""So many vectors of examples use a matrix often enough."""
+
+_FEWEST = 4
+"""So few tensors are not worth a loop."""
+
+
+@register
+@dataclass(frozen=True)
+class BlockExamplesPass(Pass):
+    """Cut dimensions along which programs keep more than the caches hold, twice `l2_bytes`.
+
+    Programs of contractions and sums are cut, and those of very many elementwise operations.
+
+    A block keeps about an eighth of `l2_bytes`, and has whole vectors of `vector_bits`.
+    """
+
+    name = "mlirml-block-examples"
+    l2_bytes: int = 1 << 20
+    vector_bits: int = 512
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for block in tensor_blocks(module):
+                self._cut(block)
+
+    def _cut(self, block: mlir.Block) -> None:
+        results = _results(block)
+        if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.l2_bytes:
+            return  # as `_length` would say of each cluster
+        refused: list[Cluster] = []
+        for seed in _seeds(results, self.l2_bytes // 4):
+            sizes = seed.type.shape
+            for dim in sorted(range(len(sizes)), key=lambda d: -sizes[d]):
+                if sizes[dim] < self.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
+                    continue  # too short for two blocks of two vectors, or one of a cluster seen already
+                try:
+                    cluster = grow(seed, dim)
+                except NoMatch:
+                    continue
+                try:
+                    length = self._length(cluster)
+                except NoMatch:
+                    refused.append(cluster)
+                    continue
+                self._build(block, cluster, length)
+                return
+
+    def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
+        from mlirml.pipelines.tensor.blocking import batches, build, gathers  # few programs need them
+
+        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
+        try:
+            most = self.l2_bytes // 4 // (batches.kept_bytes(block, cluster) // cluster.size + 1)
+        except NoMatch:
+            build.build_blocks(cluster, length)
+            return
+        most = max(length, min(most // lanes, _FAR) * lanes)
+        even = [n for n in range(most, most // 2, -lanes) if cluster.size % n == 0]
+        loops = build.build_blocks(cluster, next(iter(even), most), rest_apart=True)
+        for loop in loops:
+            batches.cut_batches(loop.regions[0].blocks[0])
+        gathers.gather_sums(loops, self.l2_bytes // 8)
+
+    def _length(self, cluster: Cluster) -> int:
+        """The length of a block; raises `NoMatch` where blocks do not pay."""
+        members = cluster.members
+        inner = cluster.inner()
+        sums_up = cluster.reduced() and any(op.name in CONTRACTIONS for op in members)
+        if not sums_up and len(inner) < _MANY:
+            raise NoMatch("no sums over it, or no contractions")
+        kept = sum(map(bytes_of, inner))
+        still = sum(map(bytes_of, cluster.still()))
+        if kept < 2 * self.l2_bytes or len(inner) < _FEWEST:
+            raise NoMatch("little is kept")
+        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
+        each = kept // cluster.size
+        length = max(2 * lanes, self.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept))
+        if length * 2 > cluster.size or length * each > self.l2_bytes or still > self.l2_bytes:
+            raise NoMatch("too few blocks, or too much is read in each")
+        return _even(cluster.size, length, lanes)
+
+
+def _results(block: mlir.Block) -> list[mlir.Value]:
+    """What structured operations of a block compute."""
+    return [
+        result
+        for op in block_ops(block)
+        if op.name.startswith("linalg.") and op.name != "linalg.fill"
+        for result in op.results
+        if isinstance(result.type, mlir.RankedTensorType) and result.type.has_static_shape
+    ]
+
+
+def _seeds(results: list[mlir.Value], least: int) -> list[mlir.Value]:
+    """The largest of them, in order."""
+    return sorted((value for value in results if bytes_of(value) >= least), key=bytes_of, reverse=True)[:4]
+
+
+def _count(value: mlir.Value) -> int:
+    count = 1
+    for size in value.type.shape:
+        count *= size
+    return count
+
+
+def _even(size: int, length: int, lanes: int) -> int:
+    """A length not much longer than the one that is wanted, of whole vectors, that divides the size if one does."""
+    length = -(-length // lanes) * lanes
+    even = [n for n in range(length, 3 * length // 2 + 1, lanes) if size % n == 0]
+    return min(even, default=length)

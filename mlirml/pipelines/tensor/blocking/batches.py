@@ -1,0 +1,155 @@
+"""Write what contractions of one batch go through as loops over the batch, a matrix at a time.
+
+Before, in a loop over blocks of examples:
+    %c = linalg.generic ... -> tensor<25x64x40xf64>
+    %q = linalg.contract ... ins(%l, %c) -> tensor<25x64x40xf64>
+    %s = linalg.generic ... ins(%q) outs(%zero) -> tensor<40xf64>           // a sum over the batch
+    %g = linalg.generic ... ins(%c, %q, %s) -> tensor<25x64x40xf64>
+    %d = linalg.contract ... ins(%g, %c) outs(%sum) -> tensor<25x64x64xf64>
+After:
+    %q, %s = scf.for %k = 0 to 25 step 1 {
+      %c = linalg.generic ... -> tensor<1x64x40xf64>
+      ...
+    }
+    %d = scf.for %k = 0 to 25 step 1 iter_args(%t = %sum) {
+      %c = linalg.generic ... -> tensor<1x64x40xf64>                        // cheap, and not kept
+      ...
+    }
+
+What is summed up over the batch is there behind the loop: what needs it is on the next level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from mlirml.analysis.values import uses_any
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
+from mlirml.passes import NoMatch
+from mlirml.pipelines.tensor.blocking.build import build_blocks
+from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, owner_in, reach
+
+_CHEAP = 8
+"""So many operations of a body are sooner done again than their results kept."""
+
+
+@dataclass
+class Batch:
+    """The operations that have the dimension of a batch, and the level of each operation of their block.
+
+    `again` are the levels that read what is cheap to compute from what the block begins with.
+    """
+
+    all: Cluster
+    levels: dict[mlir.Operation, int] = field(default_factory=dict)
+    again: dict[mlir.Operation, set[int]] = field(default_factory=dict)
+
+    def levels_of(self, op: mlir.Operation) -> set[int]:
+        """The levels on which an operation is done."""
+        return self.again.get(op) or {self.levels[op]}
+
+    def readers(self, value: mlir.Value) -> set[int]:
+        """The levels on which a value is read."""
+        block = value.owner.operation.block
+        return {level for use in value.uses for level in self.levels_of(owner_in(use, block))}
+
+    def kept(self) -> list[mlir.Value]:
+        """What one level computes and another one reads."""
+        return [
+            result
+            for op in self.all.members
+            if op not in self.again
+            for result in op.results
+            if result in self.all.carried and self.readers(result) - {self.levels[op]}
+        ]
+
+    def first(self, block: mlir.Block) -> Cluster:
+        """The operations of the first level that has contractions."""
+        members = self.all.members
+        level = min(self.levels[op] for op in members if op.name in CONTRACTIONS)
+        own = {op: member for op, member in members.items() if level in self.levels_of(op)}
+        again = {r for op in own if self.again.get(op, {level}) != {level} for r in op.results}
+        cluster = Cluster(self.all.size, self.all.carried, own, again=again)
+        values = {result for op in own for result in op.results if result not in again}
+        for op in block_ops(block):
+            if op not in own and uses_any(op, values):
+                cluster.late.add(op)
+                values.update(op.results)
+        return cluster
+
+
+def find_batch(block: mlir.Block, among: Cluster | None = None) -> Batch:
+    """The batch of the contractions of a block, or of those of a cluster; raises `NoMatch` where there is none."""
+    contractions = [op for op in block_ops(block) if op.name in CONTRACTIONS and (among is None or op in among.members)]
+    for value, place in _batch_dims(contractions[0]) if contractions else ():
+        found = reach(value, place)
+        if among is not None:
+            found.members = {op: member for op, member in found.members.items() if op in among.members}
+        if found.size > 1 and all(op in found.members for op in contractions):
+            batch = Batch(found)
+            _level(batch, block)
+            return batch
+    raise NoMatch("no batch that all contractions have")
+
+
+def _batch_dims(op: mlir.Operation) -> Iterator[tuple[mlir.Value, int]]:
+    maps = [m.value for m in linalg.get_indexing_maps(op)]
+    if "linalg.memoized_indexing_maps" in op.attributes:
+        del op.attributes["linalg.memoized_indexing_maps"]
+    for place, expression in enumerate(maps[-1].results):
+        if all(expression in list(map_.results) for map_ in maps):
+            yield op.results[0], place
+
+
+def _level(batch: Batch, block: mlir.Block) -> None:
+    """Operations that need sums over the batch are a level higher than these."""
+    members, carried = batch.all.members, batch.all.carried
+    ops = block_ops(block)
+    for op in ops:
+        level = 0
+        for inner in operations(op):
+            for value in inner.operands:
+                source = defining_op(value)
+                if source is None or source not in batch.levels:
+                    continue
+                behind = source in members and (op not in members or value not in carried or inner != op)
+                level = max(level, batch.levels[source] + behind)
+        batch.levels[op] = level
+    for op in reversed(ops):
+        if op in members and _is_again(batch, op):
+            levels = {level for result in op.results for level in batch.readers(result)}
+            if levels:
+                batch.again[op] = levels
+                batch.levels[op] = min(levels)
+
+
+def _is_again(batch: Batch, op: mlir.Operation) -> bool:
+    """Whether an operation is cheap, and reads nothing that other members make, but such ones."""
+    if op.name == "linalg.fill":
+        return True
+    if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.carried for r in op.results):
+        return False
+    body = block_ops(op.regions[0].blocks[0])
+    if len(body) > _CHEAP or any(inner.name.startswith(("math.", "tensor.", "arith.div")) for inner in body):
+        return False
+    if "reduction" in str(op.attributes["iterator_types"]):
+        return False
+    sources = [defining_op(value) for value in op.operands]
+    return all(source is None or source not in batch.all.members or _is_again(batch, source) for source in sources)
+
+
+def kept_bytes(block: mlir.Block, cluster: Cluster) -> int:
+    """What a cluster keeps when its contractions go a matrix at a time; raises `NoMatch` where they have no batch."""
+    return sum(bytes_of(value) for value in find_batch(block, cluster).kept() if value in cluster.carried)
+
+
+def cut_batches(block: mlir.Block) -> None:
+    """Go through the batch of the contractions of a block, if they have one, a matrix at a time."""
+    while True:
+        try:
+            batch = find_batch(block)
+        except NoMatch:
+            return
+        build_blocks(batch.first(block), 1, last=False)

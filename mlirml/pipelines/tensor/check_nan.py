@@ -1,0 +1,131 @@
+"""Check NaN: an operation that makes a NaN of operands without one fails the call, at its line (`config.check_nan`).
+
+Before:
+    %y = math.log %x : tensor<4xf64>                    // or any other operation on floats or tensors of them
+After:
+    %y = math.log %x : tensor<4xf64>
+    %made = ...                                         // whether an element of %y is a NaN: a reduction
+    %had = ...                                          // the same for %x, asked once
+    %ok = arith.ori (not %made), %had
+    cf.assert %ok, "..." {mlirml.check = 301234 : i64}  // that of the place
+
+It runs after derivatives are taken, so that those of gradients are found, too; the lines of theirs are of what they are
+derivatives of. The element operations of a structured operation are checked together, by its results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlirml.analysis.values import captured_values
+from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import CHECK, FACTORIZATIONS
+from mlirml.errors import SourceLocation, nan_check
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
+from mlirml.ir.location import source_location
+from mlirml.passes import Pass, register
+
+_COMPUTES = ("arith.", "math.", "linalg.", *FACTORIZATIONS)
+_MOVES = ("arith.constant", "arith.select", "linalg.yield", "linalg.index", "linalg.transpose", "linalg.broadcast")
+_MESSAGE = "a NaN is made of numbers that are none"
+
+
+@register
+@dataclass(frozen=True)
+class CheckNanPass(Pass):
+    """Assert that operations make no NaN."""
+
+    name = "mlirml-check-nan"
+
+    def run(self, module: mlir.Operation) -> None:
+        for function in named_operations(module, ("func.func",)):
+            for region in function.regions:
+                for block in region.blocks:
+                    check_block(block, {})
+
+
+def check_block(block: mlir.Block, known: dict[mlir.Value, mlir.Value]) -> None:
+    """Check the operations of a block, and of the blocks in it. `known` tells of values whether they have a NaN."""
+    for op in block_ops(block):
+        if op.name.startswith(_COMPUTES):
+            if op.name not in _MOVES:
+                check(op, known)
+            continue
+        for region in op.regions:
+            for inner in region.blocks:
+                check_block(inner, dict(known))
+
+
+def check(op: mlir.Operation, known: dict[mlir.Value, mlir.Value]) -> None:
+    """Assert that an operation makes no NaN."""
+    made = [result for result in op.results if is_float(result.type)]
+    place = place_of(op)
+    if not made or place is None or has_nan_of_its_own(op):
+        return
+    operands = list(dict.fromkeys(read_by(op)))
+    with op.location, mlir.InsertionPoint.after(op):
+        truth = mlir.IntegerType.get_signless(1)
+        found, had = emit.number(truth, 0), emit.number(truth, 0)
+        for value in made:
+            known[value] = has_nan(value)
+            found = emit.same_type("arith.ori", found, known[value])
+        for value in operands:
+            if value not in known:
+                known[value] = has_nan(value)
+            had = emit.same_type("arith.ori", had, known[value])
+        fine = emit.same_type("arith.ori", emit.same_type("arith.xori", found, emit.number(truth, 1)), had)
+        attributes = {"msg": mlir.StringAttr.get(_MESSAGE), CHECK: emit.i64(nan_check(place.line, place.column or 0))}
+        emit.create("cf.assert", [fine], (), attributes)
+
+
+def place_of(op: mlir.Operation) -> SourceLocation | None:
+    """Where the user wrote an operation; of a loop that was raised, what it computes."""
+    whole = source_location(op.location)
+    inside = [source_location(inner.location) for inner in operations(op)]
+    others = [place for place in inside if place is not None and place != whole]
+    return others[-1] if others else whole
+
+
+def has_nan_of_its_own(op: mlir.Operation) -> bool:
+    """Whether an operation computes with a NaN that the user wrote."""
+    constants = [inner.attributes["value"] for inner in operations(op) if inner.name == "arith.constant"]
+    return any(isinstance(value, mlir.FloatAttr) and math.isnan(value.value) for value in constants)
+
+
+def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
+    """The floats that an operation computes with. What structured operations only write into may hold anything."""
+    operands = list(op.operands)
+    if op.name in FACTORIZATIONS:
+        operands.pop()
+    if op.name.startswith("linalg.") and len(op.regions):
+        body = op.regions[0].blocks[0]
+        first = len(operands) - len(block_ops(body)[-1].operands)
+        used = [any(True for _ in argument.uses) for argument in list(body.arguments)[first:]]
+        operands = [*operands[:first], *(x for x, is_used in zip(operands[first:], used) if is_used)]
+        operands += captured_values(op)
+    yield from (value for value in operands if is_float(value.type))
+
+
+def is_float(kind: mlir.Type) -> bool:
+    """Whether a type is a float, or a tensor of floats."""
+    element = kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
+    return isinstance(element, mlir.FloatType)
+
+
+def has_nan(value: mlir.Value) -> mlir.Value:
+    """Whether a float, or an element of a tensor, is a NaN."""
+    if not isinstance(value.type, mlir.RankedTensorType):
+        return emit.compare("uno", value, value)
+    rank, truth = len(value.type.shape), mlir.IntegerType.get_signless(1)
+    start = emit.fill(emit.number(truth, 0), emit.empty(mlir.RankedTensorType.get([], truth))).results[0]
+    maps = [mlir.AffineMap.get_identity(rank), mlir.AffineMap.get(rank, 0, [])]
+    found = emit.generic(
+        [value],
+        [start],
+        maps,
+        ["reduction"] * rank,
+        lambda xs: [emit.same_type("arith.ori", xs[1], emit.compare("uno", xs[0], xs[0]))],
+    )
+    return emit.value("tensor.extract", [found.results[0]], truth)

@@ -1,0 +1,432 @@
+"""Expand scalars: what a serial loop computes of its index and of arrays that it only reads goes into vectorised loops.
+
+Before, where %s is carried from one iteration to the next:
+    %r = scf.for %i = %c0 to %c2048 step %c1 iter_args(%s = %s0) -> (f64) {
+      %a = tensor.extract %x[%i] : tensor<2048xf64>
+      %e = math.exp %a : f64
+      %p = arith.mulf %s, %decay : f64
+      %t = arith.addf %p, %e : f64
+      scf.yield %t : f64
+    }
+After:
+    %r = scf.for %c = %c0 to %c2048 step %c512 iter_args(%s1 = %s0) -> (f64) {
+      %slice = tensor.extract_slice %x[%c] [512] [1] : tensor<2048xf64> to tensor<512xf64>
+      %table = linalg.generic ... ins(%slice) { math.exp } -> tensor<512xf64>
+      %q = scf.for %k = %c0 to %c512 step %c1 iter_args(%s = %s1) -> (f64) {
+        %e = tensor.extract %table[%k] : tensor<512xf64>
+        %p = arith.mulf %s, %decay : f64
+        %t = arith.addf %p, %e : f64
+        scf.yield %t : f64
+      }
+      scf.yield %q : f64
+    }
+
+This is loop distribution with scalar expansion, in strips that stay in the first-level cache (Padua and Wolfe, Advanced
+compiler optimizations for supercomputers, CACM 29, 1986). The iterations after the last whole strip stay as they were.
+
+What is the same in each iteration of the loop around is computed before that one, for all iterations of the inner loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.values import used_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.passes import NoMatch, Pass, register
+
+_COST = {
+    "arith.divf": 4, "arith.remf": 20, "arith.divsi": 10, "arith.divui": 10, "arith.remsi": 12, "arith.remui": 12,
+    "arith.floordivsi": 14, "arith.ceildivsi": 14, "arith.index_cast": 0, "arith.constant": 0, "math.sqrt": 6,
+    "math.absf": 1, "math.absi": 1, "math.copysign": 1, "math.fma": 1, "math.floor": 1, "math.ceil": 1,
+}  # fmt: skip
+"""Instructions of one iteration, where they are not one; other functions of `math` are some 15."""
+_LANES = 8
+_LEAST_IN_TABLE = 3
+_LEAST_IN_STRIP = 8
+"""Instructions that a value in a table saves, at least. In strips the store and the load of an element are near each
+other, and that of an index costs more than to compute it, as its address meets those of other stores."""
+
+
+@register
+@dataclass(frozen=True)
+class ExpandScalarsPass(Pass):
+    """Compute what depends on no earlier iteration in strips of `strip` iterations.
+
+    Loops of less than `shortest` iterations stay as they are. Tables that serve all iterations of the loop around have
+    at most `longest` elements. With `always` there are tables for nothing, too.
+    """
+
+    name = "mlirml-expand-scalars"
+    strip: int = 512
+    shortest: int = 64
+    longest: int = 1 << 14
+    always: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for loop in reversed(named_operations(module, ("scf.for",))):  # inner loops first: outer ones are cloned
+                with suppress(NoMatch):
+                    build_table(match_table(loop, self.longest, self.always))
+            for loop in named_operations(module, ("scf.for",)):
+                with suppress(NoMatch):
+                    build_strips(match_strips(loop, self.strip, self.shortest, self.always))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A loop body in two: the values of `tables` are computed ahead, for which `replaced` operations are not needed."""
+
+    loop: mlir.Operation
+    tables: tuple[mlir.Value, ...]
+    replaced: frozenset[mlir.Operation]
+    gain: float
+
+    @property
+    def body(self) -> mlir.Block:
+        return self.loop.regions[0].blocks[0]
+
+    @property
+    def variable(self) -> mlir.Value:
+        return self.body.arguments[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A loop whose tables are made before the loop around."""
+
+    split: Split
+    around: mlir.Operation
+    first: int
+    trips: int
+
+
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """A loop in strips of `length` iterations; `trips` is None where the number of iterations is dynamic."""
+
+    split: Split
+    length: int
+    trips: int | None
+
+
+def match_table(loop: mlir.Operation, longest: int, always: bool) -> Table:
+    """A loop of constant trip count, parts of whose body are the same in all iterations of the loop around."""
+    around = loop.parent.operation
+    if around.name != "scf.for":
+        raise NoMatch("there is no loop around")
+    trips, trips_around = trip_count(loop), trip_count(around)
+    if trips is None or not 1 < trips <= longest:
+        raise NoMatch("the trip count is dynamic, or too large for a table")
+    if trips_around is not None and trips_around < 4 and not always:
+        raise NoMatch("the loop around has few iterations")
+    carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
+    found = match_split(loop, (values_in(around) - values_in(loop)) | carried, 1 if always else _LEAST_IN_TABLE, 0)
+    first = constant_of(loop.operands[0])
+    if not found.tables or (found.gain < 2 and not always) or first is None:
+        raise NoMatch("a table would save little")
+    return Table(found, around, first, trips)
+
+
+def match_strips(loop: mlir.Operation, strip: int, shortest: int, always: bool) -> Strips:
+    """An innermost loop that carries values, parts of whose body depend on none of them."""
+    if not loop.results:
+        raise NoMatch("no iteration depends on another one")
+    inside = [op for op in operations(loop) if op != loop]
+    if any(op.name in ("scf.for", "scf.while", "scf.parallel", "scf.forall") for op in inside):
+        raise NoMatch("there are loops in it")
+    trips = trip_count(loop)
+    if trips is not None and trips < shortest:
+        raise NoMatch("there are few iterations")
+    carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
+    found = match_split(loop, carried, 1 if always else _LEAST_IN_STRIP, _LANES)
+    if not found.tables or (found.gain < max(4, cost_of(inside) / 5) and not always):
+        raise NoMatch("strips would save little")
+    if trips is None and is_in_loop(loop) and found.gain < 16 and not always:
+        raise NoMatch("there may be less iterations than a strip has")
+    return Strips(found, trips if trips is not None and trips <= 2 * strip else strip, trips)
+
+
+def trip_count(loop: mlir.Operation) -> int | None:
+    """The trip count of a loop of step 1, if it is known. Raises `NoMatch` for another step."""
+    lower, upper, step = (constant_of(value) for value in list(loop.operands)[:3])
+    if step != 1:
+        raise NoMatch("the step is not 1")
+    return None if lower is None or upper is None else max(upper - lower, 0)
+
+
+def is_in_loop(op: mlir.Operation) -> bool:
+    """True if there is a loop around."""
+    while op.name != "func.func":
+        op = op.parent.operation
+        if op.name in ("scf.for", "scf.while", "scf.parallel"):
+            return True
+    return False
+
+
+def values_in(op: mlir.Operation) -> set[mlir.Value]:
+    """The results and block arguments in an operation."""
+    found: set[mlir.Value] = set()
+    for inner in operations(op):
+        if inner != op:
+            found.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                found.update(block.arguments)
+    return found
+
+
+def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, lanes: int) -> Split:
+    """What of a body uses none of the `dependent` values.
+
+    Tables hold values that take `least` instructions or more, computed in vectors of `lanes`; 0 if that is for nothing.
+    """
+    ops = block_ops(loop.regions[0].blocks[0])
+    inner = {result for op in ops for result in op.results}
+    ahead: dict[mlir.Value, mlir.Operation] = {}
+    for op in ops:
+        is_free = all(v not in dependent and (v not in inner or v in ahead) for v in used_values(op))
+        if is_free and is_scalar(op) and not (op.name == "tensor.extract" and op.operands[0] in inner):
+            ahead[op.results[0]] = op
+    rest = [op for op in ops if not (op.results and op.results[0] in ahead)]
+    needed = dict.fromkeys(value for op in rest for value in used_values(op) if value in ahead)
+    slices = {value: slice_of(value, ahead) for value in needed}
+    tables = tuple(value for value in needed if cost_of(slices[value]) >= least)
+    made = {op for value in tables for op in slices[value]}
+    kept = {op for value in needed if value not in tables for op in slices[value]}
+    gain = cost_of(made - kept) - len(tables) - ((cost_of(made) + len(tables)) / lanes if lanes else 0)
+    return Split(loop, tables, frozenset(made - kept), gain)
+
+
+def is_scalar(op: mlir.Operation) -> bool:
+    """True if an operation computes one number of others, or of elements of arrays."""
+    if len(op.results) != 1 or op.regions:
+        return False
+    if not isinstance(op.results[0].type, (mlir.FloatType, mlir.IntegerType, mlir.IndexType)):
+        return False
+    return bool(op.name.startswith(("arith.", "math.")) or op.name == "tensor.extract")
+
+
+def slice_of(value: mlir.Value, ahead: Mapping[mlir.Value, mlir.Operation]) -> set[mlir.Operation]:
+    """The operations that compute a value."""
+    found: set[mlir.Operation] = set()
+    waiting = [value]
+    while waiting:
+        op = ahead.get(waiting.pop())
+        if op is not None and op not in found:
+            found.add(op)
+            waiting += op.operands
+    return found
+
+
+def cost_of(ops: Iterable[mlir.Operation]) -> int:
+    """Instructions of an iteration."""
+    return sum(_COST.get(op.name, 15 if op.name.startswith("math.") else 1) for op in ops)
+
+
+def build_table(found: Table) -> None:
+    """Make the tables before the loop around, and use them."""
+    loop = found.split.loop
+    with loop.location, mlir.InsertionPoint(found.around):
+        tables = build_tables(found.split, emit.index(found.first), found.trips)
+    with loop.location, mlir.InsertionPoint(loop):
+        lower, inits = loop.operands[0], list(loop.operands)[3:]
+        results = build_loop(found.split, tables, lower, found.trips, inits)
+    replace(loop, results)
+
+
+def build_strips(found: Strips) -> None:
+    """Run whole strips with tables and without checks, and the iterations that are left as they were."""
+    loop = found.split.loop
+    lower, upper, step = list(loop.operands)[:3]
+    inits = list(loop.operands)[3:]
+    with loop.location, mlir.InsertionPoint(loop):
+        if found.trips == found.length:
+            replace(loop, build_strip(found, lower, inits))
+            return
+        end = end_of_strips(found, lower, upper)
+        length = emit.index(found.length)
+        results = emit.for_loop(lower, end, length, lambda first, carried: build_strip(found, first, carried), inits)
+        if found.trips is None or found.trips % found.length:
+            ops = block_ops(found.split.body)
+            results = emit.for_loop(
+                end, upper, step, lambda i, carried: clone_body(found.split.body, ops, [i, *carried], {}), results
+            )
+    replace(loop, results)
+
+
+def end_of_strips(found: Strips, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
+    """Where the last whole strip ends."""
+    first = constant_of(lower)
+    if found.trips is not None and first is not None:
+        return emit.index(first + found.trips // found.length * found.length)
+    length = emit.index(found.length)
+    trips = emit.same_type("arith.maxsi", emit.same_type("arith.subi", upper, lower), emit.index(0))
+    whole = emit.same_type("arith.muli", emit.same_type("arith.divui", trips, length), length)
+    return emit.same_type("arith.addi", lower, whole)
+
+
+def build_strip(found: Strips, first: mlir.Value, inits: Sequence[mlir.Value]) -> list[mlir.Value]:
+    """A strip from iteration `first` on."""
+    tables = build_tables(found.split, first, found.length)
+    return build_loop(found.split, tables, first, found.length, inits)
+
+
+def build_loop(
+    split: Split,
+    tables: Sequence[mlir.Value],
+    first: mlir.Value,
+    length: int,
+    inits: Sequence[mlir.Value],
+) -> list[mlir.Value]:
+    """A strip of the loop, with elements of tables in place of what they hold."""
+    ops = [op for op in block_ops(split.body) if op not in split.replaced]
+
+    def iteration(k: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        elements = {}
+        for value, table in zip(split.tables, tables):
+            element = emit.value("tensor.extract", [table, k], mlir.ShapedType(table.type).element_type)
+            elements[value] = element if element.type == value.type else cast(element, value.type)
+        index = emit.same_type("arith.addi", first, k)
+        return clone_body(split.body, ops, [index, *carried], elements)
+
+    return emit.for_loop(emit.index(0), emit.index(length), emit.index(1), iteration, list(inits))
+
+
+def clone_body(
+    body: mlir.Block,
+    ops: Sequence[mlir.Operation],
+    arguments: Sequence[mlir.Value],
+    known: Mapping[mlir.Value, mlir.Value],
+) -> list[mlir.Value]:
+    """Clone operations of a body, where some values are known; returns what is yielded."""
+    values = {**dict(zip(body.arguments, arguments)), **known}
+    *inner, final = ops
+    for op in inner:
+        clone_with(op, values)
+    return [values.get(value, value) for value in final.operands]
+
+
+def replace(loop: mlir.Operation, results: Sequence[mlir.Value]) -> None:
+    """Put results in the place of those of a loop."""
+    for old, new in zip(loop.results, results):
+        old.replace_all_uses_with(new)
+    loop.erase()
+
+
+def build_tables(split: Split, first: mlir.Value, length: int) -> list[mlir.Value]:
+    """The tables of `length` iterations from `first` on."""
+    return Strip(split, first, length).tables()
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """`length` iterations of a loop, from `first` on."""
+
+    split: Split
+    first: mlir.Value
+    length: int
+
+    def tables(self) -> list[mlir.Value]:
+        """The values of the tables for each iteration."""
+        wanted = self.split.tables
+        ahead = {op.results[0]: op for op in block_ops(self.split.body) if is_scalar(op)}
+        needed = set().union(*(slice_of(value, ahead) for value in wanted))
+        slices = {
+            op: rows
+            for op in block_ops(self.split.body)
+            if op in needed and op.name == "tensor.extract" and (rows := self.rows_of(op)) is not None
+        }
+        inits = [emit.empty(mlir.RankedTensorType.get([self.length], widened(value.type))) for value in wanted]
+        maps = [mlir.AffineMap.get_identity(1)] * (len(slices) + len(inits))
+
+        def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+            known = {op.results[0]: argument for op, argument in zip(slices, arguments)}
+            return [self.value(value, known) for value in wanted]
+
+        return list(emit.generic(list(slices.values()), inits, maps, ["parallel"], body).results)
+
+    def rows_of(self, extract: mlir.Operation) -> mlir.Value | None:
+        """The slice of an array that is read at consecutive indices; None where the indices are others."""
+        array, *indices = list(extract.operands)
+        offsets = [self.offset_of(index) for index in indices]
+        if sum(offset is not None for offset in offsets) != 1:
+            return None
+        if any(offset is None and self.is_inside(index) for index, offset in zip(indices, offsets)):
+            return None
+        sizes = [1 if offset is None else self.length for offset in offsets]
+        kind = mlir.RankedTensorType(array.type)
+        if any(not kind.is_dynamic_dim(axis) and size > kind.shape[axis] for axis, size in enumerate(sizes)):
+            return None
+        places = [index if offset is None else offset for index, offset in zip(indices, offsets)]
+        return emit.extract_slice(array, places, sizes, [self.length])
+
+    def offset_of(self, index: mlir.Value) -> mlir.Value | None:
+        """The first index of a strip, where indices are the loop's plus a value from outside; None for others."""
+        if index == self.split.variable:
+            return self.first
+        op = defining_op(index)
+        if op is None or op.name != "arith.addi" or not self.is_inside(index):
+            return None
+        one, other = op.operands
+        if other == self.split.variable:
+            one, other = other, one
+        if one != self.split.variable or self.is_inside(other):
+            return None
+        return emit.same_type("arith.addi", self.first, other)
+
+    def is_inside(self, value: mlir.Value) -> bool:
+        """True if a value is of the body of the loop."""
+        owner = value.owner
+        return bool((owner if isinstance(owner, mlir.Block) else owner.operation.block) == self.split.body)
+
+    def value(self, value: mlir.Value, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+        """A value of the body in a generic, with indices as 64-bit integers, which are vectorised."""
+        if value not in known:
+            known[value] = self._built(value, known)
+        return known[value]
+
+    def _built(self, value: mlir.Value, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+        kind = widened(value.type)
+        if value == self.split.variable:
+            index = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(0))
+            return cast(emit.same_type("arith.addi", self.first, index), kind)
+        if not self.is_inside(value):
+            return value if value.type == kind else cast(value, kind)
+        op = defining_op(value)
+        assert op is not None
+        if op.name == "tensor.extract":
+            indices = [cast(self.value(index, known), mlir.IndexType.get()) for index in list(op.operands)[1:]]
+            element = emit.value("tensor.extract", [op.operands[0], *indices], value.type)
+            return element if value.type == kind else cast(element, kind)
+        operands = [self.value(operand, known) for operand in op.operands]
+        if op.name in ("arith.index_cast", "arith.index_castui"):
+            return resized(operands[0], kind, is_signed=op.name == "arith.index_cast")
+        if op.name == "arith.constant":
+            return emit.number(kind, constant_of(value) or 0) if value.type != kind else op.clone().operation.results[0]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        with op.location:
+            return emit.create(op.name, operands, [kind], attributes).results[0]
+
+
+def widened(kind: mlir.Type) -> mlir.Type:
+    """The type of a value in a table: 64-bit integers for indices."""
+    return mlir.IntegerType.get_signless(64) if isinstance(kind, mlir.IndexType) else kind
+
+
+def cast(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """An index as an integer, or an integer as an index."""
+    return emit.value("arith.index_cast", [value], kind)
+
+
+def resized(value: mlir.Value, kind: mlir.Type, *, is_signed: bool) -> mlir.Value:
+    """An integer with the width of `kind`."""
+    if value.type == kind:
+        return value
+    if value.type.width > kind.width:
+        return emit.value("arith.trunci", [value], kind)
+    return emit.value("arith.extsi" if is_signed else "arith.extui", [value], kind)

@@ -1,0 +1,191 @@
+"""Fold into contractions: transposes and conversions of their operands, and transposes of their results.
+
+Before:
+    %t = linalg.generic {maps = [(i, j) -> (j, i), (i, j) -> (i, j)]} ins(%b : tensor<40x20xbf16>) outs(%e0) {
+      %0 = arith.extf %x : bf16 to f32
+      linalg.yield %0
+    }
+    %r = linalg.matmul ins(%a, %t : tensor<30x20xf32>, tensor<20x40xf32>) outs(%zeros)
+After:
+    %r = linalg.contract indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n, k), (m, n, k) -> (m, n)]
+      ins(%a, %b : tensor<30x20xf32>, tensor<40x20xbf16>) outs(%zeros)
+
+Kernels of contractions walk their operands in any order and convert what they pack, so nothing is copied. An operand
+stays where that would leave its contiguous dim to a batch, and where something else reads its copy anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.codegen.cpu.contract.problem import CASTS, CONTRACTIONS, ELEMENTS, match_contraction
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, named_operations
+from mlirml.passes import NoMatch, Pass, register
+
+_COPIES = ("linalg.generic", "linalg.transpose")
+Dims = tuple[int, ...]
+
+
+@register
+@dataclass(frozen=True)
+class FoldContractPass(Pass):
+    """Let contractions read and write what transposes and conversions would copy."""
+
+    name = "mlirml-fold-contract"
+
+    def run(self, module: mlir.Operation) -> None:
+        changed = [fold(op) for op in named_operations(module, CONTRACTIONS)]
+        if any(changed):
+            for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, "linalg.fill"))):
+                if is_unused(op):
+                    op.erase()
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An operation that moves and converts elements: element [dims] of its result is the cast of `source`[`order`].
+
+    Dim d of the source is dim `order[d]` of the result.
+    """
+
+    op: mlir.Operation
+    source: mlir.Value
+    order: Dims
+    casts: tuple[mlir.Operation, ...]
+
+
+def match_copy(op: mlir.Operation | None) -> Copy:
+    """Read a transpose or a conversion on tensors; raises `NoMatch`."""
+    if op is None or op.name not in _COPIES or len(op.results) != 1 or len(op.operands) != 2:
+        raise NoMatch("no copy")
+    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    if not all(affine_map.is_permutation for affine_map in maps):
+        raise NoMatch("it repeats or drops elements")
+    if str(mlir.ShapedType(op.operands[0].type).element_type) not in ELEMENTS:
+        raise NoMatch("kernels do not read its elements")
+    source, target = ([mlir.AffineDimExpr(e).position for e in affine_map.results] for affine_map in maps)
+    block = op.regions[0].blocks[0]
+    *body, final = block_ops(block)
+    value = block.arguments[0]
+    for cast in body:
+        if cast.name not in CASTS or "roundingmode" in cast.attributes or cast.operands[0] != value:
+            raise NoMatch(f"it computes {cast.name}")
+        value = cast.results[0]
+    if final.operands[0] != value:
+        raise NoMatch("it gives something else")
+    return Copy(op, op.operands[0], tuple(target.index(loop) for loop in source), tuple(body))
+
+
+@dataclass
+class Form:
+    """A contraction on its way: dims by which its operands are indexed, its operands, and casts of a and b."""
+
+    maps: list[Dims]
+    operands: list[mlir.Value]
+    casts: list[tuple[mlir.Operation, ...]]
+    result: mlir.Value
+
+    @property
+    def batch(self) -> set[int]:
+        return set(self.maps[0]) & set(self.maps[1]) & set(self.maps[2])
+
+
+def read_form(op: mlir.Operation) -> Form:
+    """Raises `NoMatch` for a contraction that kernels do not compute, or that is not on tensors."""
+    if len(op.results) != 1:
+        raise NoMatch("not on tensors")
+    return Form(list(match_contraction(op).maps), list(op.operands), [(), ()], op.results[0])
+
+
+def fold(op: mlir.Operation) -> bool:
+    """Fold what can be folded into one contraction, and build it anew if anything was."""
+    try:
+        form = read_form(op)
+    except NoMatch:
+        return False
+    changed = [fold_operand(form, 0), fold_operand(form, 1), fold_result(form)]
+    if any(changed):
+        build(op, form)
+    return any(changed)
+
+
+def fold_operand(form: Form, number: int) -> bool:
+    """Read what a chain of copies reads, instead of the last copy."""
+    changed = False
+    while True:
+        value = form.operands[number]
+        try:
+            copy = match_copy(defining_op(value))
+        except NoMatch:
+            return changed
+        if not feeds_contractions(value):
+            return changed
+        dims = tuple(form.maps[number][d] for d in copy.order)
+        if dims and dims[-1] in form.batch and mlir.ShapedType(copy.source.type).shape[-1] > 1:
+            return changed
+        form.maps[number], form.operands[number] = dims, copy.source
+        form.casts[number] = copy.casts + form.casts[number]
+        changed = True
+
+
+def feeds_contractions(value: mlir.Value) -> bool:
+    """Whether only contractions read a value, or copies of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        copied = user.name in _COPIES and len(user.results) == 1 and feeds_contractions(user.results[0])
+        if user.name not in CONTRACTIONS and not copied:
+            return False
+    return True
+
+
+def fold_result(form: Form) -> bool:
+    """Write what a transpose of the result writes."""
+    changed = False
+    while True:
+        uses = list(form.result.uses)
+        init = defining_op(form.operands[2])
+        if len(uses) != 1 or init is None or init.name != "linalg.fill":
+            return changed
+        try:
+            copy = match_copy(uses[0].owner.operation)
+        except NoMatch:
+            return changed
+        # Dim d of the product is dim order[d] of the copy.
+        dims = tuple(form.maps[2][copy.order.index(d)] for d in range(len(copy.order)))
+        if copy.casts or copy.source != form.result or (dims and dims[-1] in form.batch):
+            return changed
+        form.maps[2], form.result = dims, copy.op.results[0]
+        with copy.op.location, mlir.InsertionPoint(init):
+            form.operands[2] = emit.fill(init.operands[0], emit.empty(copy.op.results[0].type)).results[0]
+        changed = True
+
+
+def build(op: mlir.Operation, form: Form) -> None:
+    """`linalg.contract` in the place of `op`; copies that nobody reads any more go."""
+    rank = 1 + max(d for dims in form.maps for d in dims)
+    maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in dims]) for dims in form.maps]
+    kept = {name: op.attributes[name] for name in ("cast", "mlirml.schedule") if name in op.attributes}
+
+    def body(xs: list[mlir.Value]) -> mlir.Value:
+        factors = [converted(casts, x) for casts, x in zip(form.casts, xs)]
+        return emit.body_again(op.regions[0].blocks[0], [*factors, *xs[len(factors) :]])[0]
+
+    with op.location, mlir.InsertionPoint(op):
+        contract = emit.contract(form.operands, maps, body, kept)
+    form.result.replace_all_uses_with(contract)
+
+
+def converted(casts: Sequence[mlir.Operation], value: mlir.Value) -> mlir.Value:
+    """The casts of `value`, built at the insertion point."""
+    for cast in casts:
+        environment = {cast.operands[0]: value}
+        emit.body_op(cast, environment)
+        value = environment[cast.results[0]]
+    return value
+
+
+def is_unused(op: mlir.Operation) -> bool:
+    """Whether nobody uses the results of an operation on tensors."""
+    return bool(op.results) and not any(True for result in op.results for _ in result.uses)

@@ -1,0 +1,62 @@
+"""Fuse: elementwise chains and the reductions behind them become one loop nest that reads every input once.
+
+Before:
+    %t = linalg.generic {...} ins(%a, %b) outs(%e0) { %0 = arith.mulf %x, %y  linalg.yield %0 }
+    %u = linalg.generic {...} ins(%t) outs(%e1) { %0 = math.tanh %x  linalg.yield %0 }
+    %v = linalg.generic {...} ins(%t, %u) outs(%e2) { %0 = arith.addf %x, %y  linalg.yield %0 }
+After:
+    %v = linalg.generic {...} ins(%a, %b) outs(%e) {
+      %0 = arith.mulf %x, %y
+      %1 = math.tanh %0
+      %2 = arith.addf %0, %1
+      linalg.yield %2
+    }
+
+Nodes with one iteration space join one cluster: consumers join their producers, and operations that read the same
+tensor join each other, as long as nothing outside stands between them. A result that is used outside of its cluster
+becomes a result of the fused operation, so nothing expensive is computed twice. Cheap producers (broadcasts, casts, a
+few additions) with another iteration space, and constants, are computed again where they are read.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.passes import Pass, register
+from mlirml.pipelines.tensor.fusion.clusters import Graph
+from mlirml.pipelines.tensor.fusion.merge import rewrite
+
+
+@register
+@dataclass(frozen=True)
+class FusePass(Pass):
+    """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
+
+    With `prologues`, what kernels of matrix-vector products compute on the way is left to them.
+    """
+
+    name = "mlirml-fuse"
+    max_ops: int = 96
+    max_operands: int = 24
+    prologues: bool = False
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for block in tensor_blocks(module):
+                rewrite(Graph(block, self.max_ops, self.max_operands, prologues=self.prologues))
+
+
+def tensor_blocks(module: mlir.Operation) -> list[mlir.Block]:
+    """Every block that may hold structured operations."""
+    found, todo = [], [block for region in module.regions for block in region.blocks]
+    while todo:
+        block = todo.pop()
+        structured = False
+        for op in block_ops(block):
+            if op.name.startswith("linalg."):
+                structured = True
+            else:
+                todo += [inner for region in op.regions for inner in region.blocks]
+        if structured:
+            found.append(block)
+    return found

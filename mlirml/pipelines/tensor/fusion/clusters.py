@@ -1,0 +1,372 @@
+"""Decide what is fused: clusters of structured operations that become one loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+
+from mlirml.analysis.values import used_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.passes import NoMatch
+from mlirml.pipelines.bufferize.out_parameters import computes_tensor, slice_of
+from mlirml.pipelines.tensor.fusion.nodes import (
+    Input,
+    MapCache,
+    Node,
+    Out,
+    is_permutation,
+    match_node,
+    may_fuse,
+    splat,
+    through,
+)
+from mlirml.pipelines.tensor.fusion.prologues import full_input, scales_a_matrix
+
+_SEARCH = 512
+"""How many operations a search for a path may visit before the fusion is given up."""
+_NEAR = 64
+"""A sibling further away than this many operations is not looked for."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Nodes that share one iteration space. `places[n]` maps the loops of member `n` to those of the cluster."""
+
+    sizes: tuple[int, ...]
+    members: list[Node] = field(default_factory=list)
+    places: dict[Node, tuple[int, ...]] = field(default_factory=dict)
+    results: set[mlir.Value] = field(default_factory=set)
+    reads: set[mlir.Value] = field(default_factory=set)
+    shared: set[mlir.Value] = field(default_factory=set)
+    reduced: frozenset[int] | None = None
+    closed: bool = False
+    ops: int = 0
+    first: int = 1 << 60
+    last: int = -1
+    outside: list[mlir.Value] | None = None
+
+    def put(self, node: Node, place: tuple[int, ...]) -> None:
+        """Add a member."""
+        self.members.append(node)
+        self.places[node] = place
+        self.results.update(out.result for out in node.outs)
+        self.reads.update(item.value for item in node.inputs)
+        self.shared.update(out.result for out in node.outs if is_shared(out.result))
+        self.ops += len(node.body)
+        self.first, self.last = min(self.first, node.position), max(self.last, node.position)
+        self.outside = None
+        if not node.is_elementwise:
+            self.reduced = frozenset(place[d] for d in node.reduced)
+        self.closed |= node.is_search
+
+    def ends_in(self, node: Node) -> bool:
+        """Whether `node` is the only one outside that reads what the members compute."""
+        return not self.shared and self.results - self.reads <= {item.value for item in node.inputs}
+
+
+def is_shared(value: mlir.Value) -> bool:
+    """Whether a value has more than one use; one that has not is taken to stay inside of its cluster."""
+    uses = iter(value.uses)
+    next(uses, None)
+    return next(uses, None) is not None
+
+
+def stream_count(one: Cluster, reads: set[mlir.Value], shared: set[mlir.Value]) -> int:
+    """An upper bound for the memory streams of a cluster with more members, which read and share those values."""
+    return len((one.reads | reads) - one.results) + len(one.shared | shared)
+
+
+class Graph:
+    """The operations of one block, and the clusters of its structured ones."""
+
+    def __init__(self, block: mlir.Block, max_ops: int, max_operands: int, *, prologues: bool = False) -> None:
+        self.ops = block_ops(block)
+        self.max_ops, self.max_operands, self.prologues = max_ops, max_operands, prologues
+        # Operations as keys would not do: their hash changes when they are changed.
+        self.defined = {result: number for number, op in enumerate(self.ops) for result in op.results}
+        self.nodes: dict[int, Node] = {}
+        self.producer: dict[mlir.Value, tuple[Node, Out]] = {}
+        self.cluster: dict[Node, Cluster] = {}
+        self._readers: dict[mlir.Value, list[Node]] = {}
+        self._operands: dict[int, list[mlir.Value]] = {}
+        self.checked, self.stored = self.places_of_checks_and_stores(block)
+        maps = MapCache()
+        for number, op in enumerate(self.ops):
+            if op.name.startswith("linalg."):
+                try:
+                    self.add(match_node(op, number, maps))
+                except NoMatch:
+                    continue
+
+    def places_of_checks_and_stores(self, block: mlir.Block) -> tuple[set[int], set[int]]:
+        """The operations that compute what is checked, and those that compute what is stored into arguments.
+
+        Both empty where they share one, or where all results are new arrays. Where the checks come first, the stores
+        are made in the memory of the arguments; fused with them, in a new array, which is copied.
+        """
+        owner = block.owner.operation
+        checks = [op for op in self.ops if op.name == "cf.assert"]
+        if not checks or "mlirml.writebacks" not in owner.attributes:
+            return set(), set()
+        written = [self.ops[-1].operands[number] for number in list(owner.attributes["mlirml.writebacks"])[::2]]
+        slices = slice_of([op.operands[0] for op in checks]), slice_of(written)
+        checked, stored = ({op for op in found if computes_tensor(op)} for found in slices)
+        if checked & stored:
+            return set(), set()
+        return self.positions_of(checked), self.positions_of(stored)
+
+    def positions_of(self, ops: Iterable[mlir.Operation]) -> set[int]:
+        return {self.defined[op.results[0]] for op in ops}
+
+    def mixes(self, *members: Node) -> bool:
+        """Whether some of these nodes compute what is checked and others what is stored."""
+        return any(x.position in self.checked for x in members) and any(x.position in self.stored for x in members)
+
+    def add(self, node: Node) -> None:
+        """Put a node into a cluster."""
+        self.nodes[node.position] = node
+        self.count_inlined(node)
+        self.join(node)
+        for item in node.inputs:
+            self._readers.setdefault(item.value, []).append(node)
+        if node.is_elementwise:
+            for out in node.outs:
+                if is_permutation(out.map, node.rank):
+                    self.producer[out.result] = (node, out)
+
+    def count_inlined(self, node: Node) -> None:
+        """Decide which producers are computed again inside `node`, and what the node costs with them."""
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if splat(item.value) is not None:
+                node.inlined.add(number)
+            elif found is not None and found[0].is_cheap() and not self.is_full(node, item, found):
+                self.inline(node, number)
+
+    def inline(self, node: Node, number: int) -> None:
+        """Compute the producer of an input inside `node`."""
+        producer = self.producer[node.inputs[number].value][0]
+        node.inlined.add(number)
+        producer.clones += 1
+        if node in self.cluster:
+            self.cluster[node].outside = None
+        if node.cost is not None:
+            node.cost = None if producer.cost is None else node.cost + producer.cost
+
+    def needs_no_more(self, producer: Node) -> bool:
+        """Whether computing a producer again asks for no more tensors in memory than its result."""
+        return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
+
+    def stays(self, value: mlir.Value) -> bool:
+        """Whether a value has to be in memory, since something that is never fused reads it."""
+        return any(not may_fuse(use.owner.operation) for use in value.uses)
+
+    def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
+        """Whether a node reads each element of its producer once."""
+        return is_permutation(item.map, node.rank) and found[0].rank == node.rank
+
+    def join(self, node: Node) -> None:
+        """Join the clusters of producers, or of a node that reads the same tensor; else start a new cluster."""
+        if self.prologues and self.is_prologue(node):
+            self.start(node)
+            self.cluster[node].closed = True
+            return
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if found is None or number in node.inlined or not self.is_full(node, item, found):
+                continue
+            producer, out = found
+            target = self.cluster[producer]
+            mine = self.cluster.get(node)
+            if mine is target:
+                continue
+            place = self.place_after(node, item, target.places[producer], out)
+            if mine is None:
+                joined = self.try_join(node, place, target)
+            else:
+                joined = self.try_merge(mine, target, dict(zip(mine.places[node], place, strict=True)))
+            if not joined and producer.is_cheap() and self.needs_no_more(producer) and not self.stays(item.value):
+                self.inline(node, number)
+        if node not in self.cluster and not self.join_sibling(node):
+            self.start(node)
+
+    def is_prologue(self, node: Node) -> bool:
+        """Whether a matrix-vector product computes a node on the way, of a matrix that is in memory anyway."""
+        source = full_input(node)
+        return source is not None and self.stays(source) and scales_a_matrix(node)
+
+    def start(self, node: Node) -> None:
+        """A cluster of one node."""
+        cluster = Cluster(node.sizes)
+        self.put(node, tuple(range(node.rank)), cluster)
+
+    def put(self, node: Node, place: tuple[int, ...], cluster: Cluster) -> None:
+        cluster.put(node, place)
+        self.cluster[node] = cluster
+
+    def place_after(self, node: Node, item: Input, place: tuple[int, ...], out: Out) -> tuple[int, ...]:
+        """The loops of `node` in the cluster of a producer that it reads."""
+        assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
+        mine = [0] * node.rank
+        for theirs, own in zip(out.map, item.map, strict=True):
+            mine[own] = place[theirs]
+        return tuple(mine)
+
+    def join_sibling(self, node: Node) -> bool:
+        """Join a cluster that reads one of the same tensors in the same way."""
+        tried: set[int] = set()
+        for item in node.inputs:
+            if not is_permutation(item.map, node.rank):
+                continue
+            for reader in reversed(self._readers.get(item.value, ())[-4:]):
+                cluster = self.cluster[reader]
+                if id(cluster) in tried or node.position - cluster.last > _NEAR or reader.rank != node.rank:
+                    continue
+                tried.add(id(cluster))
+                for other in reader.inputs:
+                    if other.value == item.value and is_permutation(other.map, node.rank):
+                        place = self.sibling_place(node, item, other, cluster.places[reader])
+                        if self.try_join(node, place, cluster):
+                            return True
+        return self.join_pairs(node)
+
+    def join_pairs(self, node: Node) -> bool:
+        """Join a reduction over the same pairs of elements, `sum(f(x[i], y[j]) for j)`, none of whose operands has both
+        loops: what their bodies share, such as a distance, is computed once."""
+        if node.is_elementwise or node.is_search:
+            return False
+        mine = {(item.value, item.map) for item in node.inputs}
+        for item in node.inputs:
+            for reader in reversed(self._readers.get(item.value, ())[-4:]):
+                alike = (reader.sizes, reader.reduction) == (node.sizes, node.reduction)
+                if not alike or node.position - self.cluster[reader].last > _NEAR:
+                    continue
+                both = mine & {(other.value, other.map) for other in reader.inputs}
+                if len({loop for _, map_ in both if isinstance(map_, tuple) for loop in map_}) < node.rank:
+                    continue
+                if self.try_join(node, self.cluster[reader].places[reader], self.cluster[reader]):
+                    return True
+        return False
+
+    def sibling_place(self, node: Node, item: Input, other: Input, place: tuple[int, ...]) -> tuple[int, ...]:
+        assert isinstance(item.map, tuple) and isinstance(other.map, tuple)
+        mine = [0] * node.rank
+        for own, theirs in zip(item.map, other.map, strict=True):
+            mine[own] = place[theirs]
+        return tuple(mine)
+
+    def try_join(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
+        """Add a node to a cluster where that is legal and not too big.
+
+        Loops for argmax are made for it and its producers alone.
+        """
+        if self.checked and self.mixes(node, *target.members):
+            return False
+        if target.closed or (node.is_search and (target.reduced is not None or not target.ends_in(node))):
+            return False
+        reduced = frozenset(place[d] for d in node.reduced)
+        if reduced and target.reduced is not None and reduced != target.reduced:
+            return False
+        reads = {item.value for item in node.inputs}
+        shared = {out.result for out in node.outs if is_shared(out.result)}
+        if target.ops + len(node.body) > self.max_ops or stream_count(target, reads, shared) > self.max_operands:
+            return False
+        if not self.edges_agree(node, place, target):
+            return False
+        if self.depends([v for v in self.uses(node) if v not in target.results], target):
+            return False
+        self.put(node, place, target)
+        return True
+
+    def try_merge(self, one: Cluster, other: Cluster, loops: dict[int, int]) -> bool:
+        """Merge cluster `one` into `other`; `loops` maps the loops of `one`."""
+        if self.checked and self.mixes(*one.members, *other.members):
+            return False
+        if one.reduced is not None or other.reduced is not None or one.ops + other.ops > self.max_ops:
+            return False
+        if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
+            return False
+        places = {node: tuple(loops[d] for d in one.places[node]) for node in one.members}
+        if not all(self.edges_agree(node, places[node], other) for node in one.members):
+            return False
+        if self.depends([v for v in self.outside(one) if v not in other.results], other):
+            return False
+        if self.depends([v for v in self.outside(other) if v not in one.results], one):
+            return False
+        for node in one.members:
+            self.put(node, places[node], other)
+        return True
+
+    def edges_agree(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
+        """Whether everything that a node uses of a cluster is computed at the same point of the iteration space.
+
+        Inlined producers are seen through: what they read must not be half a sum.
+        """
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if number in node.inlined:
+                if found is not None and not self.edges_agree(found[0], through(item, found[1], place), target):
+                    return False
+                continue
+            if item.value not in target.results:
+                continue
+            if found is None or not self.is_full(node, item, found):
+                return False
+            if self.place_after(node, item, target.places[found[0]], found[1]) != place:
+                return False
+        others = [*(out.init for out in node.outs), *node.captures]
+        return not any(value in target.results for value in others)
+
+    def uses(self, node: Node) -> list[mlir.Value]:
+        """What a node uses; inlined producers are seen through."""
+        used = [*(out.init for out in node.outs), *node.captures]
+        for number, item in enumerate(node.inputs):
+            found = self.producer.get(item.value)
+            if number not in node.inlined:
+                used.append(item.value)
+            elif found is not None:
+                used += self.uses(found[0])
+            elif (source := splat(item.value)) is not None:
+                used += list(source.operands)[:1]  # the number that a fill spreads
+        return used
+
+    def outside(self, cluster: Cluster) -> list[mlir.Value]:
+        """What the members of a cluster use that it does not compute."""
+        if cluster.outside is None:
+            used = dict.fromkeys(value for node in cluster.members for value in self.uses(node))
+            cluster.outside = [value for value in used if value not in cluster.results]
+        return cluster.outside
+
+    def depends(self, values: Iterable[mlir.Value], target: Cluster) -> bool:
+        """Whether one of the values is computed from a result of the cluster. True as well when the search is long."""
+        todo = list(values)
+        seen: set[int] = set()
+        visited = 0
+        while todo:
+            value = todo.pop()
+            position = self.defined.get(value)
+            if position is None or position in seen:
+                continue
+            if value in target.results:
+                return True
+            seen.add(position)
+            node = self.nodes.get(position)
+            cluster = self.cluster.get(node) if node is not None else None
+            if cluster is None:
+                if position > target.first:
+                    todo += self.operands(position)
+            elif cluster.last > target.first:
+                seen.update(member.position for member in cluster.members)
+                todo += self.outside(cluster)
+            visited += 1
+            if visited > _SEARCH:
+                return True
+        return False
+
+    def operands(self, position: int) -> list[mlir.Value]:
+        """What an operation uses, in its regions too."""
+        found = self._operands.get(position)
+        if found is None:
+            found = self._operands[position] = used_values(self.ops[position])
+        return found

@@ -1,0 +1,111 @@
+"""Hoist: what is the same in every round of a loop, and costs something, is computed once in front of it.
+
+Before:
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %init) -> (tensor<8xf32>) {
+      %e = tensor.empty() : tensor<8xf32>
+      %w = linalg.generic {...} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) { math.exp }
+      %y = linalg.generic {...} ins(%x, %w) outs(...)
+      scf.yield %y
+    }
+After:
+    %e = tensor.empty() : tensor<8xf32>
+    %w = linalg.generic {...} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) { math.exp }
+    %r = scf.for ... {
+      %y = linalg.generic {...} ins(%x, %w) outs(...)
+      scf.yield %y
+    }
+
+Cheap elementwise operations stay where they fuse with what reads them. A loop that runs no round computes for nothing.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.values import outer_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.passes import Pass, register
+
+_LOOPS = ("scf.for", "scf.while")
+_STARTS = ("tensor.empty", "linalg.fill")
+_FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "arith.constant", *_STARTS)
+_EXPENSIVE = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
+
+
+@register
+@dataclass(frozen=True)
+class HoistPass(Pass):
+    """Move loop-invariant structured operations out of loops."""
+
+    name = "mlirml-hoist"
+
+    def run(self, module: mlir.Operation) -> None:
+        for loop in named_operations(module, _LOOPS)[::-1]:  # inner loops first
+            for region in loop.regions:
+                hoist_from(region.blocks[0], loop)
+
+
+def hoist_from(block: mlir.Block, loop: mlir.Operation) -> None:
+    """Hoist from the body of a loop."""
+    inside: set[mlir.Value] = {argument for region in loop.regions for b in region.blocks for argument in b.arguments}
+    invariant: list[mlir.Operation] = []
+    for op in block_ops(block):
+        if is_movable(op) and not any(value in inside for value in outer_values(op)):
+            invariant.append(op)
+        else:
+            for inner in operations(op):
+                inside.update(inner.results)
+    for op in invariant:
+        if op.block == block and is_expensive(op):
+            move(op, block, loop)
+
+
+def is_movable(op: mlir.Operation) -> bool:
+    """Whether an operation may run where the loop's checks have not been made: it reads no computed place."""
+    if op.name in _FREE:
+        return op.name != "tensor.extract_slice" or len(op.operands) == 1
+    if not op.name.startswith("linalg.") or not op.results:
+        return False
+    return all(inner.name.startswith(("arith.", "math.", "linalg.")) for inner in operations(op))
+
+
+def is_expensive(op: mlir.Operation) -> bool:
+    """Whether it is worth a tensor to compute an operation once: a contraction, a reduction, or costly functions."""
+    if op.name in _FREE or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
+        return False
+    if op.name != "linalg.generic":
+        return True
+    if any("reduction" in str(kind) for kind in op.attributes["iterator_types"]):
+        return True
+    names = [inner.name for inner in block_ops(op.regions[0].blocks[0])]
+    return any(name.startswith("math.") or name in _EXPENSIVE for name in names)
+
+
+def move(op: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
+    """Move an operation in front of the loop, after what it needs; empty tensors and fills are copied."""
+    for inner in list(operations(op)):
+        for position, operand in enumerate(list(inner.operands)):
+            owner = defining_op(operand)
+            if owner is None or owner.block != block:
+                continue
+            if owner.name in _STARTS:
+                with mlir.InsertionPoint(loop):
+                    copy = owner.clone().operation
+                move_needs(copy, block, loop)
+                inner.operands[position] = copy.results[0]
+            else:
+                move(owner, block, loop)
+    op.move_before(loop)
+
+
+def move_needs(start: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
+    """What the copy of an empty tensor or of a fill, in front of the loop already, needs from inside."""
+    for position, operand in enumerate(list(start.operands)):
+        owner = defining_op(operand)
+        if owner is None or owner.block != block:
+            continue
+        if owner.name in _STARTS:
+            with mlir.InsertionPoint(start):
+                copy = owner.clone().operation
+            start.operands[position] = copy.results[0]
+        else:
+            owner.move_before(start)

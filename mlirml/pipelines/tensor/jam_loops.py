@@ -1,0 +1,145 @@
+"""Jam loops: several iterations of a loop read a large array together, where each of them reduces all of it.
+
+Before:
+    %r = scf.for %i = %c0 to %c1000 step %c1 iter_args(%out = %out0) -> (tensor<1000xf64>) {
+      %limit = ...
+      %s = linalg.generic ... iterators = ["reduction"] ins(%limit, %x : tensor<f64>, tensor<400000xf64>) ...
+      %e = tensor.extract %s[] : tensor<f64>
+      %new = tensor.insert %e into %out[%i] : tensor<1000xf64>
+      scf.yield %new : tensor<1000xf64>
+    }
+After:
+    %r = scf.for %i = %c0 to %c1000 step %c4 iter_args(%out = %out0) -> (tensor<1000xf64>) {
+      /* the body for %i, %i + 1, %i + 2 and %i + 3 */
+    }
+
+`mlirml-fuse` then makes one reduction of the four, as they have the same extents and read the same array. This is
+unroll-and-jam (Callahan, Cocke and Kennedy, Estimating interlock and improving balance for pipelined machines, Journal
+of Parallel and Distributed Computing 5, 1988). The iterations that are left over follow in a loop of their own. The
+loop may carry only tensors that each iteration stores into and does not read.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import prod
+
+from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.passes import NoMatch, Pass, register
+
+_STORES = ("tensor.insert", "tensor.insert_slice")
+_MOST = 64
+"""Bytes that an iteration stores at once, at most."""
+_PURE = (
+    "arith.", "math.", "complex.", "tensor.extract", "tensor.from_elements", "tensor.empty", "tensor.collapse_shape",
+    "tensor.expand_shape", "linalg.generic", "linalg.fill", *_STORES,
+)  # fmt: skip
+
+
+@register
+@dataclass(frozen=True)
+class JamLoopsPass(Pass):
+    """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.
+
+    Bodies of more than `longest` operations stay.
+    """
+
+    name = "mlirml-jam-loops"
+    factor: int = 4
+    least: int = 1 << 16
+    longest: int = 48
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for loop in named_operations(module, ("scf.for",)):
+                with suppress(NoMatch):
+                    match(loop, self)
+                    build(loop, self.factor)
+
+
+def match(loop: mlir.Operation, options: JamLoopsPass) -> None:
+    """Raises `NoMatch` for anything but independent iterations that reduce one large array."""
+    count = round_count(loop)
+    if count is None or count < 2 * options.factor or constant_of(loop.operands[2]) != 1:
+        raise NoMatch("not a loop of many iterations")
+    block = loop.regions[0].blocks[0]
+    *body, end = block_ops(block)
+    if len(body) > options.longest or not all(op.name.startswith(_PURE) for op in body):
+        raise NoMatch("a long body, or one with loops, branches or checks")
+    for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
+        check_stored(carried, value, block)
+    if not any(map(reduces_to_one, body)) or not any(reads_invariant(op, block, options.least) for op in body):
+        raise NoMatch("no reduction of a large array that is the same in each iteration")
+
+
+def check_stored(carried: mlir.Value, value: mlir.Value, block: mlir.Block) -> None:
+    """Raises `NoMatch` for a carried value that is more than stored into, by operations whose results are, too."""
+    while value != carried:
+        op = defining_op(value)
+        if op is None or op.block != block or op.name not in _STORES or len(list(value.uses)) != 1:
+            raise NoMatch("what the loop carries is read, or is no tensor")
+        if bytes_of(op.operands[0].type) > _MOST:
+            raise NoMatch("an iteration stores much")
+        value = op.operands[1]
+    if len(list(carried.uses)) != 1:
+        raise NoMatch("what the loop carries is read")
+
+
+def reads_invariant(op: mlir.Operation, block: mlir.Block, least: int) -> bool:
+    """Whether a structured operation reads a large tensor from outside of the loop."""
+    if op.name != "linalg.generic":
+        return False
+    for operand in list(op.operands)[: len(op.operands) - len(op.results)]:
+        owner = defining_op(operand)
+        if (owner.block if owner is not None else operand.owner) != block and bytes_of(operand.type) >= least:
+            return True
+    return False
+
+
+def reduces_to_one(op: mlir.Operation) -> bool:
+    """Whether a structured operation reduces to single elements."""
+    if op.name != "linalg.generic" or "reduction" not in str(op.attributes["iterator_types"]):
+        return False
+    return all(result.type.has_static_shape and prod(result.type.shape) == 1 for result in op.results)
+
+
+def bytes_of(kind: mlir.Type) -> int:
+    """The bytes of a tensor of static shape; zero for anything else."""
+    if not isinstance(kind, mlir.RankedTensorType) or not kind.has_static_shape:
+        return 0
+    element = kind.element_type
+    width = element.width if isinstance(element, (mlir.IntegerType, mlir.FloatType)) else 64
+    return int(prod(kind.shape)) * width // 8
+
+
+def build(loop: mlir.Operation, factor: int) -> None:
+    """Replace a loop by one that does `factor` iterations at once, and one for those that are left over."""
+    lower, upper = (constant_of(value) for value in list(loop.operands)[:2])
+    assert lower is not None and upper is not None
+    middle = lower + (upper - lower) // factor * factor
+    block = loop.regions[0].blocks[0]
+    *body, end = block_ops(block)
+
+    def iterations(first: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        for number in range(factor):
+            i = first if not number else emit.same_type("arith.addi", first, emit.index(number))
+            carried = iteration(i, carried)
+        return carried
+
+    def iteration(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        values = dict(zip(block.arguments, [i, *carried], strict=True))
+        for op in body:
+            clone_with(op, values)
+        return [values.get(value, value) for value in end.operands]
+
+    with loop.location, mlir.InsertionPoint(loop):
+        bounds = [emit.index(number) for number in (lower, middle, upper)]
+        values = emit.for_loop(bounds[0], bounds[1], emit.index(factor), iterations, list(loop.operands)[3:])
+        if middle < upper:
+            values = emit.for_loop(bounds[1], bounds[2], emit.index(1), iteration, values)
+    for old, new in zip(loop.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()

@@ -1,0 +1,28 @@
+"""Lower affine: index arithmetic by affine maps becomes that of `arith`, which all later passes read and lower.
+
+Before:
+    %0 = affine.apply affine_map<(d0, d1) -> (d0 + d1)>(%i, %j)
+After:
+    %0 = arith.addi %i, %j : index
+
+It runs once loops are raised and derivatives taken: both read and write affine maps. Without it, an `affine.apply` that
+no later pass happens to fold would be left when kernels are built.
+"""
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import mlir, operations
+from mlirml.passes import Pass, register, run_upstream
+
+
+@register
+@dataclass(frozen=True)
+class LowerAffinePass(Pass):
+    """Lower the affine dialect as `lower-affine` does."""
+
+    name = "mlirml-lower-affine"
+
+    def run(self, module: mlir.Operation) -> None:
+        if any(op.name.startswith("affine.") for op in operations(module)):  # it folds operations of others, too
+            run_upstream(module, "lower-affine")

@@ -1,0 +1,253 @@
+"""Recompute elements: what derivatives read of elementwise operations in front of contractions is computed again there.
+
+Before:
+    %p:3 = linalg.generic ins(%h) { %u = ..., %t = math.tanh %u, %y = ...  linalg.yield %u, %t, %y }
+    %z = linalg.matmul ins(%p#2, %w) ...
+    ...
+    %d = linalg.generic ins(%ct, %h, %p#0, %p#1) { ... }
+After:
+    %p = linalg.generic ins(%h) { %u = ..., %t = math.tanh %u, %y = ...  linalg.yield %y }
+    %z = linalg.matmul ins(%p, %w) ...
+    ...
+    %d = linalg.generic ins(%ct, %h) { %u = ..., %t = math.tanh %u, ... }
+
+Scalars of the first body are the nodes of a network, whose capacity is what a tensor of them takes: nothing, where one
+is there anyway, since something later reads it. What is read flows in, and what the later operation reads flows out;
+the scalars at a minimum cut are kept, and the others computed again from them. Contractions are never computed again.
+The operations of a loop's round have the like in `autodiff/saved.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.analysis.minimum_cut import Network
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, bytes_of
+from mlirml.pipelines.tensor.fuse import tensor_blocks
+
+_COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw")
+
+
+@register
+@dataclass(frozen=True)
+class RecomputeElementsPass(Pass):
+    """Keep as few bytes as possible of elementwise operations, of tensors of at least `least` bytes."""
+
+    name = "mlirml-recompute-elements"
+    least: int = 1 << 18
+
+    def run(self, module: mlir.Operation) -> None:
+        with module.context:
+            for block in tensor_blocks(module):
+                ops = block_ops(block)
+                costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
+                if not costly:
+                    continue
+                places = {result: number for number, op in enumerate(ops) for result in op.results}
+                number = 0
+                while number < len(ops):
+                    op = ops[number]
+                    number += 1
+                    if op.name != "linalg.generic" or places[op.results[0]] > costly[-1]:
+                        continue
+                    try:
+                        kept = match_kept(op, places, costly, self.least)
+                    except NoMatch:
+                        continue
+                    recompute(kept, places)
+                    ops = block_ops(block)  # those that were built again have taken the place of others
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An operation, the results that are kept for `readers`, and the scalars of its body that are enough."""
+
+    op: mlir.Operation
+    results: list[mlir.Value]
+    readers: list[mlir.Operation]
+    enough: list[mlir.Value]
+
+
+def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequence[int], least: int) -> Kept:
+    """What is kept of an operation that could be computed again; raises `NoMatch` where there is nothing."""
+    block = op.regions[0].blocks[0]
+    *body, end = block_ops(block)
+    rank = len(list(op.attributes["iterator_types"]))
+    maps = maps_of(op)
+    whole = mlir.AffineMap.get_identity(rank)
+    inputs = len(op.operands) - len(op.results)
+    if any(map_ != whole for map_ in maps[inputs:]) or any(x.name == "linalg.index" or x.regions for x in body):
+        raise NoMatch("not elementwise")
+    if any(list(argument.uses) for argument in list(block.arguments)[inputs:]):
+        raise NoMatch("an init is read")
+    here = places[op.results[0]]
+    readers: dict[int, mlir.Operation] = {}
+    results = []
+    for result in op.results:
+        users = [(_place(use, op.block, places), use.owner.operation) for use in result.uses]
+        late = all(
+            user.name == "linalg.generic" and user.block == op.block and any(here < c < at for c in costly)
+            for at, user in users
+        )
+        if users and late and bytes_of(result) >= least:
+            results.append(result)
+            readers.update(users)
+    if not results:
+        raise NoMatch("nothing is kept")
+    for user in readers.values():
+        read = [m for x, m in zip(user.operands, maps_of(user)) if x in results]
+        outs = list(user.operands)[-len(user.results) :]
+        if any(map_ != read[0] for map_ in read) or any(r in outs for r in results):
+            raise NoMatch("read in two ways, or stored into")
+    last = max(readers)
+    network, scalars = Network(), [*list(block.arguments)[:inputs], *(r for x in body for r in x.results)]
+    numbers = {scalar: number for number, scalar in enumerate(scalars)}
+    free = {y for y, r in zip(end.operands, op.results) if r not in results and _is_live(r, op.block, last, places)}
+    for scalar, number in numbers.items():
+        size = 0 if scalar in free else bytes_of(results[0])
+        if number < inputs:
+            tensor = op.operands[number]
+            live = not isinstance(tensor.type, mlir.RankedTensorType) or _is_live(tensor, op.block, last, places)
+            size = 0 if live else min(size, bytes_of(tensor))
+            network.add_edge("begin", (number, "in"))
+        network.add_edge((number, "in"), (number, "out"), size)
+    for x in body:
+        for operand in dict.fromkeys(x.operands):
+            if operand in numbers:
+                network.add_edge((numbers[operand], "out"), (numbers[x.results[0]], "in"))
+    for y, r in zip(end.operands, op.results):
+        if r in results:
+            if y not in numbers:
+                raise NoMatch("a number from outside")
+            network.add_edge((numbers[y], "out"), "end")
+    after = network.minimum_cut("begin", "end")
+    if after is None:
+        raise NoMatch("nothing bounds it")
+    enough = [s for s, n in numbers.items() if (n, "in") not in after and (n, "out") in after]
+    wanted = {y for y, r in zip(end.operands, op.results) if r in results}
+    if wanted <= set(enough):
+        raise NoMatch("what is kept is the least")
+    return Kept(op, results, [readers[at] for at in sorted(readers)], enough)
+
+
+def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
+    return [attribute.value for attribute in op.attributes["indexing_maps"]]
+
+
+def _place(use: mlir.OpOperand, block: mlir.Block, places: dict[mlir.Value, int]) -> int:
+    """The number of the operation of a block that a use stands in; those without results come last."""
+    op = use.owner.operation
+    while op.block != block:
+        op = op.parent.operation
+    return places[op.results[0]] if op.results else len(places)
+
+
+def _is_live(value: mlir.Value, block: mlir.Block, last: int, places: dict[mlir.Value, int]) -> bool:
+    """Whether a tensor is there until operation `last` anyway."""
+    if defining_op(value) is None or value.owner.operation.block != block:
+        return True
+    return any(_place(use, block, places) >= last for use in value.uses)
+
+
+def recompute(kept: Kept, places: dict[mlir.Value, int]) -> None:
+    """Let the readers compute the results again from what is enough."""
+    op = kept.op
+    block = op.regions[0].blocks[0]
+    *body, end = block_ops(block)
+    yields = list(end.operands)
+    inputs = len(op.operands) - len(op.results)
+    results = list(op.results)
+    scalars = {r: y for r, y in zip(results, yields) if r in kept.results}
+    arguments = list(block.arguments)[:inputs]
+    stay = [r for r in results if r not in kept.results or scalars[r] in kept.enough]
+    stored = {yields[results.index(r)] for r in stay}
+    more = [s for s in kept.enough if s not in arguments and s not in stored]
+    outs = [op.operands[inputs + results.index(r)] for r in stay]
+    with op.location, mlir.InsertionPoint(op):
+        for s in more:
+            like = results[0].type
+            outs.append(emit.empty(mlir.RankedTensorType.get(like.shape, s.type)))
+        given, maps = list(op.operands)[:inputs], maps_of(op)
+        new = emit.generic(
+            given, outs, [*maps[:inputs], *[maps[-1]] * len(outs)], _kinds(op),
+            lambda xs: _again(body, dict(zip(arguments, xs)), [*(yields[results.index(r)] for r in stay), *more]),
+        )  # fmt: skip
+    tensors: dict[mlir.Value, tuple[mlir.Value, mlir.AffineMap]] = {
+        a: (x, m) for a, x, m in zip(arguments, given, maps) if a in kept.enough
+    }
+    for s, r in zip([*(yields[results.index(r)] for r in stay), *more], new.results):
+        if s in kept.enough:
+            tensors.setdefault(s, (r, maps[-1]))
+    for r, fresh in zip(stay, new.results):
+        r.replace_all_uses_with(fresh)
+    at = places[results[0]]
+    places.update((fresh, at) for fresh in new.results)
+    for reader in kept.readers:
+        _read_again(reader, {r: scalars[r] for r in kept.results if r not in stay}, body, tensors, places)
+    op.erase()
+
+
+def _kinds(op: mlir.Operation) -> list[str]:
+    return ["reduction" if "reduction" in str(kind) else "parallel" for kind in op.attributes["iterator_types"]]
+
+
+def _again(
+    body: Sequence[mlir.Operation], values: dict[mlir.Value, mlir.Value], wanted: Sequence[mlir.Value]
+) -> list[mlir.Value]:
+    """Build what scalars are computed by again; `values` has those that are known."""
+    needed: set[mlir.Value] = {s for s in wanted if s not in values}
+    chosen = []
+    for op in reversed(body):
+        if op.results[0] in needed and op.results[0] not in values:
+            chosen.append(op)
+            needed.update(x for x in op.operands if x not in values)
+    for op in reversed(chosen):
+        clone_with(op, values)
+    return [values.get(s, s) for s in wanted]
+
+
+def _read_again(
+    reader: mlir.Operation,
+    scalars: dict[mlir.Value, mlir.Value],
+    body: Sequence[mlir.Operation],
+    tensors: dict[mlir.Value, tuple[mlir.Value, mlir.AffineMap]],
+    places: dict[mlir.Value, int],
+) -> None:
+    """Build an operation again that computes scalars, instead of reading tensors of them."""
+    count = len(reader.operands) - len(reader.results)
+    block, maps, operands = reader.regions[0].blocks[0], maps_of(reader), list(reader.operands)
+    arguments = list(block.arguments)
+    kept = [n for n in range(count) if operands[n] not in scalars]
+    reads = {maps[n] for n in range(count) if operands[n] in scalars}
+    if not reads:
+        return
+    (at,) = reads
+    rank = at.n_dims
+    inputs, new_maps = [operands[n] for n in kept], [maps[n] for n in kept]
+    for tensor, map_ in tensors.values():
+        inputs.append(tensor)
+        new_maps.append(mlir.AffineMap.get(rank, 0, [e.compose(at) for e in map_.results]))
+    *ops, end = block_ops(block)
+
+    def build(xs: list[mlir.Value]) -> list[mlir.Value]:
+        values = dict(zip((arguments[n] for n in kept), xs))
+        values.update(zip(arguments[count:], xs[len(inputs) :]))
+        there = dict(zip(tensors, xs[len(kept) :]))
+        wanted = list(dict.fromkeys(scalars.values()))
+        found = dict(zip(wanted, _again(body, there, wanted)))
+        values.update((arguments[n], found[scalars[operands[n]]]) for n in range(count) if operands[n] in scalars)
+        for op in ops:
+            clone_with(op, values)
+        return [values.get(x, x) for x in end.operands]
+
+    with reader.location, mlir.InsertionPoint(reader):
+        new = emit.generic(inputs, operands[count:], [*new_maps, *maps[count:]], _kinds(reader), build)
+    here = places[reader.results[0]]
+    places.update((fresh, here) for fresh in new.results)
+    for old, fresh in zip(reader.results, new.results):
+        old.replace_all_uses_with(fresh)
+    reader.erase()

@@ -1,0 +1,139 @@
+"""Schedule contractions: how each is computed stands on it as an attribute.
+
+Before:
+    %2 = linalg.matmul ins(%a, %b : tensor<360x64xf32>, tensor<64x40xf32>) outs(%1 : tensor<360x40xf32>)
+After:
+    %2 = linalg.matmul {mlirml.schedule = {kernel = "direct", lanes = 16 : i64, mr = 8 : i64, ...}} ins(...)
+
+Fields that are there already stay as they are, and the others are chosen to go with them: `{kernel = "packed"}` on an
+operation is how to ask for another kernel. The pass options `kernel`, `mr`, `nr`, `kc`, `mc` and `nc` do the same for
+every contraction that has such a kernel and does not say otherwise itself. What the fields mean is told in
+`schedules/contract_plan.py`. An operand that an elementwise operation computes is packed even where another would
+not be: it can then be computed as it is packed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from mlirml.codegen.cpu.contract.attribute import NAME, read_fields, to_attribute
+from mlirml.codegen.cpu.contract.plan import TILE_K, Machine, Schedule, check, fits_tiles, plan, round_up
+from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Problem, build_problem, match_contraction
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.errors import LoweringError
+from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.location import source_location
+from mlirml.passes import NoMatch, Pass, register
+
+FEWEST_TO_PACK = 48
+"""With fewer rows or columns, packing takes longer than writing an operand to memory and reading it again."""
+
+
+@register
+@dataclass(frozen=True)
+class ScheduleContractPass(Pass):
+    """Choose the kernel, tile and blocks of every contraction; `kernel` to `nc` are chosen by the options if given."""
+
+    name = "mlirml-schedule-contract"
+    vector_bits: int = 256
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    parallel: bool = True
+    bf16_pairs: bool = False
+    bf16_tiles: bool = False
+    kernel: str = ""
+    mr: int = 0
+    nr: int = 0
+    kc: int = 0
+    mc: int = 0
+    nc: int = 0
+
+    @property
+    def machine(self) -> Machine:
+        """The options as a value."""
+        return Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in named_operations(module, CONTRACTIONS):
+            with op.location:
+                op.attributes[NAME] = to_attribute(schedule(op, self.machine, self.wanted))
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """The fields that the options give."""
+        given = {name: getattr(self, name) for name in ("kernel", "mr", "nr", "kc", "mc", "nc")}
+        return {name: value for name, value in given.items() if value}
+
+
+def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) -> Schedule:
+    """The schedule of an operation on tensors, its own fields kept. Raises `LoweringError` when they cannot be."""
+    given = read_fields(op)
+    if given.get("pairs") == TILE_K and not machine.bf16_tiles:
+        raise LoweringError(
+            f"{NAME} of {op.name}: pairs = {TILE_K} asks for tile registers (AMX), which this process has not",
+            location=source_location(op.location),
+            help="leave `pairs` out: the kernel is then chosen for this processor",
+        )
+    try:
+        problem = build_problem(match_contraction(op))
+    except NoMatch:
+        return Schedule(**{"kernel": "loops"} | given)
+    try:
+        known = {**wanted, **given}
+        chosen = complete(problem, machine, known)
+        if chosen.kernel == "direct" and "kernel" not in known and is_worth_packing(op, problem, machine):
+            chosen = complete(problem, machine, {"kernel": "packed", **known})
+        check(problem, chosen)
+        return chosen
+    except NoMatch:
+        pass  # the options do not go for this one
+    try:
+        return complete(problem, machine, given)
+    except NoMatch as reason:
+        raise LoweringError(
+            f"{NAME} of {op.name}: there is no {given['kernel']} kernel for it: {reason}",
+            location=source_location(op.location),
+        ) from reason
+
+
+def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Machine) -> bool:
+    """Whether an operand is better computed as it is packed than written to memory, which it does not leave again."""
+    enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
+    return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
+
+
+def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
+    """Whether a tensor too big for the cache is the result of an elementwise operation that nothing else reads."""
+    owner, kind = defining_op(value), mlir.ShapedType(value.type)
+    if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or sum(1 for _ in value.uses) != 1:
+        return False
+    if any("parallel" not in str(iterator) for iterator in owner.attributes["iterator_types"]):
+        return False
+    element = kind.element_type
+    if not isinstance(element, mlir.FloatType | mlir.IntegerType) or not kind.has_static_shape:
+        return False
+    return bool(math.prod(kind.shape) * element.width // 8 > cache_bytes)
+
+
+def allowed(machine: Machine, given: Mapping[str, Any]) -> Machine:
+    """The machine without the instructions that the field `pairs` rules out."""
+    pairs = given.get("pairs", TILE_K)
+    return replace(
+        machine, bf16_tiles=machine.bf16_tiles and pairs == TILE_K, bf16_pairs=machine.bf16_pairs and pairs > 1
+    )
+
+
+def complete(problem: Problem, machine: Machine, given: Mapping[str, Any]) -> Schedule:
+    """A schedule with the fields `given`; blocks are whole tiles. Raises `NoMatch`."""
+    chosen = replace(plan(problem, allowed(machine, given), given.get("kernel")), **given)
+    if chosen.tiles and not fits_tiles(chosen.mr, chosen.nr):
+        chosen = replace(plan(problem, replace(machine, bf16_tiles=False), given.get("kernel")), **given)
+    if chosen.kernel not in ("packed", "direct"):
+        return chosen
+    mc = chosen.mc if "mc" in given else round_up(chosen.mc, chosen.mr)
+    nc = chosen.nc if "nc" in given else round_up(chosen.nc, chosen.nr)
+    return replace(chosen, mc=mc, nc=nc)

@@ -1,0 +1,247 @@
+"""Elementwise operations of a block with slices between them: what an element of a tensor is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import TypeAlias
+
+from mlirml.analysis.values import used_values
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.pipelines.tensor.fusion.nodes import splat
+
+Access: TypeAlias = "tuple[tuple[int | None, int], ...]"
+"""Where a tensor is read, for each dimension: a loop, or None, plus a number."""
+Box: TypeAlias = "tuple[tuple[int, int], ...]"
+"""The first place of each loop, and the one behind the last."""
+Point: TypeAlias = "tuple[mlir.Value, Access]"
+
+_MOST_ELEMENTS = 64
+"""Stores of single elements in a block, such as boundary values, that are followed; each read looks at all of them."""
+_PLACE = ("static_offsets", "static_sizes", "static_strides")
+
+
+class Split(Exception):
+    """What is read changes within a box, at place `at` of a loop."""
+
+    def __init__(self, loop: int, at: int) -> None:
+        super().__init__(loop, at)
+        self.loop, self.at = loop, at
+
+
+@dataclass(frozen=True)
+class Compute:
+    """An elementwise operation: its inputs, and the loops that each dimension of them is read at."""
+
+    op: mlir.Operation
+    inputs: tuple[tuple[mlir.Value, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Take:
+    """A slice of `source`: its offsets, and which of the dimensions it keeps."""
+
+    source: mlir.Value
+    offsets: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Put:
+    """`into` with `source` at `offsets`; `into` may be a scalar, which is everywhere around it."""
+
+    source: mlir.Value
+    into: mlir.Value
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same scalar everywhere; None where nothing has been stored."""
+
+    scalar: mlir.Value | mlir.Attribute | None
+
+
+Node: TypeAlias = "Compute | Take | Put | Constant"
+
+
+class ShiftGraph:
+    """What the tensors of a block are made of; tensors that are not in `nodes` are read from memory."""
+
+    def __init__(self, block: mlir.Block) -> None:
+        self.ops = block_ops(block)
+        self.position: dict[mlir.Value, int] = {}
+        self.nodes: dict[mlir.Value, Node] = {}
+        self._operands: dict[int, list[mlir.Value]] = {}
+        followed = sum(map(stores_one, self.ops)) <= _MOST_ELEMENTS
+        for number, op in enumerate(self.ops):
+            for result in op.results:
+                self.position[result] = number
+            if len(op.results) == 1 and is_static(op.results[0]) and (followed or not stores_one(op)):
+                node = match_node(op)
+                if node is not None:
+                    self.nodes[op.results[0]] = node
+
+    def reduce(self, point: Point, box: Box, kept: Container[mlir.Value]) -> Point | Constant:
+        """What an element is, seen through slices: computed, read, or a constant; those of `kept` are read.
+
+        Raises `Split` where that is not the same for all of the box.
+        """
+        value, access = point
+        while True:
+            if value in kept:
+                return value, access
+            node = self.nodes.get(value)
+            if isinstance(node, Constant):
+                return node
+            if isinstance(node, Take):
+                there: list[tuple[int | None, int]] = [(None, offset) for offset in node.offsets]
+                for dim, (loop, shift) in zip(node.kept, access, strict=True):
+                    there[dim] = (loop, shift + node.offsets[dim])
+                value, access = node.source, tuple(there)
+            elif isinstance(node, Put):
+                if is_inside(node, access, box):
+                    value = node.source
+                    access = tuple((access[d][0], access[d][1] - node.offsets[d]) for d in node.kept)
+                elif isinstance(node.into.type, mlir.RankedTensorType):
+                    value = node.into
+                else:
+                    return Constant(node.into)
+            else:
+                return value, access
+
+    def reads(self, point: Point) -> Iterator[Point]:
+        """What computing an element reads."""
+        value, access = point
+        node = self.nodes[value]
+        assert isinstance(node, Compute)
+        for source, loops in node.inputs:
+            yield source, tuple(access[loop] for loop in loops)
+
+    def sources(self, value: mlir.Value) -> tuple[mlir.Value, ...]:
+        """The tensors that one is made of."""
+        node = self.nodes.get(value)
+        if isinstance(node, Compute):
+            return tuple(source for source, _ in node.inputs)
+        if isinstance(node, Take):
+            return (node.source,)
+        if isinstance(node, Put):
+            return (node.source, node.into)
+        return ()
+
+    def operands(self, number: int) -> list[mlir.Value]:
+        """What an operation and its regions use."""
+        found = self._operands.get(number)
+        if found is None:
+            found = self._operands[number] = used_values(self.ops[number])
+        return found
+
+
+def is_inside(node: Put, access: Access, box: Box) -> bool:
+    """Whether what is read is in the part that was put, for all of a box or for nothing of it."""
+    inside, cut = True, None
+    for (loop, shift), offset, size in zip(access, node.offsets, node.sizes, strict=True):
+        low, high = (shift, shift + 1) if loop is None else (box[loop][0] + shift, box[loop][1] + shift)
+        if high <= offset or low >= offset + size:
+            return False
+        if (low < offset or high > offset + size) and cut is None:
+            assert loop is not None
+            inside, cut = False, Split(loop, (offset if low < offset else offset + size) - shift)
+    if cut is not None:
+        raise cut
+    return inside
+
+
+def stores_one(op: mlir.Operation) -> bool:
+    """Whether an operation stores a single element into a tensor."""
+    return op.name == "tensor.insert_slice" and set(mlir.DenseI64ArrayAttr(op.attributes["static_sizes"])) <= {1}
+
+
+def is_static(value: mlir.Value) -> bool:
+    return isinstance(value.type, mlir.RankedTensorType) and bool(value.type.has_static_shape)
+
+
+def match_node(op: mlir.Operation) -> Node | None:
+    """What an operation does, if elements of its result can be followed through it."""
+    if op.name == "linalg.generic":
+        return match_compute(op)
+    if op.name in ("tensor.extract_slice", "tensor.insert_slice"):
+        return match_slice(op)
+    if op.name == "tensor.pad":
+        return match_pad(op)
+    if op.name == "tensor.empty":
+        return Constant(None)
+    filled = splat(op.results[0])
+    if filled is None:
+        return None
+    if filled.name == "linalg.fill":
+        return Constant(filled.operands[0])
+    return Constant(mlir.DenseElementsAttr(filled.attributes["value"]).get_splat_value())
+
+
+def match_compute(op: mlir.Operation) -> Compute | None:
+    """An operation of parallel loops in the order of its result, that reads neither that nor places of loops."""
+    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    body = op.regions[0].blocks[0]
+    if maps[-1] != mlir.AffineMap.get_identity(maps[-1].n_dims) or any(True for _ in body.arguments[-1].uses):
+        return None
+    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+        return None
+    if any(inner.name == "linalg.index" or inner.regions or not inner.results for inner in block_ops(body)[:-1]):
+        return None
+    inputs = []
+    for operand, map_ in zip(list(op.operands)[:-1], maps[:-1], strict=True):
+        results = list(map_.results)
+        if not is_static(operand) or not all(isinstance(e, mlir.AffineDimExpr) for e in results):
+            return None
+        inputs.append((operand, tuple(e.position for e in results)))
+    return Compute(op, tuple(inputs))
+
+
+def match_slice(op: mlir.Operation) -> Take | Put | None:
+    """A slice in steps of one, at places that are known."""
+    offsets, sizes, strides = (tuple(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _PLACE)
+    takes = op.name == "tensor.extract_slice"
+    if (
+        len(op.operands) > (1 if takes else 2)
+        or any(stride != 1 for stride in strides)
+        or not is_static(op.operands[0])
+    ):
+        return None
+    part = (op.results[0] if takes else op.operands[0]).type.shape
+    kept = kept_dims(sizes, part)
+    if kept is None:
+        return None
+    if takes:
+        return Take(op.operands[0], offsets, kept)
+    return Put(op.operands[0], op.operands[1], offsets, sizes, kept)
+
+
+def kept_dims(sizes: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
+    """The dimension of a tensor for each of a slice, which may leave out such of size 1."""
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        if len(kept) < len(part) and part[len(kept)] == size:
+            kept.append(dim)
+        elif size != 1:
+            return None
+    return tuple(kept) if len(kept) == len(part) else None
+
+
+def match_pad(op: mlir.Operation) -> Put | None:
+    """A pad by one scalar from outside."""
+    filler = block_ops(op.regions[0].blocks[0])[-1].operands[0]
+    owner = defining_op(filler)
+    inside = op.regions[0].blocks[0]
+    if len(op.operands) > 1 or not is_static(op.operands[0]):
+        return None
+    if filler.owner == inside or (owner is not None and owner.block == inside):
+        return None
+    low = tuple(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
+    high = tuple(mlir.DenseI64ArrayAttr(op.attributes["static_high"]))
+    if any(number < 0 for number in (*low, *high)):
+        return None
+    sizes = tuple(op.operands[0].type.shape)
+    return Put(op.operands[0], filler, low, sizes, tuple(range(len(sizes))))

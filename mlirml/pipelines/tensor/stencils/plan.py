@@ -1,0 +1,347 @@
+"""Choose which tensors are computed together, on which boxes, and which stay in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, mlir
+from mlirml.passes import NoMatch
+from mlirml.pipelines.tensor.stencils.graph import Access, Box, Compute, Constant, Point, Put, ShiftGraph, Split, Take
+from mlirml.pipelines.tensor.stencils.in_place_stores import is_in_place, stores_into_carried
+
+_EXPENSIVE = {"arith.divf": 8, "arith.remf": 20, "math.sqrt": 8, "math.absf": 1, "math.fma": 1, "math.copysign": 1}
+_FUNCTION = 24
+"""What an operation takes, in times an addition; a function, where it is not told."""
+_READ, _STREAM, _STORE = 1, 4, 6
+"""What reading an element takes, each tensor that is read, and each that is stored."""
+MOST_READS, MOST_OPS, _MOST_BOXES = 40, 192, 40
+TRIES = 8
+"""How many tensors are tried to be kept at a time, and how many are kept at most."""
+_NOTHING = Constant(None)
+
+
+@dataclass
+class Terms:
+    """What elements are computed from: in order, each once."""
+
+    computed: dict[Point, None] = field(default_factory=dict)
+    read: dict[Point, None] = field(default_factory=dict)
+    ops: int = 0
+
+    def cost(self) -> int:
+        tensors = {value for value, _ in self.read}
+        return self.ops + _READ * len(self.read) + _STREAM * len(tensors)
+
+    def excess(self, share: int = 1) -> int:
+        """By how much they are too many for one loop, or for such a part of it."""
+        return max(0, len(self.read) - MOST_READS // share) + max(0, self.ops - MOST_OPS // share)
+
+
+def weight(value: mlir.Value) -> int:
+    """What computing an element from what it reads takes."""
+    op = value.owner.operation
+    return sum(
+        0 if inner.name == "arith.constant" else _EXPENSIVE.get(inner.name, _FUNCTION if "math." in inner.name else 1)
+        for inner in block_ops(op.regions[0].blocks[0])[:-1]
+    )
+
+
+@dataclass
+class Group:
+    """Tensors of one shape that are computed in the same loops, and the boxes that these go through."""
+
+    roots: list[mlir.Value]
+    boxes: list[Box] = field(default_factory=list)
+
+
+@dataclass
+class _Inner:
+    """The largest box of some roots, what they are computed from there, and what was computed and kept to find it."""
+
+    box: Box
+    terms: Terms
+    computed: set[mlir.Value]
+    kept: set[mlir.Value]
+
+
+class Plan:
+    """The tensors of a block to be computed, in an order in which they can be.
+
+    `roots` are those that lie in memory, `wanted` those of them that are computed anew, `stored` those that slices are
+    stored into in place.
+    """
+
+    def __init__(self, graph: ShiftGraph, least: int) -> None:
+        self.graph = graph
+        self.least = least
+        self._weights: dict[mlir.Value, int] = {}
+        self._known: dict[tuple[mlir.Value, ...], list[_Inner]] = {}
+        self.roots = {v for v, n in graph.nodes.items() if not isinstance(n, Constant) and self._leaves(v)}
+        self.stored: set[mlir.Value] = set()
+        for root in self._in_order(self.roots):
+            self._store(root)
+        self.wanted = self._wanted()
+        self.groups: list[Group] = []
+
+    def _leaves(self, value: mlir.Value) -> bool:
+        """Whether operations use a tensor that do not follow its elements."""
+        for use in value.uses:
+            results = use.owner.operation.results
+            if len(results) != 1 or value not in self.graph.sources(results[0]):
+                return True
+        return False
+
+    def _store(self, root: mlir.Value) -> None:
+        """Leave a root in its place where slices are stored into it: what is stored may be computed anew."""
+        stores = stores_into_carried(self.graph, root)
+        if not stores:
+            return
+        before = set(self.roots)
+        self.roots.update(stores)
+        if not is_in_place(self.graph, stores, self._reads, lambda value: self._is_wanted(value, self._tree(value))):
+            self.roots = before
+            return
+        self.stored.update(stores)
+        sources = [source for store in stores for source in self.graph.sources(store)]
+        self.roots.update(source for source in sources if isinstance(self.graph.nodes.get(source), Compute))
+
+    def _reads(self, value: mlir.Value) -> Iterable[Point]:
+        return self.inner([value])[1].read
+
+    def _wanted(self) -> set[mlir.Value]:
+        """The roots that are computed from tensors put together of others."""
+        while True:
+            trees = {root: self._tree(root) for root in self.roots}
+            wanted = {root for root, tree in trees.items() if self._is_wanted(root, tree)}
+            inside = wanted.union(*(trees[root] for root in wanted))
+            shared = [
+                value
+                for value in inside - self.roots
+                if any(use.owner.operation.results[0] not in inside for use in value.uses)
+                and any(isinstance(self.graph.nodes[x], Compute) for x in (value, *self._tree(value)))
+            ]
+            if not shared:
+                return wanted
+            self.roots.update(shared)
+
+    def _tree(self, root: mlir.Value) -> set[mlir.Value]:
+        """What a root is made of, up to other roots."""
+        found: set[mlir.Value] = set()
+        todo = list(self.graph.sources(root))
+        while todo:
+            value = todo.pop()
+            if value not in found and value not in self.roots and self._is_followed(value):
+                found.add(value)
+                todo += self.graph.sources(value)
+        return found
+
+    def _is_followed(self, value: mlir.Value) -> bool:
+        return not isinstance(self.graph.nodes.get(value, _NOTHING), Constant)
+
+    def _is_wanted(self, root: mlir.Value, tree: set[mlir.Value]) -> bool:
+        if root in self.stored or math.prod(root.type.shape) < self.least:
+            return False
+        if not isinstance(self.graph.nodes.get(root), Compute | Put):
+            return False
+        if not any(isinstance(self.graph.nodes[value], Put) for value in tree):
+            return False
+        return any(self._reads_put(value, tree) for value in (root, *tree))
+
+    def _reads_put(self, value: mlir.Value, tree: set[mlir.Value]) -> bool:
+        """Whether it is an elementwise operation that reads what slices were put into."""
+        if not isinstance(self.graph.nodes[value], Compute):
+            return False
+        todo = list(self.graph.sources(value))
+        while todo:
+            source = todo.pop()
+            if source in tree and isinstance(self.graph.nodes[source], Put):
+                return True
+            if source in tree and isinstance(self.graph.nodes[source], Take):
+                todo += self.graph.sources(source)
+        return False
+
+    def choose(self) -> None:
+        """Keep tensors in memory as long as that takes less time, and group what is computed.
+
+        Raises `NoMatch` where there is no good choice.
+        """
+        groups, price = self._grouped()
+        for _ in range(TRIES):
+            best = None
+            for value in self._candidates(groups):
+                self.keep(value)
+                try:
+                    tried = self._grouped()
+                    if tried[1] < price:
+                        best, (groups, price) = value, tried
+                except NoMatch:
+                    pass
+                self.keep(value, False)
+            if best is None:
+                break
+            self.keep(best)
+        if price[0]:
+            raise NoMatch("too much for a loop")
+        for group in groups:
+            group.boxes = self._boxes(group.roots)
+        self.groups = groups
+
+    def inside(self) -> set[mlir.Value]:
+        """The tensors that are computed anew and what they are computed from."""
+        return self.wanted.union(*(self._tree(root) for root in self.wanted))
+
+    def weight(self, value: mlir.Value) -> int:
+        """What computing an element from what it reads takes."""
+        found = self._weights.get(value)
+        if found is None:
+            found = self._weights[value] = weight(value)
+        return found
+
+    def keep(self, value: mlir.Value, keep: bool = True) -> None:
+        """Have a tensor lie in memory, or no more."""
+        for values in (self.roots, self.wanted):
+            if keep:
+                values.add(value)
+            else:
+                values.remove(value)
+
+    def _candidates(self, groups: Iterable[Group]) -> list[mlir.Value]:
+        """What is computed at more than one place, that which takes most first."""
+        times: dict[mlir.Value, int] = {}
+        for group in groups:
+            for value, _ in self.inner(group.roots)[1].computed:
+                times[value] = times.get(value, 0) + 1
+        often = [value for value, count in times.items() if count > 1 and value not in self.roots]
+        return sorted(often, key=lambda value: -times[value] * self.weight(value))[:TRIES]
+
+    def _grouped(self) -> tuple[list[Group], tuple[int, int]]:
+        """The groups for the roots as they are; by how much they are too large, and what they take."""
+        levels, by_key = self._levels(), dict[tuple[tuple[int, ...], int], list[mlir.Value]]()
+        for root in self._in_order(self.wanted):
+            by_key.setdefault((tuple(root.type.shape), levels[root]), []).append(root)
+        alive = self._alive()
+        groups = []
+        for (_, level), roots in by_key.items():
+            together = self._together(roots, level, levels, alive)
+            groups += [Group(roots)] if together else [Group([root]) for root in roots]
+        groups.sort(key=lambda group: self.graph.position[group.roots[-1]])
+        excess = cost = 0
+        for group in groups:
+            _, terms = self.inner(group.roots)
+            excess += terms.excess()
+            cost += (terms.cost() + _STORE * len(group.roots)) * math.prod(group.roots[0].type.shape)
+        return groups, (excess, cost)
+
+    def _in_order(self, values: Iterable[mlir.Value]) -> list[mlir.Value]:
+        return sorted(values, key=lambda value: self.graph.position[value])
+
+    def _levels(self) -> dict[mlir.Value, int]:
+        """How many wanted roots stand behind each other up to a value, itself included."""
+        levels: dict[mlir.Value, int] = {}
+        for number, op in enumerate(self.graph.ops):
+            level = max((levels.get(value, 0) for value in self.graph.operands(number)), default=0)
+            for result in op.results:
+                levels[result] = level + (result in self.wanted)
+        return levels
+
+    def _alive(self) -> set[mlir.Value]:
+        """What is still used by others than wanted roots and what those are made of."""
+        alive: set[mlir.Value] = set()
+        for number in range(len(self.graph.ops) - 1, -1, -1):
+            results = self.graph.ops[number].results
+            followed = len(results) == 1 and results[0] in self.graph.nodes
+            if not followed or (results[0] in alive and results[0] not in self.wanted):
+                alive.update(self.graph.operands(number))
+        return alive
+
+    def _together(
+        self, roots: Sequence[mlir.Value], level: int, levels: dict[mlir.Value, int], alive: set[mlir.Value]
+    ) -> bool:
+        """Whether roots can all be computed where the last one is."""
+        first, last = self.graph.position[roots[0]], self.graph.position[roots[-1]]
+        for op in self.graph.ops[first:last]:
+            for result in op.results:
+                if levels[result] < level or result in roots:
+                    continue
+                if result in self.wanted or result in alive or result not in self.graph.nodes:
+                    return False
+            if not op.results:
+                return False
+        return True
+
+    def inner(self, roots: Sequence[mlir.Value]) -> tuple[Box, Terms]:
+        """A large box in which every element is computed in the same way, and from what.
+
+        It is the same again as long as nothing it was computed from is kept now, and what was kept is so still.
+        """
+        known = self._known.setdefault(tuple(roots), [])
+        kept = self.roots.difference(roots)
+        for inner in known:
+            if kept.isdisjoint(inner.computed) and kept.issuperset(inner.kept):
+                return inner.box, inner.terms
+        box: Box = tuple((0, size) for size in roots[0].type.shape)
+        computed, read = set[mlir.Value](), set[mlir.Value]()
+        while True:
+            terms, cut = Terms(), None
+            try:
+                self.terms(roots, box, terms)
+            except Split as split:
+                cut = split
+            computed.update(value for value, _ in terms.computed)
+            read.update(value for value, _ in terms.read)
+            if cut is None:
+                break
+            box = max(halves(box, cut), key=volume)
+        known.append(_Inner(box, terms, computed, read & kept))
+        return box, terms
+
+    def _boxes(self, roots: Sequence[mlir.Value]) -> list[Box]:
+        """Boxes in which every element is computed in the same way, and that are all elements together."""
+        todo: list[Box] = [tuple((0, size) for size in roots[0].type.shape)]
+        found: list[Box] = []
+        while todo:
+            box = todo.pop()
+            try:
+                self.terms(roots, box)
+            except Split as split:
+                todo += reversed(halves(box, split))
+                if len(todo) + len(found) > _MOST_BOXES:
+                    raise NoMatch("too many boxes") from None
+                continue
+            found.append(box)
+        return found
+
+    def terms(self, roots: Sequence[mlir.Value], box: Box, terms: Terms | None = None) -> Terms:
+        """What the roots are computed from in a box; raises `Split` where that is not the same in all of it."""
+        terms = Terms() if terms is None else terms
+        kept = self.roots.difference(roots)
+        todo = [self.graph.reduce((root, start(box)), box, kept) for root in roots]
+        while todo:
+            point = todo.pop()
+            if isinstance(point, Constant) or point in terms.computed or point in terms.read:
+                continue
+            if point[0] in kept or not isinstance(self.graph.nodes.get(point[0]), Compute):
+                terms.read[point] = None
+            else:
+                terms.computed[point] = None
+                terms.ops += self.weight(point[0])
+                todo += [self.graph.reduce(source, box, kept) for source in self.graph.reads(point)]
+        return terms
+
+
+def start(box: Box) -> Access:
+    """The element that a place of the loops stands for."""
+    return tuple((loop, 0) for loop in range(len(box)))
+
+
+def halves(box: Box, split: Split) -> list[Box]:
+    """Both parts of a box."""
+    (low, high), loop = box[split.loop], split.loop
+    return [(*box[:loop], part, *box[loop + 1 :]) for part in ((low, split.at), (split.at, high))]
+
+
+def volume(box: Box) -> int:
+    return math.prod(high - low for low, high in box)

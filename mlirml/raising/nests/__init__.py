@@ -1,0 +1,1 @@
+"""Loop nests as statements on memory: reading them, dependences, distribution, building them again."""

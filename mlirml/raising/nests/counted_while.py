@@ -1,0 +1,148 @@
+"""A `while` that counts up to a limit is a `for`.
+
+    %r:2 = scf.while (%i = %a, %n = %n0) : (i64, i64) -> (i64, i64) {
+      %going_on = arith.cmpi slt, %i, %b : i64
+      scf.condition(%going_on) %i, %n : i64, i64
+    } do {
+    ^bb0(%i: i64, %n: i64):
+      ... %m ...
+      %j = arith.addi %i, %c1 : i64
+      scf.yield %j, %m
+    }
+
+becomes, with the casts between i64 and index,
+
+    %m = scf.for %i = %a to %b step %c1 iter_args(%n = %n0) -> (i64) {
+      ... %m ...
+      scf.yield %m
+    }
+    %j = arith.maxsi %a, %b
+
+so that its indices are known to be in bounds, and it can be raised. The condition is this comparison alone, and each
+iteration adds the same constant to the number.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.while_ranges import is_outside
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.passes import NoMatch
+from mlirml.raising.nests.counters import end_value
+
+_LESS, _GREATER = 2, 4  # slt, sgt
+_FAR = 1 << 61
+"""Numbers that are nearer to zero do not wrap, whatever is computed of two of them here."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A loop that counts: `number` is that of the counter among what is carried; `step` is what is added to it.
+
+    `passed` has the number of the value that stands at each place of the second block.
+    """
+
+    loop: mlir.Operation
+    number: int
+    limit: mlir.Value
+    step: int
+    passed: tuple[int, ...]
+
+
+def count_loops(function: mlir.Operation) -> None:
+    """Make `scf.for` of the loops of a function that count, those inside of others first."""
+    ranges = Ranges()
+    for loop in reversed(named_operations(function, ("scf.while",))):
+        try:
+            match = match_counted(loop, ranges)
+        except NoMatch:
+            continue
+        with loop.location, mlir.InsertionPoint(loop):
+            build_for(match)
+        loop.erase()
+
+
+def match_counted(loop: mlir.Operation, ranges: Ranges) -> Counted:
+    """Look at a loop; raises `NoMatch`."""
+    before, after = (region.blocks[0] for region in loop.regions)
+    *others, final = block_ops(before)
+    test = defining_op(final.operands[0])
+    if test is None or test.name != "arith.cmpi" or test not in others:
+        raise NoMatch("the condition is no comparison")
+    if any(op != test and op.name != "arith.constant" for op in others):
+        raise NoMatch("more is computed in the condition")
+    arguments, forwarded = list(before.arguments), list(final.operands)[1:]
+    if any(value not in arguments for value in forwarded):
+        raise NoMatch("more is passed on than what is carried")
+    passed = tuple(arguments.index(value) for value in forwarded)
+    predicate = mlir.IntegerAttr(test.attributes["predicate"]).value
+    counter, limit = test.operands if predicate == _LESS else list(test.operands)[::-1]
+    if predicate not in (_LESS, _GREATER) or counter not in arguments or not is_outside(limit, loop):
+        raise NoMatch("it does not count up to a number")
+    number = arguments.index(counter)
+    if str(counter.type) not in ("i64", "index") or number not in passed:
+        raise NoMatch("the counter is no index")
+    added = defining_op(block_ops(after)[-1].operands[number])
+    inside = [argument for argument, place in zip(after.arguments, passed, strict=True) if place == number]
+    if added is None or added.name != "arith.addi" or not any(value in inside for value in added.operands):
+        raise NoMatch("an iteration does not add to the counter")
+    by = next((value for value in added.operands if value not in inside), None)
+    constant = defining_op(by) if by is not None else None
+    if constant is None or constant.name != "arith.constant":
+        raise NoMatch("an iteration adds another number each time")
+    step = mlir.IntegerAttr(constant.attributes["value"]).value
+    start = loop.operands[number]
+    if step < 1 or (step > 1 and not (ranges.of(start)[0] > -_FAR and max(ranges.of(limit)[1], step) < _FAR)):
+        raise NoMatch("the counter may wrap")
+    return Counted(loop, number, limit, step, passed)
+
+
+def build_for(match: Counted) -> None:
+    """Build the loop at the insertion point, and let its results be used in place of the other's."""
+    loop, number = match.loop, match.number
+    kind = loop.operands[number].type
+    inits = [value for place, value in enumerate(loop.operands) if place != number]
+    lower, upper = as_index(loop.operands[number]), as_index(outside(match.limit, loop))
+    bounds = [lower, upper, emit.index(match.step)]
+    new = emit.create("scf.for", [*bounds, *inits], [value.type for value in inits], regions=1)
+    body = new.regions[0].blocks.append(
+        mlir.IndexType.get(), *[v.type for v in inits], arg_locs=[loop.location] * (1 + len(inits))
+    )
+    with mlir.InsertionPoint(body):
+        counter = as_type(body.arguments[0], kind)
+    carried = list(body.arguments)[1:]
+    carried.insert(number, counter)
+    after = loop.regions[1].blocks[0]
+    for argument, place in zip(after.arguments, match.passed, strict=True):
+        argument.replace_all_uses_with(carried[place])
+    *ops, final = block_ops(after)
+    for op in ops:
+        body.append(op)
+    with final.location, mlir.InsertionPoint(body):
+        emit.create("scf.yield", [value for place, value in enumerate(final.operands) if place != number])
+    results = list(new.results)
+    results.insert(number, as_type(end_value(lower, upper, match.step, Ranges()), kind))
+    final.erase()
+    for result, place in zip(loop.results, match.passed, strict=True):
+        result.replace_all_uses_with(results[place])
+
+
+def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
+    """A value in front of the loop: a constant may stand in it."""
+    op = defining_op(value)
+    if op is None or op.block != loop.regions[0].blocks[0]:
+        return value
+    made: mlir.Value = op.clone().results[0]
+    return made
+
+
+def as_index(value: mlir.Value) -> mlir.Value:
+    """A number of 64 bits as an index."""
+    return as_type(value, mlir.IndexType.get())
+
+
+def as_type(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """A number of 64 bits, or an index, as one of the two."""
+    return value if value.type == kind else emit.value("arith.index_cast", [value], kind)

@@ -1,0 +1,80 @@
+"""Sums that an `if` guards: where they store is linear in the loops wherever the condition holds.
+
+%p = arith.select %c, %i, %c0 : index               if 0 <= i < n:
+%o = tensor.extract %g[%p]                  is          g[i] += e
+%s = arith.select %c, %o + %e, %o
+tensor.insert %s into %g[%p]
+
+Elsewhere the old element is stored again, at any place that is in bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlirml.analysis.affine import Linear, Reader
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+from mlirml.raising.nests.accumulations import match_combination
+from mlirml.raising.nests.model import Access, Statement
+
+_AT_LEAST = {4: (1, -1, -1), 5: (1, -1, 0), 2: (-1, 1, -1), 3: (-1, 1, 0)}
+"""By the predicate of `arith.cmpi` (sgt, sge, slt, sle) for `a` and `b`: what is not negative where it holds, `a` and
+`b` times a factor each plus a number."""
+_NEGATED = {4: 3, 5: 2, 2: 5, 3: 4}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A statement that runs where none of the `conditions` is negative."""
+
+    statement: Statement
+    conditions: tuple[Linear, ...]
+
+
+def match_guarded(statement: Statement, reader: Reader) -> Guarded:
+    """What a statement is without its guard. Raises `NoMatch`."""
+    if statement.op.name != "tensor.insert":
+        raise NoMatch("it carries a number")
+    old = match_combination(statement).old
+    value = statement.value
+    guards: dict[mlir.Value, bool] = {}
+    while (op := defining_op(value)) is not None and op.name == "arith.select" and old in list(op.operands)[1:]:
+        condition, yes, no = op.operands
+        guards[condition] = no == old
+        value = yes if no == old else no
+    places = tuple(unguarded(place, guards, reader) for place in list(statement.op.operands)[2:])
+    write = Access(statement.write.array, places)
+    reads = {v: write if v == old else access for v, access in statement.reads.items()}
+    found = [condition for guard, holds in guards.items() for condition in conditions_of(guard, holds, reader)]
+    return Guarded(
+        Statement(statement.op, statement.loops, statement.position, value, write, reads), tuple(dict.fromkeys(found))
+    )
+
+
+def unguarded(place: mlir.Value, guards: Mapping[mlir.Value, bool], reader: Reader) -> Linear:
+    """An index where all guards are what they are to be."""
+    found = reader.read(place)
+    while found is None:
+        op = defining_op(place)
+        if op is None or op.name != "arith.select" or op.operands[0] not in guards:
+            raise NoMatch("it stores to places that are not linear in the loops")
+        place = op.operands[1 if guards[op.operands[0]] else 2]
+        found = reader.read(place)
+    return found
+
+
+def conditions_of(guard: mlir.Value, holds: bool, reader: Reader) -> list[Linear]:
+    """What must not be negative for a guard to hold, or not to hold."""
+    op = defining_op(guard)
+    if op is not None and op.name == ("arith.andi" if holds else "arith.ori"):
+        return [condition for operand in op.operands for condition in conditions_of(operand, holds, reader)]
+    if op is None or op.name != "arith.cmpi":
+        raise NoMatch("it runs on a condition that is not about the loops")
+    a, b = (reader.read(operand) for operand in op.operands)
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    signs = _AT_LEAST.get(predicate if holds else _NEGATED.get(predicate, -1))
+    if a is None or b is None or signs is None:
+        raise NoMatch("it runs on a condition that is not about the loops")
+    return [a * signs[0] + b * signs[1] + signs[2]]

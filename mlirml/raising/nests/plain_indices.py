@@ -1,0 +1,201 @@
+"""Indices computed in `index` from loop variables on, without casts to integers and back.
+
+    %n = arith.index_cast %i : index to i64
+    %m = arith.addi %n, %c1_i64 : i64             %p = arith.addi %i, %c1 : index
+    %p = arith.index_castui %m : i64 to index
+
+What the bounds of loops decide is decided: comparisons, the smaller of two, and `a - a / b * b` for `a` that is not
+negative is a remainder. So no guard is left of an index that cannot be negative, or of a division of one.
+
+An index has 64 bits, so that arithmetic in i64 wraps as arithmetic in `index` does, and both casts keep all bits.
+Narrower integers are left alone unless the index is known to fit.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.affine import Reader
+from mlirml.analysis.ranges import Ranges, decided, remainder_of
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.rank_zero import behind
+from mlirml.raising.nests.conditions import Limits
+
+CASTS = ("arith.index_cast", "arith.index_castui")
+_ARITHMETIC = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "maxsi", "minsi",
+        "maxui", "minui", "andi", "ori", "xori", "select",
+    )
+)  # fmt: skip
+
+
+def make_indices_plain(function: mlir.Operation) -> None:
+    """Rewrite the casts to `index` and the comparisons of integers that come from indices."""
+    ops = list(operations(function))
+    plain = _Plain(Ranges())
+    for op in ops:
+        if op.name in CASTS and isinstance(op.results[0].type, mlir.IndexType):
+            if plain.is_rooted(op.operands[0]):
+                op.results[0].replace_all_uses_with(plain.index(op.operands[0]))
+        elif op.name == "arith.cmpi" and plain.compares_indices(op):
+            for number, operand in enumerate(op.operands):
+                op.operands[number] = plain.index(operand)
+
+
+class _Plain:
+    """Integers as indices."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
+        self._rooted: dict[mlir.Value, bool] = {}
+        self._made: dict[mlir.Value, mlir.Value] = {}
+
+    def compares_indices(self, op: mlir.Operation) -> bool:
+        """Whether integers computed from indices are compared with each other or with constants."""
+        rooted = [self.is_rooted(v) for v in op.operands]
+        known = [is_wide(v.type) and _number(v) is not None for v in op.operands]
+        return any(rooted) and all(map(any, zip(rooted, known)))
+
+    def is_rooted(self, value: mlir.Value) -> bool:
+        """Whether an integer is computed from an index and may be computed as one."""
+        if value not in self._rooted:
+            self._rooted[value] = False
+            self._rooted[value] = self._finds_root(value)
+        return self._rooted[value]
+
+    def _finds_root(self, value: mlir.Value) -> bool:
+        op = defining_op(value)
+        if op is None:
+            return False
+        if op.name in CASTS and isinstance(op.operands[0].type, mlir.IndexType):
+            return is_wide(value.type) or self._fits(op.operands[0], value.type)
+        if op.name not in _ARITHMETIC or not is_wide(value.type):
+            return False
+        return any(map(self.is_rooted, _integers(op)))
+
+    def _fits(self, index: mlir.Value, kind: mlir.Type) -> bool:
+        low, high = self._ranges.of(index)
+        return low is not None and high is not None and low >= 0 and high < 1 << (kind.width - 1)
+
+    def index(self, value: mlir.Value) -> mlir.Value:
+        """An integer as an index."""
+        if value not in self._made:
+            self._made[value] = self._make(value)
+        return self._made[value]
+
+    def _make(self, value: mlir.Value) -> mlir.Value:
+        op = defining_op(value)
+        if self.is_rooted(value):
+            assert op is not None
+            if op.name in CASTS:
+                return op.operands[0]
+            integers = [self.index(v) for v in _integers(op)]
+            with op.location, mlir.InsertionPoint(op):
+                operands = [op.operands[0], *integers] if op.name == "arith.select" else integers
+                return emit.same_type(op.name, *operands)
+        number = _number(value)
+        with value.location, behind(value):
+            if number is not None:
+                return emit.index(number)
+            return emit.value("arith.index_cast", [value], mlir.IndexType.get())
+
+
+def decide(function: mlir.Operation) -> None:
+    """Decide what the ranges of integers decide, in the branches of an `scf.if` with what its condition tells."""
+    for block in function.regions[0].blocks:
+        _decide_in(block, Limits(Ranges(), Reader(lambda _: True)))
+
+
+def _decide_in(block: mlir.Block, limits: Limits) -> None:
+    for op in block_ops(block):
+        if op.name == "scf.if":
+            for region, holds in zip(op.regions, (True, False)):
+                for inner in region.blocks:
+                    _decide_in(inner, limits.given(op.operands[0], holds))
+        elif op.name.startswith("scf."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    _decide_in(inner, limits)
+        rule = _DECISIONS.get(op.name)
+        if rule is not None and not isinstance(op.results[0].type, mlir.ShapedType):
+            with op.location, mlir.InsertionPoint(op):
+                value = rule(op, limits)
+            if value is not None:
+                op.results[0].replace_all_uses_with(value)
+
+
+def _compared(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    if isinstance(op.operands[0].type, mlir.ShapedType):
+        return None
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    outcome = decided(predicate, *map(limits.of, op.operands))
+    return None if outcome is None else emit.constant(mlir.BoolAttr.get(outcome))
+
+
+def _smaller(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
+    if op.name == "arith.minui" and (x[0] < 0 or y[0] < 0):
+        return None
+    return a if x[1] <= y[0] else b if y[1] <= x[0] else None
+
+
+def _greater(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
+    return a if x[0] >= y[1] else b if y[0] >= x[1] else None
+
+
+def _left_over(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    divided = remainder_of(op)
+    if divided is None or limits.of(divided[0])[0] < 0 or limits.of(divided[1])[0] <= 0:
+        return None
+    return emit.same_type("arith.remsi", *divided)
+
+
+def _both(op: mlir.Operation, _: Limits) -> mlir.Value | None:
+    """`and` with what is false, `or` with what is true."""
+    deciding = 0 if op.name == "arith.andi" else -1
+    return next((v for v in op.operands if is_bool(v) and _number(v) == deciding), None)
+
+
+def _chosen(op: mlir.Operation, _: Limits) -> mlir.Value | None:
+    condition = _number(op.operands[0]) if is_bool(op.operands[0]) else None
+    return None if condition is None else op.operands[1 if condition else 2]
+
+
+def is_bool(value: mlir.Value) -> bool:
+    """Whether a value is a condition."""
+    return isinstance(value.type, mlir.IntegerType) and value.type.width == 1
+
+
+_DECISIONS = {
+    "arith.andi": _both,
+    "arith.ori": _both,
+    "arith.select": _chosen,
+    "arith.cmpi": _compared,
+    "arith.minsi": _smaller,
+    "arith.minui": _smaller,
+    "arith.maxsi": _greater,
+    "arith.subi": _left_over,
+}
+
+
+def is_wide(kind: mlir.Type) -> bool:
+    """Whether it is the type of integers as wide as an index."""
+    return isinstance(kind, mlir.IntegerType) and kind.width == 64
+
+
+def _number(value: mlir.Value) -> int | None:
+    """The number of an integer constant; -1 for true."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, mlir.BoolAttr):
+        return -int(attribute.value)
+    return attribute.value if isinstance(attribute, mlir.IntegerAttr) else None
+
+
+def _integers(op: mlir.Operation) -> list[mlir.Value]:
+    """The operands of an operation that have the type of its result."""
+    return list(op.operands)[1 if op.name == "arith.select" else 0 :]

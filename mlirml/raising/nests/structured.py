@@ -1,0 +1,401 @@
+"""Build a raised statement: slices of what it reads, one `linalg.generic`, and its result put in place.
+
+%a = tensor.extract_slice %A[0] [7] [1] : tensor<8xf32> to tensor<7xf32>
+%e = tensor.empty() : tensor<7xf32>
+%g = linalg.generic {maps = [(t) -> (t), (t) -> (t)]} ins(%a) outs(%e) { math.exp }
+%r = tensor.insert_slice %g into %B[1] [7] [1] : tensor<7xf32> into tensor<8xf32>
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlirml.analysis.affine import Linear, Loop
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.raising.nests.dilate import Dilated
+from mlirml.raising.nests.find_loops import ORDER
+from mlirml.raising.nests.generic import Index, Operand, Raised, outer_places, places_in
+from mlirml.raising.nests.model import is_pure
+
+if TYPE_CHECKING:
+    from mlirml.raising.nests.rebuild import State
+
+_NEGATED = {"arith.addf": "arith.subf", "arith.addi": "arith.subi"}
+
+
+def build_raised(state: State, raised: Raised) -> None:
+    """One generic for a statement and all its loops that are raised."""
+    if raised.is_empty:
+        return
+    with raised.statement.op.location:
+        _Builder(state, raised).build()
+
+
+class _Builder:
+    def __init__(self, state: State, raised: Raised) -> None:
+        self.state, self.raised, self.statement = state, raised, raised.statement
+        self.loops = {dim.loop for dim in raised.dims} | set(raised.gone)
+        self.given: dict[mlir.Value, mlir.Value] = {}
+        self.varying: dict[mlir.Value, bool] = {}
+
+    def build(self) -> None:
+        raised, state = self.raised, self.state
+        array = raised.out.array
+        scalar = state.is_scalar(array)
+        target = state.value_of(array) if array in state.arrays or not array.local else None
+        if scalar and target is not None:
+            target = from_elements(target)
+        for dilated in raised.dilated:
+            state.arrays[dilated.array] = with_zeros(state.value_of(dilated.source), dilated)
+        inputs = [(operand, self.slice(operand)) for operand in raised.inputs]
+        keeps = raised.combination is not None
+        old = None
+        if keeps or not self.is_static(raised.out) or (raised.order is not None and target is not None):
+            assert target is not None
+            out = self.cut(target, raised.out)
+        else:
+            sizes = [i.size.constant for i in raised.out.indices if i.factors is not None]
+            out = emit.empty(mlir.RankedTensorType.get(sizes, array.kind))
+            if raised.mask:
+                assert target is not None
+                old = self.cut(target, raised.out)
+        result = self.generic(inputs, old, out)
+        if scalar:
+            state.arrays[array] = emit.value("tensor.extract", [result], array.kind)
+        else:
+            state.arrays[array] = result if self.is_all(result) else self.put(result, target)
+
+    def is_all(self, result: mlir.Value) -> bool:
+        """Whether a result is the whole array."""
+        return bool(result.type == shape_type(self.state, self.raised)) and not self.raised.out.flat
+
+    def is_static(self, operand: Operand) -> bool:
+        return all(index.size.is_constant for index in operand.indices)
+
+    def slice(self, operand: Operand) -> mlir.Value:
+        """What is read of an array, as a tensor."""
+        value = self.state.value_of(operand.array)
+        return from_elements(value) if self.state.is_scalar(operand.array) else self.cut(value, operand)
+
+    def cut(self, value: mlir.Value, operand: Operand) -> mlir.Value:
+        """The slice of a tensor that an operand is; the tensor itself where that is all of it."""
+        value = as_row(value) if operand.flat else value
+        kind = mlir.RankedTensorType(value.type)
+        if is_whole(operand.indices, kind.shape):
+            return value
+        dynamic = mlir.ShapedType.get_dynamic_size()
+        shape = [
+            index.size.constant if index.size.is_constant else dynamic
+            for index in operand.indices
+            if index.factors is not None
+        ]
+        result = mlir.RankedTensorType.get(shape, kind.element_type)
+        operands, attributes = self.place(operand.indices)
+        segments = emit.segments(1, *map(len, operands))
+        flat = [value, *operands[0], *operands[1]]
+        return emit.create(
+            "tensor.extract_slice", flat, [result], attributes | {"operandSegmentSizes": segments}
+        ).results[0]
+
+    def put(self, value: mlir.Value, target: mlir.Value | None) -> mlir.Value:
+        """The array with the result in its place."""
+        if target is None:
+            target = emit.empty(shape_type(self.state, self.raised))
+        whole = target
+        if self.raised.out.flat:
+            target = as_row(target)
+        operands, attributes = self.place(self.raised.out.indices)
+        segments = emit.segments(1, 1, *map(len, operands))
+        flat = [value, target, *operands[0], *operands[1]]
+        result = emit.create(
+            "tensor.insert_slice", flat, [target.type], attributes | {"operandSegmentSizes": segments}
+        ).results[0]
+        return from_row(result, whole.type) if self.raised.out.flat else result
+
+    def place(
+        self, indices: Sequence[Index]
+    ) -> tuple[tuple[list[mlir.Value], list[mlir.Value], list[mlir.Value]], dict[str, mlir.Attribute]]:
+        """Operands and attributes that say where a slice is."""
+        dynamic = mlir.ShapedType.get_dynamic_size()
+        offsets = [index.offset.constant if index.offset.is_constant else dynamic for index in indices]
+        sizes = [index.size.constant if index.size.is_constant else dynamic for index in indices]
+        at = [self.state.number(index.offset) for index in indices if not index.offset.is_constant]
+        long = [self.length(index.size) for index in indices if not index.size.is_constant]
+        attributes = {
+            "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
+            "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
+            "static_strides": mlir.DenseI64ArrayAttr.get([index.stride for index in indices]),
+        }
+        return (at, long, []), attributes
+
+    def length(self, size: Linear) -> mlir.Value:
+        """A length that is known when the program runs; what has no rounds has length 0."""
+        return emit.same_type("arith.maxsi", self.state.number(size), emit.index(0))
+
+    def generic(self, inputs: list[tuple[Operand, mlir.Value]], old: mlir.Value | None, out: mlir.Value) -> mlir.Value:
+        """The generic; invariant numbers are inputs without dimensions."""
+        raised = self.raised
+        scalars = self.invariants()
+        values = [value for _, value in inputs]
+        maps = [self.map_of(operand) for operand, _ in inputs]
+        if old is not None:
+            values.append(old)
+            maps.append(self.map_of(raised.out))
+        rank = len(raised.dims)
+        values += scalars.values()
+        maps += [mlir.AffineMap.get(rank, 0, [])] * len(scalars)
+        if raised.windows:
+            sizes = [raised.dims[number].size.constant for number in raised.windows]
+            values.insert(0, emit.empty(mlir.RankedTensorType.get(sizes, raised.out.array.kind)))
+            walked = [mlir.AffineDimExpr.get(number) for number in raised.windows]
+            maps.insert(0, mlir.AffineMap.get(rank, 0, walked))
+
+        def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+            arguments = arguments[1 if raised.windows else 0 :]
+            for (operand, _), argument in zip(inputs, arguments):
+                for value in operand.values:
+                    self.given[value] = argument
+            self.given.update(zip(scalars, arguments[-1 - len(scalars) : -1]))
+            kept = arguments[len(inputs)] if old is not None else arguments[-1]
+            return [self.result(arguments[-1], kept)]
+
+        op = emit.generic(values, [out], [*maps, self.map_of(raised.out)], raised.iterators, body)
+        if raised.order is not None:
+            op.attributes[ORDER] = mlir.DenseI64ArrayAttr.get(raised.order)
+        return op.results[0]
+
+    def map_of(self, operand: Operand) -> mlir.AffineMap:
+        results = []
+        for index in operand.indices:
+            if index.factors is not None:
+                expression = mlir.AffineConstantExpr.get(0)
+                for dim, factor in index.factors.items():
+                    expression = expression + mlir.AffineDimExpr.get(dim) * factor
+                results.append(expression)
+        return mlir.AffineMap.get(len(self.raised.dims), 0, results)
+
+    def invariants(self) -> dict[mlir.Value, mlir.Value]:
+        """What is computed from nothing that varies in the generic, as tensors without dimensions."""
+        found: dict[mlir.Value, mlir.Value] = {}
+        roots = [self.statement.value]
+        if self.raised.combination is not None and self.raised.combination.name != "arith.select":
+            roots = [term for term, _ in self.raised.combination.terms]
+        known: dict[mlir.Value, mlir.Value] = {}
+        todo = roots
+        while todo:
+            value = todo.pop()
+            if self.varies(value):
+                op = defining_op(value)
+                if value not in self.statement.reads and op is not None:
+                    todo += op.operands
+                elif op is not None and self.is_computed_gather(value):
+                    todo += list(op.operands)[1:]
+            elif not isinstance(value.type, mlir.IndexType) and not is_constant(value) and value not in found:
+                scalar = self.state.compute(value, self.state.leaf_of(self.statement), known)
+                found[value] = from_elements(scalar)
+        return found
+
+    def is_computed_gather(self, value: mlir.Value) -> bool:
+        """Whether a value is an element that the body extracts at indices that the program computes.
+
+        The indices of other gathers are linear in the loops; such a value may be any operation's, a loop's say.
+        """
+        return value in self.raised.gathers and self.statement.reads[value].indices is None
+
+    def varies(self, value: mlir.Value) -> bool:
+        """Whether a value is not the same in all rounds of the generic."""
+        if value not in self.varying:
+            op = defining_op(value)
+            linear = self.state.nest.reader.indices.get(value)
+            if value in self.statement.reads:
+                found = True
+            elif linear is not None:
+                found = any(loop in self.loops for loop in linear.loops)
+            else:
+                inside = op is not None and is_pure(op) and self.state.is_inside(op)
+                found = inside and any(self.varies(operand) for operand in op.operands)  # type: ignore[union-attr]
+            self.varying[value] = found
+        return self.varying[value]
+
+    def result(self, out: mlir.Value, kept: mlir.Value) -> mlir.Value:
+        """The body of the generic."""
+        combination = self.raised.combination
+        variables = self.variables()
+        if combination is not None:
+            self.given[combination.old] = out
+        known = dict(self.given)
+
+        def leaf(value: mlir.Value) -> mlir.Value | None:
+            access = self.statement.reads.get(value)
+            if access is not None:
+                return self.gather(value, known, leaf, variables)
+            linear = self.state.nest.reader.indices.get(value)
+            if linear is not None:
+                return self.state.number(linear, variables)
+            return constant_again(value)
+
+        def computed(value: mlir.Value) -> mlir.Value:
+            return self.state.compute(value, leaf, known)
+
+        if combination is None or combination.name == "arith.select":
+            result = computed(self.statement.value)
+        else:
+            total: mlir.Value | None = None
+            for term, taken in combination.terms:
+                value = computed(term)
+                if total is None:
+                    total = negated(value) if taken else value
+                else:
+                    total = emit.same_type(_NEGATED[combination.name] if taken else combination.name, total, value)
+            assert total is not None
+            result = emit.same_type(combination.name, out, total)
+        if not self.raised.mask:
+            return result
+        return emit.same_type("arith.select", self.inside(variables), result, kept)
+
+    def variables(self) -> dict[Loop, mlir.Value]:
+        """The variables of the loops in terms of the dims; made where they are needed."""
+        return _Variables(self)
+
+    def inside(self, variables: dict[Loop, mlir.Value]) -> mlir.Value:
+        """Whether a round of the box is one of the loops'."""
+        total: mlir.Value | None = None
+        zero = emit.index(0)
+        for condition in self.raised.mask:
+            holds = emit.compare("sge", self.state.number(condition, variables), zero)
+            total = holds if total is None else emit.same_type("arith.andi", total, holds)
+        assert total is not None
+        return total
+
+    def gather(self, value: mlir.Value, known: dict, leaf, variables: dict[Loop, mlir.Value]) -> mlir.Value:  # type: ignore[no-untyped-def, type-arg]
+        """Pick an element in the body."""
+        access = self.statement.reads[value]
+        linear = places_in(self.state.layouts.get(access.array), access, self.statement.loops)
+        op = defining_op(value)
+        assert op is not None
+        if linear is not None:
+            places = [self.state.number(place, variables) for place in linear]
+            if self.raised.mask:
+                shape = mlir.RankedTensorType(self.state.value_of(access.array).type).shape
+                places = [held_inside(place, size) for place, size in zip(places, shape)]
+        else:
+            outer = outer_places(self.state.layouts.get(access.array), access, self.statement.loops)
+            places = [self.state.number(place, variables) for place in outer]
+            places += [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
+        return emit.value("tensor.extract", [self.state.value_of(access.array), *places], access.array.kind)
+
+
+def with_zeros(value: mlir.Value, dilated: Dilated) -> mlir.Value:
+    """A tensor with zeros between its elements."""
+    kind = mlir.RankedTensorType.get(list(dilated.array.shape), dilated.array.kind)
+    zeros = emit.fill(emit.zero(dilated.array.kind), emit.empty(kind)).results[0]
+    attributes = {
+        "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(dilated.steps)),
+        "static_sizes": mlir.DenseI64ArrayAttr.get(list(dilated.source.shape)),
+        "static_strides": mlir.DenseI64ArrayAttr.get(list(dilated.steps)),
+        "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
+    }
+    return emit.create("tensor.insert_slice", [value, zeros], [kind], attributes).results[0]
+
+
+class _Variables(dict[Loop, mlir.Value]):
+    """Variables of loops, as `linalg.index`."""
+
+    def __init__(self, builder: _Builder) -> None:
+        super().__init__()
+        self._builder = builder
+        self._dims = {dim.loop: number for number, dim in enumerate(builder.raised.dims)}
+
+    def __contains__(self, loop: object) -> bool:
+        return loop in self._dims or loop in self._builder.raised.gone
+
+    def __missing__(self, loop: Loop) -> mlir.Value:
+        gone = self._builder.raised.gone
+        if loop in gone:
+            self[loop] = self._builder.state.number(gone[loop], self)
+            return self[loop]
+        number = self._dims[loop]
+        dim = self._builder.raised.dims[number]
+        kind = mlir.IndexType.get()
+        position = emit.i64(number)
+        value = emit.value("linalg.index", (), kind, dim=position)
+        if dim.backward:
+            value = emit.same_type("arith.subi", self._builder.state.number(dim.last), value)
+        elif dim.first != Linear(0):
+            value = emit.same_type("arith.addi", value, self._builder.state.number(dim.first))
+        self[loop] = value
+        return value
+
+
+def shape_type(state: State, raised: Raised) -> mlir.Type:
+    """The type of the array that is stored into."""
+    array = raised.out.array
+    shape = state.layouts[array].sizes if array in state.layouts else array.shape
+    return mlir.RankedTensorType.get(list(shape), array.kind)
+
+
+def is_whole(indices: Sequence[Index], shape: Sequence[int]) -> bool:
+    """Whether a slice is all of a tensor."""
+    return all(
+        index.offset == Linear(0) and index.size == Linear(size) and index.stride == 1 and index.factors is not None
+        for index, size in zip(indices, shape)
+    )
+
+
+def as_row(value: mlir.Value) -> mlir.Value:
+    """All elements of a tensor in one dimension."""
+    kind = mlir.RankedTensorType(value.type)
+    row = mlir.RankedTensorType.get([math.prod(kind.shape)], kind.element_type)
+    return emit.value("tensor.collapse_shape", [value], row, reassociation=all_together(kind.rank))
+
+
+def from_row(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+    """The opposite of `as_row`."""
+    shape = mlir.RankedTensorType(kind).shape
+    return emit.value(
+        "tensor.expand_shape",
+        [value],
+        kind,
+        reassociation=all_together(len(shape)),
+        static_output_shape=mlir.DenseI64ArrayAttr.get(list(shape)),
+    )
+
+
+def all_together(rank: int) -> mlir.Attribute:
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(n) for n in range(rank)])])
+
+
+def from_elements(value: mlir.Value) -> mlir.Value:
+    """A scalar as a tensor without dimensions."""
+    op = defining_op(value)
+    if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
+        return op.operands[0]
+    return emit.value("tensor.from_elements", [value], mlir.RankedTensorType.get([], value.type))
+
+
+def is_constant(value: mlir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name == "arith.constant"
+
+
+def constant_again(value: mlir.Value) -> mlir.Value | None:
+    """A constant, also one from outside, in the body itself."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    return emit.value("arith.constant", (), value.type, value=op.attributes["value"])
+
+
+def held_inside(place: mlir.Value, size: int) -> mlir.Value:
+    """An index that is one of a dimension, whatever is computed."""
+    return emit.same_type("arith.minsi", emit.same_type("arith.maxsi", place, emit.index(0)), emit.index(size - 1))
+
+
+def negated(value: mlir.Value) -> mlir.Value:
+    """Minus a number."""
+    if isinstance(value.type, mlir.FloatType):
+        return emit.same_type("arith.negf", value)
+    return emit.same_type("arith.subi", emit.zero(value.type), value)

@@ -1,0 +1,69 @@
+"""Visit the loop nests of a module: each nest that can be read whole, or those inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirml.analysis.affine import Span, Variable
+from mlirml.ir.bindings import block_ops, has_op, mlir, operations
+from mlirml.passes import NoMatch
+from mlirml.raising.nests.find_loops import loop_functions
+from mlirml.raising.nests.generic import Spans
+from mlirml.raising.nests.model import Nest, match_nest
+
+Visit = Callable[[Nest, Spans], None]
+"""What is done with a nest, given the ranges of the variables of loops around it; `NoMatch` to go on inside of it."""
+
+Refuse = Callable[[mlir.Operation, str], None]
+"""Told of a loop over elements that is part of no nest, and why."""
+
+_ELEMENTS = ("tensor.extract", "tensor.insert")
+
+
+def each_nest(module: mlir.Operation, visit: Visit, refuse: Refuse = lambda op, why: None) -> None:
+    """Visit the nests of all functions, in their order."""
+    for function in loop_functions(module):
+        for region in function.regions:
+            for block in region.blocks:
+                _in_block(block, {}, visit, refuse)
+
+
+def _in_block(block: mlir.Block, spans: Spans, visit: Visit, refuse: Refuse) -> None:
+    for op in block_ops(block):
+        if op.name == "scf.for":
+            _at_loop(op, spans, visit, refuse)
+        elif not op.name.startswith("linalg."):
+            if op.name == "scf.while" and any(_has_places(inner) for inner in operations(op)):
+                refuse(op, "how many rounds it has is known only when it ends")
+            for region in op.regions:
+                for inner in region.blocks:
+                    _in_block(inner, spans, visit, refuse)
+
+
+def _has_places(op: mlir.Operation) -> bool:
+    """Whether an operation reads or stores an element at indices; others unwrap numbers."""
+    return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
+
+
+def _at_loop(op: mlir.Operation, spans: Spans, visit: Visit, refuse: Refuse) -> None:
+    try:
+        visit(match_nest(op), spans)
+    except NoMatch as reason:
+        if has_op(op, _ELEMENTS):  # others have no loop over elements
+            refuse(op, str(reason))
+        _in_block(op.regions[0].blocks[0], {**spans, **_span(op)}, visit, refuse)
+
+
+def _span(op: mlir.Operation) -> dict[Variable, Span]:
+    """The range of a loop's variable, where its bounds are constants."""
+    lower, upper = (_constant(bound) for bound in list(op.operands)[:2])
+    if lower is None or upper is None:
+        return {}
+    return {op.regions[0].blocks[0].arguments[0]: (lower, upper - 1)}
+
+
+def _constant(value: mlir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
+        return None
+    return int(mlir.IntegerAttr(owner.operation.attributes["value"]).value)

@@ -1,0 +1,114 @@
+"""Kernels that go ahead of the rest of their module, so that LLVM has work while that is still being lowered.
+
+What `mlirml-lower-contract` and `mlirml-lower-conv` make is half of a large program, and no pass behind them looks at
+kernels and @main together: @main calls them by name. So they are lowered by themselves first, and threads make code of
+them while the passes go on with @main. Some of the kernels that share nothing with the others go first of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mlirml.core.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from mlirml.ir.bindings import mlir
+    from mlirml.passes import Instrumentation, Pipeline
+
+_LEAST_KERNELS, _LEAST_REST = 400, 150
+"""How many operations each side has at least: less is lowered together sooner than apart."""
+_FIRST_SHARE = 0.25
+"""How much of the kernels goes first of all, at least."""
+_SHARED = ("memref.get_global", "func.constant", "cf.assert")
+"""Operations that use, or become something that uses, what all functions of a module share."""
+
+Kernels = tuple["mlir.Module", tuple[str, ...]]
+"""A module, and the functions in it that @main calls."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is done with kernels in front of the pass `before`.
+
+    `pipeline()` lowers a module of kernels. `begin` takes all of these modules, one at a time as they are lowered, and
+    begins to make code of them. What it returns is given to the target's `codegen` with the rest of the module, or else
+    its `abandon()` is called.
+    """
+
+    before: str
+    pipeline: Callable[[], Pipeline]
+    begin: Callable[[Iterable[Kernels]], Any]
+
+    def start(self, module: mlir.Operation, watch: Instrumentation) -> list[Any]:
+        """Take the kernels out of a module, and begin with them if there are any: what `begin` returns, in a list."""
+        taken = take_kernels(module)
+        return [self.begin(self._lowered(taken, watch))] if taken else []
+
+    def _lowered(self, taken: Iterable[Kernels], watch: Instrumentation) -> Iterator[Kernels]:
+        for kernels, exports in taken:
+            self.pipeline().run(kernels, instrumentation=watch)
+            yield kernels, exports
+
+
+def take_kernels(module: mlir.Operation) -> list[Kernels]:
+    """Move all functions but @main into modules of their own.
+
+    Where that is not worth it, or where they use what is not theirs, nothing is moved.
+    """
+    from mlirml.ir.bindings import block_ops, callee_of, mlir, operations
+
+    ops = block_ops(module.regions[0].blocks[0])
+    functions = {mlir.StringAttr(op.attributes["sym_name"]).value: op for op in ops if op.name == "func.func"}
+    main = functions.pop("main", None)
+    if main is None or not functions:
+        return []
+    sizes, calls = {}, {}
+    for name, function in functions.items():
+        inside = list(operations(function))
+        sizes[name] = len(inside)
+        calls[name] = {callee_of(op) for op in inside if op.name == "func.call"}
+        if not calls[name] <= functions.keys() or any(op.name in _SHARED for op in inside):
+            return []
+    rest = list(operations(main))
+    if sum(sizes.values()) < _LEAST_KERNELS or len(rest) < _LEAST_REST:
+        return []
+    called = {callee_of(op) for op in rest if op.name == "func.call"}
+    return [_moved(main, {name: functions[name] for name in batch}, called) for batch in _batches(sizes, calls)]
+
+
+def _batches(sizes: dict[str, int], calls: dict[str, set[str]]) -> list[list[str]]:
+    """The names in one list or two, so that none calls one of the other list."""
+    groups: list[set[str]] = []
+    for name, callees in calls.items():
+        joined = {name, *callees}
+        for group in [group for group in groups if group & joined]:
+            groups.remove(group)
+            joined |= group
+        groups.append(joined)
+    first: set[str] = set()
+    for group in sorted(groups, key=lambda group: sum(sizes[name] for name in group))[:-1]:
+        if sum(sizes[name] for name in first) < _FIRST_SHARE * sum(sizes.values()):
+            first |= group
+    batches = [name for name in sizes if name in first], [name for name in sizes if name not in first]
+    return [batch for batch in batches if batch]
+
+
+def _moved(main: mlir.Operation, functions: dict[str, mlir.Operation], called: set[str]) -> Kernels:
+    """A module of these functions; declarations of those that @main calls stay behind."""
+    from mlirml.dialects.mlirml import FLUSH_DENORMALS
+    from mlirml.ir import emit
+    from mlirml.ir.bindings import mlir
+
+    with main.context, main.location:
+        kernels = mlir.Module.create()
+        if FLUSH_DENORMALS in main.attributes:
+            kernels.operation.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
+    for name, function in functions.items():
+        if name in called:
+            attributes = {key: function.attributes[key] for key in ("sym_name", "function_type", "sym_visibility")}
+            with function.location, mlir.InsertionPoint(function):
+                emit.create("func.func", (), (), attributes, regions=1)
+        function.detach_from_parent()
+        kernels.body.append(function)
+    return kernels, tuple(name for name in functions if name in called)

@@ -1,0 +1,90 @@
+"""Jobs that threads share out among themselves; a job may leave more jobs behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from mlirml.core.config import config
+from mlirml.core.processes import native_code
+
+Job = Callable[[], "Iterable[Job]"]
+
+
+def thread_count() -> int:
+    """How many threads may work at the same time: as many as compiled programs may use."""
+    return min(config.threads or 1 << 10, len(os.sched_getaffinity(0)))
+
+
+def run_jobs(jobs: Iterable[Job], threads: int) -> None:
+    """Do jobs, and those that they return, by up to `threads` threads, of which this is one.
+
+    Raises what a job has raised, after the jobs that were begun by then; others are not begun.
+    """
+    crew = Crew()
+    crew.add(jobs, threads - 1)
+    crew.finish()
+
+
+class Crew:
+    """Threads that do jobs while others are still being thought of."""
+
+    def __init__(self) -> None:
+        self._failure: BaseException | None = None
+        self._waiting: deque[Job] = deque()
+        self._running = 0
+        self._complete = self._abandoned = False
+        self._changed = threading.Condition()
+        self._others: list[threading.Thread] = []
+
+    def add(self, jobs: Iterable[Job], others: int) -> None:
+        """Give out more jobs, which at least `others` threads begin with at once."""
+        with self._changed:
+            self._waiting.extend(jobs)
+            self._changed.notify_all()
+        while len(self._others) < others:
+            self._others.append(threading.Thread(target=self._work, daemon=True))
+            self._others[-1].start()
+
+    def finish(self) -> None:
+        """Help until all jobs are done. Raises what a job has raised; those that were not begun by then are not."""
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+        self._work()
+        for thread in self._others:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        """Begin no more jobs, and do not wait for those that were."""
+        with self._changed:
+            self._complete = self._abandoned = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        """Take jobs until there will be no more: none is waiting, and none is running that could leave more."""
+        while True:
+            with self._changed:
+                while not self._waiting and (self._running or not self._complete):
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                job = self._waiting.popleft()
+                self._running += 1
+            more: Iterable[Job] = ()
+            try:
+                with native_code(is_help=True):
+                    more = job()
+            except BaseException as failure:
+                self._failure = self._failure or failure
+            with self._changed:
+                self._running -= 1
+                self._waiting.extend(more)
+                if self._failure is not None or self._abandoned:
+                    self._waiting.clear()
+                self._changed.notify_all()

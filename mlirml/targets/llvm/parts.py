@@ -1,0 +1,191 @@
+"""Splits LLVM IR text into functions that LLVM's vectorisers have work in, and functions that are vector code already.
+
+Kernels of contractions and convolutions come as vector operations, in the order in which they shall run. Of LLVM's
+default passes, which take as long as the generation of code, nothing helps them but what cleans up. Long modules are
+cut into pieces, which threads make code for at the same time: before they are optimised where not all functions call
+each other, or else afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from mlirml.core.dataclass import dataclass
+
+_DEFINE = re.compile(r"define (?:(?:internal|private) )?(?P<rest>.*@(?P<name>[\w.$-]+)\(.*) \{")
+_NAME = re.compile(r"@([\w.$-]+)")
+_CALLED = re.compile(r"@([\w.$-]+)\(")
+# Two patterns with a fixed beginning, which Python finds ten times as quickly as one with alternatives.
+_SCALAR_VALUE = re.compile(
+    r" = (?:phi (?:float|double|half|bfloat)\b|(?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d)"
+)
+_SCALAR_STORE = re.compile(r"store (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)")
+_FIELD_STORE = re.compile(r"(%[\w.]+) = getelementptr \{.*\n *store .*, ptr \1\b")
+"""A number stored among the arguments of a parallel loop, which is nothing to vectorise."""
+_CALL = re.compile(r" call (?!void)[^@\n]*@([\w.$-]+)\(")
+_GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
+_LABEL = re.compile(r"(\d+):")
+_JUMP = re.compile(r" label %(\d+)")
+_COMPUTES = re.compile(r"<\d+ x | switch | (?:load|store) (?:float|double|half|bfloat)\b")
+_KERNEL = re.compile(r" call [^@\n]*@(?!llvm\.)")
+_PIECE_LINES = 250
+_MOST_PIECES = 2  # each one costs 5 % more work
+_LEAST_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Two modules that make one when they are linked: `vectors` is vector code already. An empty text is no module."""
+
+    vectors: str
+    others: str
+
+
+@dataclass(frozen=True)
+class _Function:
+    name: str
+    text: str
+    declaration: str
+    names: frozenset[str]
+    calls: frozenset[str]
+    has_loops: bool
+    is_vector_code: bool
+
+
+def split(text: str) -> Parts:
+    """The two parts of a module. A function of one part that the other names is visible outside of its part.
+
+    A module with anything unusual is not taken apart: all of it is `others`.
+    """
+    found = _functions(text.splitlines())
+    if found is None or "@llvm.compiler.used" in text:
+        return Parts("", text)
+    functions, rest = found
+    if not _can_be_repeated(rest):
+        return Parts("", text)
+    others = [function for function in functions if not function.is_vector_code]
+    for function in others:  # what computes numbers for loops is inlined and vectorised with them
+        called = set(_CALL.findall(function.text))
+        others += [f for f in functions if f.name in called and not f.has_loops and f not in others]
+    vectors = [function for function in functions if function not in others]
+    if not vectors or not others:
+        return Parts(text if vectors else "", text if others else "")
+    return Parts(_module(vectors, others, rest), _module(others, vectors, rest))
+
+
+def drivers(text: str) -> frozenset[str]:
+    """The names of the functions that only compute places and sizes, and call others in each round of each loop.
+
+    What they call takes hundreds of times as long as they do, however they are made.
+    """
+    found = _functions(text.splitlines())
+    return frozenset(f.name for f in found[0] if _only_calls(f)) if found is not None else frozenset()
+
+
+def longest_block(text: str) -> int:
+    """The lines of the longest basic block of a module."""
+    longest = length = 0
+    for line in text.splitlines():
+        length = 0 if _LABEL.match(line) or line.startswith("define") else length + 1
+        longest = max(longest, length)
+    return longest
+
+
+def _only_calls(function: _Function) -> bool:
+    if not function.is_vector_code or _COMPUTES.search(function.text):
+        return False
+    begins: dict[str, int] = {}
+    calls = 0
+    for line in function.text.splitlines():
+        label = _LABEL.match(line)
+        if label is not None:
+            begins[label[1]] = calls
+        elif " call " in line:
+            calls += _KERNEL.search(line) is not None
+        elif line.startswith("  br ") and any(begins.get(target) == calls for target in _JUMP.findall(line)):
+            return False  # a round without a call
+    return calls > 0
+
+
+def pieces(text: str, *, optimised: bool = False) -> list[str]:
+    """A module as several of about the same length, if it is long.
+
+    Functions that call each other stay together, to be inlined, unless the module is optimised already. How many pieces
+    there are depends on nothing but the text: the same text must give the same code on every machine.
+    """
+    lines = text.splitlines()
+    count = min(len(lines) // _PIECE_LINES, _MOST_PIECES)
+    found = _functions(lines) if count > 1 and "@llvm.compiler.used" not in text else None
+    if found is None or not _can_be_repeated(found[1]):
+        return [text]
+    functions, rest = found
+    groups = [[function] for function in functions] if optimised else _callers_with_callees(functions)
+    shares: list[list[_Function]] = [[] for _ in range(min(count, len(groups)))]
+    sizes = [0] * len(shares)
+    for group in sorted(groups, key=_length, reverse=True):
+        smallest = sizes.index(min(sizes))
+        shares[smallest] += group
+        sizes[smallest] += _length(group)
+    if len(groups) == 1 or min(sizes) < sum(sizes) * _LEAST_SHARE:
+        return [text]
+    return [_module(own, [f for f in functions if f not in own], rest) for own in shares]
+
+
+def _length(functions: Iterable[_Function]) -> int:
+    return sum(function.text.count("\n") for function in functions)
+
+
+def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function]]:
+    """The functions in groups, none of which calls one of another group: it may know its address."""
+    groups: list[list[_Function]] = []
+    for function in functions:
+        joined = [function]
+        for group in [g for g in groups if any(f.name in function.calls or function.name in f.calls for f in g)]:
+            groups.remove(group)
+            joined = group + joined
+        groups.append(joined)
+    return groups
+
+
+def _can_be_repeated(rest: str) -> bool:
+    """Whether every global variable is a constant of the module's own."""
+    return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
+
+
+def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:
+    """The functions of a module, and all other lines; None for text that LLVM has not printed itself."""
+    functions: list[_Function] = []
+    rest: list[str] = []
+    body: list[str] = []
+    for line in lines:
+        if not body and not line.startswith("define "):
+            rest.append(line)
+            continue
+        body.append(line)
+        if line == "}":
+            head = _DEFINE.fullmatch(body[0])
+            if head is None:
+                return None
+            functions.append(_function(head, body))
+            body = []
+    return (functions, "\n".join(rest)) if functions and not body else None
+
+
+def _function(head: re.Match[str], lines: list[str]) -> _Function:
+    body = "\n".join(lines[1:])
+    # Without a loop there is nothing to vectorise, either.
+    has_loops = " = phi " in body
+    is_vector_code = not has_loops or not (
+        _SCALAR_VALUE.search(body) or (_SCALAR_STORE.search(body) and _SCALAR_STORE.search(_FIELD_STORE.sub("", body)))
+    )
+    names, calls = frozenset(_NAME.findall(body)), frozenset(_CALLED.findall(body))
+    return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", names, calls, has_loops, is_vector_code)
+
+
+def _module(own: Collection[_Function], foreign: Collection[_Function], rest: str) -> str:
+    named_here = frozenset().union(*(function.names for function in own))
+    named_there = frozenset().union(*(function.names for function in foreign))
+    texts = [f.text.replace("define internal ", "define ", 1) if f.name in named_there else f.text for f in own]
+    declarations = [function.declaration for function in foreign if function.name in named_here]
+    return "\n".join([rest, *declarations, *texts, ""])

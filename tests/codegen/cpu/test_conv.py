@@ -1,0 +1,302 @@
+"""Convolutions and poolings through the CPU pipeline against plain sums: every kernel, form and vector width."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.core.tree import flatten
+from mlirml.frontend.spec import TensorSpec
+from mlirml.frontend.tracing.trace import trace
+from mlirml.ir.bindings import operations, parse
+from mlirml.nn import functional as F
+from mlirml.passes import Pipeline, parse_pipeline
+from mlirml.runtime.executable import load_artifact
+from mlirml.targets.cpu import codegen, cpu_target
+
+Arrays = list[np.ndarray]
+
+
+@cache
+def pipeline(bits: int) -> Pipeline:
+    """The pipeline for one processor, so that every machine chooses the same kernels, with this width for them."""
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = str(cpu_target().pipeline)
+    text = re.sub(r"mlirml-lower-conv{[^}]*}", f"mlirml-lower-conv{{vector-bits={bits}}}", text)
+    return parse_pipeline(text)
+
+
+def check(function: Any, *arrays: np.ndarray, kernel: str | None, bits: int = 512) -> None:
+    """Compile with kernels of this width and compare; `kernel` is a part of all their names, None for loops."""
+    leaves, tree = flatten((arrays, {}))
+    captured = trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {})
+    module = parse(captured.text)
+    lowering = pipeline(bits)
+    lowering.run(module, stop_after="schedule")
+    names = [str(op.attributes["sym_name"]) for op in operations(module) if op.name == "func.func"]
+    kernels = [name for name in names if "conv_" in name and "parallel" not in name]
+    assert all(kernel is not None and kernel in name for name in kernels) and bool(kernels) == (kernel is not None), (
+        names
+    )
+    Pipeline(lowering.stages[-1:]).run(module)
+    expected = function(*(a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays))
+    results = [(spec.dtype, spec.shape) for spec in captured.outputs]
+    (out,) = load_artifact(codegen(module), [(a.dtype, a.shape) for a in arrays], results)(list(arrays))
+    assert out.dtype == arrays[0].dtype
+    tolerance = 100 * float(np.finfo(out.dtype).eps) if out.dtype.kind == "f" else 0.0
+    scale = max(1.0, float(np.max(np.abs(expected), initial=0)))
+    np.testing.assert_allclose(out, expected, rtol=0, atol=tolerance * scale)
+
+
+def random(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Arrays:
+    rng = np.random.default_rng(1)
+    if np.dtype(dtype).kind == "i":
+        return [rng.integers(-9, 9, shape).astype(dtype) for shape in shapes]
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_lanes_are_filters(bits: int, dtype: Any) -> None:
+    x, w, b = random((2, 5, 9, 23), (35, 5, 3, 2), (35,), dtype=dtype)
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=1), x, w, b, kernel="conv_filters", bits=bits)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_lanes_are_pixels(bits: int, dtype: Any) -> None:
+    x, w, b = random((2, 5, 9, 43), (5, 1, 3, 2), (5,), dtype=dtype)
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=1, groups=5), x, w, b, kernel="conv_pixels", bits=bits)
+
+
+FILTERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "whole tiles": ((1, 16, 14, 28), (64, 16, 3, 3), {"padding": 1}),
+    "rows shorter than a tile": ((1, 8, 7, 7), (32, 8, 3, 3), {"padding": 1}),
+    "one pixel": ((3, 8, 3, 3), (32, 8, 3, 3), {}),
+    "stride": ((1, 3, 17, 18), (16, 3, 7, 7), {"stride": 2, "padding": 3}),
+    "dilation": ((1, 4, 15, 17), (17, 4, 3, 3), {"dilation": (2, 3), "padding": 2}),
+    "different padding": ((1, 4, 6, 9), (16, 4, 2, 4), {"padding": "same"}),
+    "groups": ((2, 12, 6, 9), (48, 4, 3, 3), {"groups": 3, "padding": 1}),
+    "one channel": ((2, 1, 8, 8), (20, 1, 5, 5), {}),
+    "fewer filters than lanes": ((1, 4, 8, 40), (9, 4, 3, 3), {}),
+    "one dimension": ((2, 6, 40), (24, 6, 5), {"padding": 2, "stride": 2}),
+    "three dimensions": ((1, 3, 5, 6, 7), (16, 3, 2, 3, 3), {"padding": (1, 1, 0)}),
+    "strided point": ((1, 16, 9, 9), (32, 16, 1, 1), {"stride": 2}),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("bias", [False, True])
+def test_filter_kernel(name: str, bias: bool) -> None:
+    x, w, options = FILTERS[name]
+    function = getattr(F, f"conv{len(x) - 2}d")
+    arrays = random(x, w, (w[0],))
+    check(lambda *a: function(*a, **options), *(arrays if bias else arrays[:2]), kernel="conv_filters")
+
+
+PIXELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "depthwise": ((1, 8, 16, 33), (8, 1, 3, 3), {"groups": 8, "padding": 1}),
+    "rows shorter than a vector": ((2, 4, 7, 7), (4, 1, 3, 3), {"groups": 4, "padding": 1}),
+    "stride": ((1, 4, 15, 66), (4, 1, 3, 3), {"groups": 4, "padding": 1, "stride": 2}),
+    "stride of three": ((1, 4, 15, 66), (4, 1, 5, 5), {"groups": 4, "padding": 1, "stride": (1, 3)}),
+    "dilation": ((1, 4, 12, 20), (4, 1, 3, 3), {"groups": 4, "dilation": 2}),
+    "several filters in a group": ((1, 4, 9, 20), (12, 1, 3, 3), {"groups": 4, "padding": 1}),
+    "several channels": ((2, 3, 9, 20), (5, 3, 3, 3), {}),
+    "several padded channels": ((2, 3, 9, 20), (5, 3, 3, 3), {"padding": 1}),
+    "groups of channels": ((2, 8, 9, 20), (8, 4, 3, 3), {"groups": 2, "padding": 1}),
+    "many taps": ((1, 3, 12, 20), (3, 1, 9, 9), {"groups": 3, "padding": 4}),
+    "one dimension": ((2, 6, 40), (6, 1, 5), {"groups": 6, "padding": 2, "stride": 2}),
+    "three dimensions": ((1, 3, 5, 6, 17), (2, 3, 2, 3, 3), {"padding": (1, 1, 0)}),
+    "one row": ((1, 2, 1, 30), (2, 1, 1, 4), {"groups": 2}),
+    "one long row": ((1, 1, 1003), (1, 1, 9), {}),
+    "one long row, many taps": ((1, 1, 1003), (1, 1, 101), {}),
+    "one long row, shared": ((1, 1, 40_003), (1, 1, 80), {}),
+    "one long row with a stride": ((1, 2, 1003), (1, 2, 70), {"stride": 2, "dilation": 3}),
+    "two rows": ((1, 1, 2, 203), (1, 1, 1, 70), {}),
+    "one column": ((1, 2, 30, 1), (2, 1, 4, 1), {"groups": 2}),
+}
+
+
+@pytest.mark.parametrize("name", PIXELS)
+@pytest.mark.parametrize("bias", [False, True])
+def test_pixel_kernel(name: str, bias: bool) -> None:
+    x, w, options = PIXELS[name]
+    function = getattr(F, f"conv{len(x) - 2}d")
+    arrays = random(x, w, (w[0],))
+    check(lambda *a: function(*a, **options), *(arrays if bias else arrays[:2]), kernel="conv_pixels")
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d"])
+@pytest.mark.parametrize(
+    "options", [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}]
+)
+def test_poolings(name: str, options: dict[str, Any], bits: int) -> None:
+    (x,) = random((2, 3, 17, 45))
+    check(lambda x: getattr(F, name)(x, **options), x, kernel="conv_pixels", bits=bits)
+
+
+def test_nan_wins() -> None:
+    x = np.full((1, 1, 4, 64), 1, np.float32)
+    x[0, 0, ::2, ::7] = np.nan
+    check(lambda x: np.isnan(F.max_pool2d(x, 2)).astype(np.float32), x, kernel="conv_pixels")
+
+
+def test_large_padded_convolutions_in_parallel() -> None:
+    x, w, b = random((2, 32, 30, 30), (64, 32, 3, 3), (64,))
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=1), x, w, b, kernel="conv_filters")
+    x, w, b = random((2, 64, 60, 60), (64, 1, 3, 3), (64,))
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=1, groups=64), x, w, b, kernel="conv_pixels")
+
+
+def test_a_padded_input_that_is_computed() -> None:
+    x, w = random((1, 4, 8, 30), (16, 4, 3, 3))
+    check(lambda x, w: F.conv2d(F.relu(x), w, padding=1), x, w, kernel="conv_filters")
+
+
+def test_an_input_that_is_stored_into_after() -> None:
+    def function(x: Any, w: Any) -> Any:
+        x = x + 1
+        y = F.conv2d(x, w, padding=1)
+        x[:, :, 0] = 5
+        return y + F.conv2d(x, w, padding=1)
+
+    x, w = random((1, 4, 8, 30), (16, 4, 3, 3))
+    check(function, x, w, kernel="conv_filters")
+
+
+def test_equal_convolutions_share_a_kernel() -> None:
+    x, w = random((1, 16, 8, 30), (16, 16, 3, 3))
+    leaves, tree = flatten(((x, w), {}))
+
+    def function(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w) - F.conv2d(x + 1, w - 1)
+
+    module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
+    pipeline(512).run(module, stop_after="schedule")
+    names = [str(op.attributes["sym_name"]) for op in operations(module) if op.name == "func.func"]
+    assert sum("conv_filters" in name and "parallel" not in name for name in names) == 1
+    check(function, x, w, kernel="conv_filters")
+
+
+def fused(function: Any, *arrays: np.ndarray) -> int:
+    """How many structured operations and copies are left beside the kernels."""
+    leaves, tree = flatten((arrays, {}))
+    module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
+    Pipeline(pipeline(512).stages[:-1]).run(module, stop_after="offload")
+    parse_pipeline("builtin.module(mlirml-bufferize,mlirml-widen-bools,mlirml-lower-conv{vector-bits=512})").run(module)
+    return sum(op.name.startswith("linalg.") and bool(op.regions) for op in operations(module))
+
+
+EPILOGUES: dict[str, tuple[Any, int]] = {
+    "relu": (lambda x, w, s: F.relu(F.conv2d(x, w, s, padding=1, groups=len(x[0]) // len(w[0]))), 0),
+    "gelu": (lambda x, w, s: F.gelu(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0]))), 0),
+    "scale": (
+        lambda x, w, s: F.conv2d(x, w, padding=1, groups=len(x[0]) // len(w[0])) * s[:, None, None] + 1,
+        0,
+    ),
+    "shortcut": (
+        lambda x, w, s: F.relu(F.conv2d(x, w, padding=1, groups=len(x[0]) // len(w[0])) + x[:, : len(w)]),
+        0,
+    ),
+    "both": (
+        lambda x, w, s: (lambda y: y * F.sigmoid(y))(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0]))),
+        0,
+    ),
+    "used twice": (
+        lambda x, w, s: (lambda y: (F.relu(y), y[0, 0].sum()))(F.conv2d(x, w, s, groups=len(x[0]) // len(w[0])))[0],
+        0,
+    ),
+    "a row": (lambda x, w, s: F.conv2d(x, w, s, padding=1, groups=len(x[0]) // len(w[0])) + x[0, 0, 0], 1),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+@pytest.mark.parametrize("each", [1, 19])
+def test_epilogues(name: str, each: int) -> None:
+    function, left = EPILOGUES[name]
+    x, w, s = random((1, 19, 9, 40), (19, each, 3, 3), (19,))
+    check(function, x, w, s, kernel="conv_pixels" if each == 1 else "conv_filters")
+    assert fused(function, x, w, s) == left
+
+
+def test_a_result_that_takes_the_place_of_the_input() -> None:
+    def function(x: Any, w: Any) -> Any:
+        x = x * 2
+        return F.relu(F.conv2d(x, w, padding=1) + x)
+
+    for size in ((1, 16, 9, 40), (1, 3, 9, 40)):
+        x, w = random(size, (size[1], size[1], 3, 3))
+        check(function, x, w, kernel="conv_")
+
+
+CHAINS: dict[str, Any] = {
+    "into the padding of the next": lambda x, w: F.conv2d(F.conv2d(x, w, padding=1), w, padding=1),
+    "with relu": lambda x, w: F.conv2d(F.relu(F.conv2d(x, w, padding=1)), w, padding=1),
+    "into a pooling": lambda x, w: F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 3, 2, 1),
+    "pooling first": lambda x, w: F.conv2d(F.max_pool2d(x, 3, 1, 1), w, padding=1),
+    "depthwise": lambda x, w: F.conv2d(F.relu6(F.conv2d(x, w[:, :1], padding=1, groups=16)), w[:, 1:2], groups=16),
+    "into a slice": lambda x, w: np.concatenate([F.conv2d(x, w, padding=1), F.relu(F.conv2d(x, w, padding=1))], 1),
+}
+
+
+def test_what_follows_may_read_what_is_computed_after() -> None:
+    def function(x: Any, w: Any, s: Any) -> Any:
+        return F.relu(F.batch_norm(F.conv2d(x, w, padding=1), s, s * s + 1, s, s))
+
+    x, w, s = random((2, 16, 12, 30), (16, 16, 3, 3), (16,))
+    check(function, x, w, s, kernel="conv_filters")
+    assert fused(function, x, w, s) == 1, "the scale of each channel is left"
+
+
+def test_an_out_whose_rows_are_not_in_one_piece() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return F.conv_transpose2d(F.conv2d(x, w, padding=1), w, stride=2)
+
+    x, w = random((1, 16, 7, 9), (16, 16, 3, 3))
+    check(function, x, w, kernel="conv_filters")
+
+
+def test_a_slice_at_a_dynamic_place() -> None:
+    def function(x: Any, w: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            return y + F.conv2d(np.take(x, [i], 0), w, padding=1)
+
+        return ml.fori_loop(0, len(x), step, np.zeros_like(x[:1]))
+
+    x, w = random((3, 16, 7, 20), (16, 16, 3, 3))
+    expected = sum(F.conv2d(x[i : i + 1].astype(np.float64), w, padding=1) for i in range(3))
+    np.testing.assert_allclose(ml.compile(function)(x, w), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains(name: str) -> None:
+    x, w = random((2, 16, 12, 30), (16, 16, 3, 3))
+    check(CHAINS[name], x, w, kernel="conv_")
+    assert fused(CHAINS[name], x, w) <= 1, "nothing but the fill of a padded buffer is left"
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_a_convolution_of_vectors_is_one_kernel(mode: str) -> None:
+    x, v = random((5000,), (101,))
+    function = ml.compile(lambda x, v: np.convolve(x, v, mode))
+    with ml.config.override(processor="avx512,l2=2M"):
+        text = function.ir("schedule", x, v)
+    assert len(re.findall(r"call @conv_pixels_f32_1x1x1x\d+x1x1x1x101\(", text)) == 1
+    np.testing.assert_allclose(function(x, v), np.convolve(x, v, mode), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", [np.float32, np.int8, np.bool_, np.complex64])
+@pytest.mark.parametrize("second", [np.float32, np.int64, np.bool_, np.float16])
+def test_vectors_of_two_dtypes(first: Any, second: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, v = rng.integers(-2, 3, 70).astype(first), rng.integers(-2, 3, 20).astype(second)
+    expected = np.convolve(x, v)
+    found = ml.compile(np.convolve)(x, v)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,169 @@
+"""Random programs of loops and lists of numbers, against Python; also of lists in lists, whose rows have other names.
+
+`MLIRML_FUZZ=2000` runs so many programs, other ones each time: the seed is printed, and `MLIRML_FUZZ_SEED` takes it
+back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
+from hypothesis import strategies as st
+
+import mlirml as ml
+from mlirml.errors import CaptureError
+from tests.fuzz.fuzzing import COUNT, first_seed
+from tests.fuzz.loop_generator import function_of
+
+NEW = [
+    "[0] * 4", "[1.5] * 4", "list(range(4))", "[k * 2 for k in range(4)]", "list(x)", "[3, 1] + [0] * 2", "a[:]",
+    "a.copy()", "list(b)", "[0, 1, 2, 3]", "list(t[1])", "t[2][:]", "sorted(b)",
+]  # fmt: skip
+TABLES = [
+    "[[0] * 4 for _ in range(4)]", "[[i * j for j in range(4)] for i in range(4)]", "[[1] * 4] * 4",
+    "[list(range(4)), a, b, a]", "[row[:] for row in t]",
+]  # fmt: skip
+AT_ONE = [
+    "a[{i}] = {v}", "a[{i}] += {v}", "b[{i}] = a[{i}] + {v}", "s += a[{i}]", "s -= b[{i}] * 2",
+    "a[{i}], b[{i}] = b[{i}], a[{i}]", "a[{i}], a[{j}] = a[{j}], a[{i}]", "t[{i}][{j}] = {v}",
+    "t[{i}][{j}] += a[{j}]", "s += t[{i}][{j}]", "b[{i}] = t[{j}][{i}]", "t[{i}], t[{j}] = t[{j}], t[{i}]",
+    "if a[{i}] > {v}: a[{i}] = b[{j}]", "if t[{i}][{j}] < s: t[{i}][{j}] += 1", "s += len(a) + sum(b)",
+    "s += max(a) - min(b)", "a[{i}] = -a[{i}] if b[{j}] > 0 else a[{i}] + 1", "r = t[{i}]", "r[{j}] += 1",
+    "s += r[{i}]", "t[{i}] = [s] * 4", "t[{i}] = a", "t[{i}] = b[:]", "a = t[{i}]", "a, b = b, a", "b = a",
+    "u.append(a[{i}])", "s += u[{i}]",
+]  # fmt: skip
+WHOLE = [
+    "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
+    "t[3] = a", "a[2] = s", "t[1][2] = 7", "r[0] = 9", "a, b = b, a", "u = [0] * 4", "u.append(s)",
+]  # fmt: skip
+INDICES = ["i", "(i * 3 + 2) % 4", "k[i]", "-1 - i", "2", "j", "(i + j) % 4", "int(s) % 4"]
+VALUES = ["1", "s", "i", "x[i]", "a[0]", "2.5", "b[i] - 1", "j * 2", "True"]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """The source of a function of an array of four integers, one of indices and a number."""
+
+    def pick(options: list[str]) -> str:
+        return draw(st.sampled_from(options))
+
+    def line(options: list[str], loops: str) -> str:
+        numbers = [index for index in INDICES if "j" not in index or "j" in loops]
+        values = [value for value in VALUES if "j" not in value or "j" in loops]
+        return pick(options).format(i=pick(numbers), j=pick(numbers), v=pick(values), n=pick(NEW), m=pick(TABLES))
+
+    def lines(indent: int, options: list[str], loops: str) -> list[str]:
+        return [" " * indent + line(options, loops) for _ in range(draw(st.integers(1, 4)))]
+
+    body = ["def program(x, k, n):", "    a, b, u, s = [0] * 4, list(x), [1, 2, 3, 4], 0"]
+    body += ["    t = [[i + j for j in range(4)] for i in range(4)]", "    r = t[0]"]
+    body += lines(4, WHOLE, "")
+    for _ in range(draw(st.integers(1, 2))):
+        body.append("    for p in range(n):" if draw(st.booleans()) else "    for p in range(17):")
+        body.append("        for i in range(4):")
+        if draw(st.booleans()):
+            body += lines(12, AT_ONE, "i")
+        if draw(st.booleans()):
+            body += ["            for j in range(4):", *lines(16, AT_ONE, "ij")]
+        body += lines(12, AT_ONE, "i")
+        body += lines(4, WHOLE, "")
+    return "\n".join([*body, "    return a, b, t, r, u, s", ""])
+
+
+def flat(x: Any) -> list[Any]:
+    """The numbers in lists and tuples."""
+    return [y for item in x for y in flat(item)] if isinstance(x, (list, tuple)) else [x]
+
+
+def structure(x: Any) -> Any:
+    """The lists and tuples, without the numbers in them."""
+    return (type(x), [structure(item) for item in x]) if isinstance(x, (list, tuple)) else None
+
+
+def gives_the_same(source: str, values: int) -> None:
+    """Assert that a program gives the same compiled as in Python, or is refused."""
+    note(source)
+    function, rng = function_of(source), np.random.default_rng(values)
+    inputs = rng.integers(-3, 4, 4).astype((np.int64, np.float64)[values % 2]), rng.integers(0, 4, 4), values % 4
+    try:
+        with np.errstate(over="raise"):
+            expected = function(*(x.copy() if isinstance(x, np.ndarray) else x for x in inputs))
+    except (IndexError, OverflowError, FloatingPointError):
+        reject()
+    if not all(abs(x) < 2.0**45 for x in flat(expected)):
+        reject()
+    try:
+        found = ml.compile(function, frontend="loops")(*inputs)
+    except CaptureError:
+        return
+    assert structure(found) == structure(expected), (found, expected)
+    assert all(float(x) == float(y) for x, y in zip(flat(found), flat(expected))), (found, expected)
+
+
+def test_lists() -> None:
+    seed(first_seed() if COUNT else 0)(
+        settings(
+            max_examples=COUNT or 60,
+            deadline=None,
+            database=None,
+            derandomize=not COUNT,
+            phases=[phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)],
+            suppress_health_check=list(HealthCheck),
+        )(given(programs(), st.integers(0, 9))(gives_the_same))
+    )()
+
+
+PROGRAMS = [
+    "def program(n):\n  t = [[0] * 5 for _ in range(200)]\n  for i in range(1, 200):\n    r = t[i - 1][:]\n"
+    "    r[i % 5] += n\n    t[i] = r\n  return t",
+    "def program(n):\n  t = [[i * 10 + j for j in range(5)] for i in range(n)]\n  for i in range(n - 1):\n"
+    "    t[i], t[i + 1] = t[i + 1], t[i]\n  return t",
+    "def program(n):\n  a = [False] * 100\n  for i in range(0, 100, n):\n    a[i] = True\n  c = 0\n"
+    "  for i in range(100):\n    if a[i]:\n      c += 1\n  return c, a",
+    "def program(n):\n  p = list(range(101))\n  for i in range(100):\n    c = [i + 1]\n    for j in range(100):\n"
+    "      c.append(min(p[j + 1] + 1, c[j] + 1, p[j] + (i - j) % n))\n    p = c\n  return p, p[-1]",
+]
+
+
+@pytest.mark.parametrize("source", PROGRAMS)
+@pytest.mark.parametrize("n", [3, 150])
+def test_programs(source: str, n: int) -> None:
+    function = function_of(source)
+    expected = function(n)
+    found = ml.compile(function)(n)
+    assert structure(found) == structure(expected)
+    assert np.array_equal(np.array(flat(found)), np.array(flat(expected)))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("t = [[0] * 5] * 3\n  for i in range(n):\n    t[i % 3][i % 5] += 1", "an index"),
+        (
+            "t = [[0] * 5 for _ in range(n)]\n  for i in range(n - 1):\n    t[i] = t[i + 1]",
+            "replaced by something else",
+        ),
+        ("t = [[0] * 5 for _ in range(n)]\n  r = [1] * 5\n  for i in range(n):\n    t[i] = r", "replaced by something"),
+        (
+            "t = [[0] * 5 for _ in range(n)]\n  r = t[0]\n  for i in range(n):\n    t[i] = [i] * 5\n  s = r",
+            "has a name",
+        ),
+        ("t = [0] * n\n  for i in range(n):\n    t[i] = [i]", "becomes something else"),
+    ],
+)
+def test_refused(body: str, message: str) -> None:
+    """What would make two names of one list, or lists of several kinds."""
+    function = function_of(f"def program(n):\n  {body}\n  return t")
+    with pytest.raises(CaptureError, match=message) as caught:
+        ml.compile(function)(300)
+    assert caught.value.location is not None
+
+
+def test_too_many_copies() -> None:
+    source = "def program(x):\n  for i in range(200):\n    for j in range(200):\n"
+    source += "      x = x + np.zeros((i + j) % 3 + 1).sum()\n"
+    with pytest.raises(CaptureError, match="would make 40,000 copies of what is in them"):
+        ml.compile(function_of(source + "  return x"), frontend="loops")(np.ones(3))
