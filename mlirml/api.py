@@ -412,7 +412,7 @@ class Compiled(Dispatcher):
         return call
 
     def _is_size(self, path: str, leaf: Any) -> bool:
-        """Whether a leaf is a Python integer whose value tracing needs."""
+        """True if a leaf is a Python integer whose value tracing needs."""
         return path in self._sizes and type(leaf) in (bool, int)
 
     def _check_static(self, value: Any, path: str) -> None:

@@ -561,7 +561,7 @@ def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, .
 
 
 def _is_one(argnums: Any) -> bool:
-    """Whether `argnums` is one number, of Python's or of NumPy's."""
+    """True if `argnums` is one number, of Python's or of NumPy's."""
     return isinstance(argnums, (int, np.integer))
 
 

@@ -10,7 +10,7 @@ DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 def is_dynamic(value: mlir.Value) -> bool:
-    """Whether a value is a tensor one of whose sizes is not known."""
+    """True if a value is a tensor one of whose sizes is not known."""
     return isinstance(value.type, mlir.RankedTensorType) and not value.type.has_static_shape
 
 

@@ -36,7 +36,7 @@ class Distances:
         return self._reader.read(value)
 
     def is_never_zero(self, a: mlir.Value, b: mlir.Value) -> bool:
-        """Whether two indices are known to be different."""
+        """True if two indices are known to be different."""
         first, second = self._reader.read(a), self._reader.read(b)
         if first is None or second is None:
             return False
@@ -44,7 +44,7 @@ class Distances:
         return self.least(difference) > 0 or self.least(difference * -1) > 0
 
     def are_disjoint(self, a: Box, b: Box) -> bool:
-        """Whether two slices of one tensor are known to have no element in common."""
+        """True if two slices of one tensor are known to have no element in common."""
         for dim in range(len(a.steps)):
             if self.least(b.offsets[dim] - a.last(dim)) > 0 or self.least(a.offsets[dim] - b.last(dim)) > 0:
                 return True

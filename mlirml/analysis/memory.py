@@ -53,7 +53,7 @@ def buffer_of(value: mlir.Value) -> mlir.Value:
 
 
 def is_known(buffer: mlir.Value) -> bool:
-    """Whether a buffer overlaps with no other: an argument of the function, an allocation, a constant.
+    """True if a buffer overlaps with no other: an argument of the function, an allocation, a constant.
 
     What a loop carries, or a branch gives, may be another buffer under a second name.
     """
@@ -64,7 +64,7 @@ def is_known(buffer: mlir.Value) -> bool:
 
 
 def may_overlap(one: mlir.Value, other: mlir.Value) -> bool:
-    """Whether two memrefs may have elements in common, as far as their buffers tell."""
+    """True if two memrefs may have elements in common, as far as their buffers tell."""
     one, other = buffer_of(one), buffer_of(other)
     return bool(one == other) or not (is_known(one) and is_known(other))
 
@@ -78,15 +78,15 @@ class Effects:
     unknown: bool = False
 
     def reads_from(self, memory: mlir.Value) -> bool:
-        """Whether something may be read of a buffer or view."""
+        """True if something may be read of a buffer or view."""
         return self.unknown or any(may_overlap(memory, buffer) for buffer in self.reads)
 
     def writes_to(self, memory: mlir.Value) -> bool:
-        """Whether something may be stored into a buffer or view."""
+        """True if something may be stored into a buffer or view."""
         return self.unknown or any(may_overlap(memory, buffer) for buffer in self.writes)
 
     def touches(self, memory: mlir.Value) -> bool:
-        """Whether a buffer or view may be read or written."""
+        """True if a buffer or view may be read or written."""
         return self.reads_from(memory) or self.writes_to(memory)
 
 
@@ -132,7 +132,7 @@ def written_by(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def may_exchange(first: mlir.Operation, second: mlir.Operation) -> bool:
-    """Whether two neighbours may change places: neither uses what the other gives, or touches what it writes."""
+    """True if two neighbours may change places: neither uses what the other gives, or touches what it writes."""
     if any(result in outer_values(second) for result in first.results):
         return False
     one, other = effects(first), effects(second)
@@ -140,7 +140,7 @@ def may_exchange(first: mlir.Operation, second: mlir.Operation) -> bool:
 
 
 def conflict(one: Effects, other: Effects) -> bool:
-    """Whether one of two operations touches what the other writes."""
+    """True if one of two operations touches what the other writes."""
     if one.unknown or other.unknown:
         return one != Effects() and other != Effects()
     return any(other.touches(buffer) for buffer in one.writes) or any(one.reads_from(buffer) for buffer in other.writes)
@@ -189,6 +189,6 @@ def touching(memory: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
 
 
 def is_touched(memory: mlir.Value, first: mlir.Operation, last: mlir.Operation) -> bool:
-    """Whether an operation between two others of a block may touch the buffer of a memref."""
+    """True if an operation between two others of a block may touch the buffer of a memref."""
     users = touching(memory, last.block)
     return any(first.is_before_in_block(user) and user.is_before_in_block(last) for user in users)

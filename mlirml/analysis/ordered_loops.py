@@ -11,7 +11,7 @@ _INSIDE = ("arith.", "math.", "linalg.", "tensor.", "scf.for", "scf.yield")
 
 
 def is_ordered(op: mlir.Operation) -> bool:
-    """Whether an operation is a scatter or a scan in the form that capture gives it."""
+    """True if an operation is a scatter or a scan in the form that capture gives it."""
     if op.name != "scf.for" or not (SCATTER in op.attributes or SCAN in op.attributes):
         return False
     for inner in operations(op):
@@ -23,13 +23,13 @@ def is_ordered(op: mlir.Operation) -> bool:
 
 
 def has_constant_bounds(op: mlir.Operation) -> bool:
-    """Whether the rounds of a loop are known."""
+    """True if the rounds of a loop are known."""
     owners = [defining_op(operand) for operand in list(op.operands)[:3]]
     return all(owner is not None and owner.name == "arith.constant" for owner in owners)
 
 
 def is_scatter(op: mlir.Operation) -> bool:
-    """Whether loops, each alone in the one around it, carry one tensor and store into it last."""
+    """True if loops, each alone in the one around it, carry one tensor and store into it last."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     stored = defining_op(block_ops(op.regions[0].blocks[0])[-1].operands[0])
@@ -41,7 +41,7 @@ def is_scatter(op: mlir.Operation) -> bool:
 
 
 def is_scan(op: mlir.Operation) -> bool:
-    """Whether a loop carries scalars and stores each, or has such a loop in it for each row, or carries whole rows."""
+    """True if a loop carries scalars and stores each, or has such a loop in it for each row, or carries whole rows."""
     *ops, end = block_ops(op.regions[0].blocks[0])
     tensors = [isinstance(result.type, mlir.RankedTensorType) for result in op.results]
     if len(tensors) > 1 and tensors[-1] and not any(tensors[:-1]):

@@ -75,7 +75,7 @@ class Ranges:
         return self._known[value]
 
     def within(self, value: mlir.Value, low: int, high: int) -> bool:
-        """Whether a value is known to lie from `low` to `high`, both included."""
+        """True if a value is known to lie from `low` to `high`, both included."""
         least, greatest = self.of(value)
         return low <= least and greatest <= high
 

@@ -44,7 +44,7 @@ def captured_values(op: mlir.Operation) -> dict[mlir.Value, None]:
 
 
 def uses_any(op: mlir.Operation, values: Iterable[mlir.Value]) -> bool:
-    """Whether an operation uses one of some values, in its regions too."""
+    """True if an operation uses one of some values, in its regions too."""
     wanted = values if isinstance(values, set | frozenset | dict) else set(values)
     return any(value in wanted for value in used_values(op))
 

@@ -139,7 +139,7 @@ def _conditions(ranges: Ranges, loop: mlir.Operation, condition: mlir.Value) -> 
 
 
 def is_outside(value: mlir.Value, loop: mlir.Operation) -> bool:
-    """Whether a value is the same in all iterations of a loop, and known without looking into it."""
+    """True if a value is the same in all iterations of a loop, and known without looking into it."""
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         return True

@@ -7,7 +7,7 @@ from mlirml.ir.bindings import mlir
 
 
 def is_float(kind: mlir.Type) -> bool:
-    """Whether values of this scalar or tensor type have derivatives."""
+    """True if values of this scalar or tensor type have derivatives."""
     return isinstance(element_type(kind), mlir.FloatType)
 
 

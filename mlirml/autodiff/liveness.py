@@ -75,7 +75,7 @@ def _while(op: mlir.Operation, live: set[mlir.Value]) -> None:
 
 
 def _acts(op: mlir.Operation, live: set[mlir.Value]) -> bool:
-    """Whether a loop or branch gives something live, or has an effect."""
+    """True if a loop or branch gives something live, or has an effect."""
     if any(r in live for r in op.results):
         return True
     return any(not inner.results and not inner.name.endswith(_ENDS) for inner in operations(op) if inner != op)

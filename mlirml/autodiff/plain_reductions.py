@@ -86,7 +86,7 @@ def _match(op: mlir.Operation) -> Combined | None:
 
 
 def _starts_at(tensor: mlir.Value, combiner: str) -> bool:
-    """Whether a reduction starts at a constant, which for a product has to be 1."""
+    """True if a reduction starts at a constant, which for a product has to be 1."""
     op = defining_op(tensor)
     if op is None:
         return False

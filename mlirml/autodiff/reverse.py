@@ -67,7 +67,7 @@ class Sweep:
         self.given: dict[int, dict[mlir.Value, mlir.Value]] = {}  # cotangents by users' rules, by group and input
 
     def is_active(self, value: mlir.Value) -> bool:
-        """Whether the cotangent of a value is wanted."""
+        """True if the cotangent of a value is wanted."""
         return value in self.active and is_float(value.type)
 
     def add(self, value: mlir.Value, cotangent: mlir.Value, masked: bool = False) -> None:

@@ -70,7 +70,7 @@ def _row(op: mlir.Operation, block: mlir.Block, lower: int | None, step: int | N
 
 
 def _is_everything(row: _Row, tensor: mlir.Value, bounds: list[int | None]) -> bool:
-    """Whether the rounds go through all rows."""
+    """True if the rounds go through all rows."""
     if None in (*bounds, row.first, row.step):
         return False
     rounds = len(range(*bounds))  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ An array is kept rather than the slices of it, which would have to be copied, in
 
 
 def is_costly(op: mlir.Operation) -> bool:
-    """Whether an operation takes much more than to read its result."""
+    """True if an operation takes much more than to read its result."""
     if op.name.startswith(_LOOPS):
         return True
     if not op.name.startswith("linalg.") or op.name == "linalg.fill" or not op.results:
@@ -93,7 +93,7 @@ def saved_values(
 
 
 def _is_read(value: mlir.Value, ops: Sequence[mlir.Operation], live: set[mlir.Value]) -> bool:
-    """Whether something live reads a value, other than to compute the round again."""
+    """True if something live reads a value, other than to compute the round again."""
     block = ops[0].block
     for use in value.uses:
         user = use.owner.operation

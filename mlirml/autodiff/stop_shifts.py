@@ -72,7 +72,7 @@ def _key(op: mlir.Operation) -> tuple[object, ...]:
 
 
 def match_largest(op: mlir.Operation) -> bool:
-    """Whether an operation is a reduction to the largest or least number of a tensor."""
+    """True if an operation is a reduction to the largest or least number of a tensor."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     block = op.regions[0].blocks[0]
@@ -92,7 +92,7 @@ def build_stop(op: mlir.Operation) -> None:
 
 
 def is_shift(largest: Sequence[mlir.Operation]) -> bool:
-    """Whether nothing depends in the end on the result of operations that have the same."""
+    """True if nothing depends in the end on the result of operations that have the same."""
     shape = largest[0].results[0].type.shape
     dims = tuple(d for d, size in enumerate(shape) if size != 1)
     shifts = {op.results[0]: Shift(False, 1.0, dims) for op in largest}

@@ -61,7 +61,7 @@ class Structured:
 
     @property
     def reduces(self) -> bool:
-        """Whether a dimension is missing from the results."""
+        """True if a dimension is missing from the results."""
         return any(len(dims_of(r.map)) < len(self.sizes) for r in self.inits)
 
     def argument(self, number: int) -> mlir.Value:
@@ -169,7 +169,7 @@ def dims_of(map_: mlir.AffineMap) -> set[int]:
 
 
 def is_projection(map_: mlir.AffineMap) -> bool:
-    """Whether every result is another dimension."""
+    """True if every result is another dimension."""
     return all(isinstance(e, mlir.AffineDimExpr) for e in map_.results) and len(dims_of(map_)) == len(map_.results)
 
 

@@ -39,7 +39,7 @@ def zeros(kind: mlir.Type) -> mlir.Value:
 
 
 def is_zeros(value: mlir.Value) -> bool:
-    """Whether a value is the constant zero, or a tensor of nothing else that is filled with it."""
+    """True if a value is the constant zero, or a tensor of nothing else that is filled with it."""
     op = defining_op(value)
     if op is not None and op.name in ("linalg.fill", "tensor.from_elements"):
         return is_zeros(op.operands[0]) and (op.name == "linalg.fill" or len(op.operands) == 1)
@@ -124,7 +124,7 @@ def pruned(op: mlir.Operation) -> mlir.Operation:
 
 
 def _covers(maps: Sequence[mlir.AffineMap]) -> bool:
-    """Whether the operands still tell the size of every loop."""
+    """True if the operands still tell the size of every loop."""
     seen = {e.position for m in maps for e in m.results if isinstance(e, mlir.AffineDimExpr)}
     return len(seen) == int(maps[0].n_dims)
 

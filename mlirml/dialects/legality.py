@@ -24,7 +24,7 @@ class Contract:
     removed_by: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, name: str) -> bool:
-        """Whether the op `name` is legal."""
+        """True if the op `name` is legal."""
         legal = name.partition(".")[0] in self.dialects or name in self.ops
         return legal and name not in self.illegal
 

@@ -176,7 +176,7 @@ def load(entries: Entries) -> Artifact | None:
 
 
 def is_there() -> bool:
-    """Whether anything can be found."""
+    """True if anything can be found."""
     return config.cache and os.path.isdir(_folder())
 
 

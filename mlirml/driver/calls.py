@@ -119,7 +119,7 @@ def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
 
 
 def needs_no_look(build: Build) -> bool:
-    """Whether nothing depends on the values of the arguments, or on which of them are the same."""
+    """True if nothing depends on the values of the arguments, or on which of them are the same."""
     captured = build.captured
     return not (captured.writebacks or captured.int_ranges or captured.replaced or build.overlaps or build.statics)
 
@@ -198,7 +198,7 @@ def differences(call: Call, build: Build) -> list[str]:
 
 
 def differs(call: Call, build: Build) -> bool:
-    """Whether a call has another signature but for the order of the keys in dicts."""
+    """True if a call has another signature but for the order of the keys in dicts."""
     statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
     same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
     return not same or statics[0] != statics[1]

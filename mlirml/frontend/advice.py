@@ -228,7 +228,7 @@ def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
 
 
 def _asks(node: ast.AST, test: ast.expr, location: SourceLocation) -> bool:
-    """Whether the place is the test, or (Python 3.11) the whole statement because of its test."""
+    """True if the place is the test, or (Python 3.11) the whole statement because of its test."""
     if _contains(test, location):
         return True
     return isinstance(node, ast.stmt) and (node.lineno, node.col_offset + 1) == (location.line, location.column)

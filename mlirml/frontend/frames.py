@@ -21,7 +21,7 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame belongs to mlirml, NumPy or the standard library."""
+    """True if a frame belongs to mlirml, NumPy or the standard library."""
     code = frame.f_code
     known = _INTERNAL.get(id(code))
     if known is None:

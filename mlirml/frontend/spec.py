@@ -65,7 +65,7 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
 
 
 def is_static(leaf: Any) -> bool:
-    """Whether an argument leaf is no array and no number, but a name, a function, a dtype, an object or the like.
+    """True if an argument leaf is no array and no number, but a name, a function, a dtype, an object or the like.
 
     Such a leaf belongs to the structure of the call: the function is traced with it, anew for each other one.
     """
@@ -114,7 +114,7 @@ def as_array(leaf: Any, path: str) -> np.ndarray:
 
 
 def has_own_arithmetic(x: Any) -> bool:
-    """Whether x is a masked array or a matrix. Naming their classes would import `numpy.ma`, which takes 30 ms."""
+    """True if x is a masked array or a matrix. Naming their classes would import `numpy.ma`, which takes 30 ms."""
     return isinstance(x, np.ndarray) and any(
         c.__name__ in ("MaskedArray", "matrix") and c.__module__.startswith("numpy") for c in type(x).__mro__
     )

@@ -49,7 +49,7 @@ class Access:
 
     @property
     def is_projection(self) -> bool:
-        """Whether the dimensions that are not covered do not matter at all."""
+        """True if the dimensions that are not covered do not matter at all."""
         return all(expr is not None and (not expr.coefficients or expr.dimension is not None) for expr in self.linear)
 
     def over(self, array: Array, sizes: Sequence[int]) -> View:
@@ -285,7 +285,7 @@ class Structured:
                     self._run_lanes(environment, views, box)
 
     def _overlap(self, values: list[Value], arrays: list[Array]) -> bool:
-        """Whether an output in memory is read other than by its own argument."""
+        """True if an output in memory is read other than by its own argument."""
         for position in range(self.inputs, len(values)):
             if not isinstance(values[position], Buffer):
                 continue

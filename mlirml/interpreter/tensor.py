@@ -41,7 +41,7 @@ LANE_SAFE = {"tensor.extract", "memref.load", "tensor.dim", "memref.dim", "linal
 
 
 def is_lane_safe(op: mlir.Operation) -> bool:
-    """Whether an operation in the body of a structured operation can be run for many points at once."""
+    """True if an operation in the body of a structured operation can be run for many points at once."""
     return (op.name in ELEMENTWISE or op.name in LANE_SAFE) and not any(is_shaped(v.type) for v in op.results)
 
 
@@ -75,7 +75,7 @@ def extract_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 
 def stores_in_place(op: mlir.Operation) -> bool:
-    """Whether a store goes into what an `scf.for` carries, which is read before it only and becomes its result.
+    """True if a store goes into what an `scf.for` carries, which is read before it only and becomes its result.
 
     The loop starts with a copy of its own then, and no round needs another.
     """

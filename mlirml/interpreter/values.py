@@ -35,12 +35,12 @@ class Trap(Exception):
 
 
 def is_shaped(kind: mlir.Type) -> bool:
-    """Whether values of the type have dimensions: tensors, memrefs and vectors."""
+    """True if values of the type have dimensions: tensors, memrefs and vectors."""
     return isinstance(kind, _SHAPED)
 
 
 def is_memref(kind: mlir.Type) -> bool:
-    """Whether values of the type are `Buffer`s."""
+    """True if values of the type are `Buffer`s."""
     return isinstance(kind, mlir.MemRefType)
 
 
@@ -58,7 +58,7 @@ def shape_of(kind: mlir.Type) -> list[int]:
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether the dtype is a float of 16 bits, whose arithmetic is done in f32 and rounded after each operation."""
+    """True if the dtype is a float of 16 bits, whose arithmetic is done in f32 and rounded after each operation."""
     return dtype.itemsize == 2 and dtype.kind not in "iub"
 
 

@@ -176,7 +176,7 @@ def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir
 
 
 def has_op(op: mlir.Operation, names: Iterable[str]) -> bool:
-    """Whether an operation of one of these names stands in `op`."""
+    """True if an operation of one of these names stands in `op`."""
     return bool(_inner_first(op, names))
 
 
@@ -251,7 +251,7 @@ def callee_of(call: mlir.Operation) -> str:
 
 
 def has_function(module: Any, name: str) -> bool:
-    """Whether a module has a `func.func` or `llvm.func` of this name."""
+    """True if a module has a `func.func` or `llvm.func` of this name."""
     return _function(module, name) is not None
 
 

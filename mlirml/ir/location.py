@@ -33,7 +33,7 @@ def source_locations(location: mlir.Location) -> list[SourceLocation]:
 
 
 def is_unknown(location: mlir.Location) -> bool:
-    """Whether a location names nothing at all: neither a file nor a name."""
+    """True if a location names nothing at all: neither a file nor a name."""
     location = _downcast(location)
     if isinstance(location, mlir.FusedLoc):
         return all(is_unknown(part) for part in location.locations)

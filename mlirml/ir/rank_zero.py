@@ -9,7 +9,7 @@ _DYNAMIC = (mlir.ShapedType.get_dynamic_size(), -(2**63))
 
 
 def is_scalar(op: mlir.Operation) -> bool:
-    """Whether it is a structured operation on single elements, without regions in its body."""
+    """True if it is a structured operation on single elements, without regions in its body."""
     if op.name != "linalg.generic" or len(op.attributes["iterator_types"]) or not op.results:
         return False
     tensors = [v.type for v in op.operands if isinstance(v.type, mlir.RankedTensorType)]
@@ -19,7 +19,7 @@ def is_scalar(op: mlir.Operation) -> bool:
 
 
 def is_number(value: mlir.Value) -> bool:
-    """Whether a value is a tensor of rank 0."""
+    """True if a value is a tensor of rank 0."""
     return isinstance(value.type, mlir.RankedTensorType) and not value.type.shape
 
 

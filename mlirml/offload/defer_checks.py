@@ -78,7 +78,7 @@ def match_check(op: mlir.Operation) -> Found | None:
 
 
 def is_only_use(op: mlir.Operation) -> bool:
-    """Whether the result of an operation is read once."""
+    """True if the result of an operation is read once."""
     return sum(1 for _ in op.results[0].uses) == 1
 
 

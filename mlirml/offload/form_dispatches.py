@@ -102,7 +102,7 @@ class FormDispatchesPass(Pass):
                 op.attributes[ON_HOST] = mlir.UnitAttr.get()
 
     def stays_on_host(self, op: mlir.Operation) -> bool:
-        """Whether an operation is computed on the host."""
+        """True if an operation is computed on the host."""
         return bool(self.reason_to_stay(op))
 
     def reason_to_stay(self, op: mlir.Operation) -> str:
@@ -129,11 +129,11 @@ class FormDispatchesPass(Pass):
         return "" if op.operands[0].type.has_static_shape else "the length of what is sorted changes"
 
     def is_tiny(self, op: mlir.Operation) -> bool:
-        """Whether an operation computes single numbers of a type that the device lacks."""
+        """True if an operation computes single numbers of a type that the device lacks."""
         return all(is_number(v.type) for v in (*op.operands, *op.results)) and bool(self.lacking(op))
 
     def lacks_number(self, kind: mlir.Type) -> bool:
-        """Whether a type is that of one number of a type that the device lacks."""
+        """True if a type is that of one number of a type that the device lacks."""
         return bool(self.dtypes) and is_number(kind) and str(element(kind)) not in {*self.dtypes, "i1", "index"}
 
     def lacking(self, op: mlir.Operation) -> list[str]:
@@ -247,7 +247,7 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
 
 
 def is_captured(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value that is read in the regions of an operation comes from around it."""
+    """True if a value that is read in the regions of an operation comes from around it."""
     owner = value.owner
     inside = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
     while inside is not None and inside.name != "func.func":
@@ -295,7 +295,7 @@ def with_reshapes(ops: Sequence[mlir.Operation]) -> list[mlir.Operation]:
 
 
 def is_within(op: mlir.Operation, region: mlir.Operation) -> bool:
-    """Whether an operation stands in the region of another one."""
+    """True if an operation stands in the region of another one."""
     while op.name != "func.func":
         op = op.parent.operation
         if op == region:
@@ -319,12 +319,12 @@ def again(value: mlir.Value, values: dict[mlir.Value, mlir.Value], inside: Seque
 
 
 def is_argument_of(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value is an argument of a region of an operation."""
+    """True if a value is an argument of a region of an operation."""
     return defining_op(value) is None and value.owner.owner.operation == op
 
 
 def is_computed_again(op: mlir.Operation) -> bool:
-    """Whether kernels compute the result of an operation themselves."""
+    """True if kernels compute the result of an operation themselves."""
     if op.name in _AGAIN:
         return not is_large(op)
     if op.name in _VIEWS:
@@ -336,7 +336,7 @@ def is_computed_again(op: mlir.Operation) -> bool:
 
 
 def is_read_from_device(op: mlir.Operation) -> bool:
-    """Whether an operation gives a number that depends on an element of a tensor, which the host would wait for."""
+    """True if an operation gives a number that depends on an element of a tensor, which the host would wait for."""
     if ON_HOST in op.attributes:
         return False
     if op.name == "tensor.extract":
@@ -348,12 +348,12 @@ def is_read_from_device(op: mlir.Operation) -> bool:
 
 
 def is_argument_number(value: mlir.Value) -> bool:
-    """Whether a tensor is an argument of @main of one number, which the host has."""
+    """True if a tensor is an argument of @main of one number, which the host has."""
     return is_number(value.type) and defining_op(value) is None and value.owner.owner.operation.name == "func.func"
 
 
 def is_large(op: mlir.Operation) -> bool:
-    """Whether an operation is a constant array of different elements, which is no part of a kernel."""
+    """True if an operation is a constant array of different elements, which is no part of a kernel."""
     if op.name != "arith.constant" or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     return not mlir.DenseElementsAttr(op.attributes["value"]).is_splat

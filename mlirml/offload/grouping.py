@@ -21,7 +21,7 @@ RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_work(op: mlir.Operation) -> bool:
-    """Whether a kernel may be made of an operation; of a fill unless structured operations or slices store it."""
+    """True if a kernel may be made of an operation; of a fill unless structured operations or slices store it."""
     if op.name == "linalg.fill":
         return not all(
             use.owner.name.startswith("linalg.")
@@ -64,7 +64,7 @@ def behind_reshapes(value: mlir.Value) -> mlir.Value:
 
 
 def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:
-    """Whether an operation may be part of the kernel of a group."""
+    """True if an operation may be part of the kernel of a group."""
     buffers = {v for member in (*group, op) for v in (*outer_values(member), *member.results) if not is_scalar(v)}
     if len(buffers) > most:
         return False
@@ -85,7 +85,7 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
 
 
 def is_scalar(value: mlir.Value) -> bool:
-    """Whether a value is a number, which is no buffer."""
+    """True if a value is a number, which is no buffer."""
     return not isinstance(value.type, mlir.RankedTensorType)
 
 
@@ -118,7 +118,7 @@ def shape_of(op: mlir.Operation) -> list[int]:
 
 
 def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
-    """Whether an elementwise operation reads and writes element by element what the group computes."""
+    """True if an elementwise operation reads and writes element by element what the group computes."""
     computed = {result for member in group for result in member.results}
     identity = mlir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
     maps = maps_of(op)
@@ -127,7 +127,7 @@ def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
 
 
 def is_reduction(op: mlir.Operation) -> bool:
-    """Whether an operation reduces along its last loop alone, which the others are around."""
+    """True if an operation reduces along its last loop alone, which the others are around."""
     if op.name != "linalg.generic" or is_contraction(op):
         return False
     kinds = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
@@ -135,7 +135,7 @@ def is_reduction(op: mlir.Operation) -> bool:
 
 
 def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Operation]) -> bool:
-    """Whether an operation walks rows of these sizes, or computes something for each row.
+    """True if an operation walks rows of these sizes, or computes something for each row.
 
     What it reads of the group belongs to its row, and maps keep the order of the loops.
     """
@@ -159,7 +159,7 @@ def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Ope
 
 
 def is_free_until(group: Sequence[mlir.Operation], op: mlir.Operation) -> bool:
-    """Whether nobody between a group and an operation, but the operation itself, needs what the group computes."""
+    """True if nobody between a group and an operation, but the operation itself, needs what the group computes."""
     members = {*group, op}
     values = [result for member in group for result in member.results]
     while values:

@@ -54,7 +54,7 @@ def mark(loop: mlir.Operation) -> None:
 
 
 def is_nest(loop: mlir.Operation) -> bool:
-    """Whether loops, each around the next one, carry one tensor, into which the innermost stores one element last."""
+    """True if loops, each around the next one, carry one tensor, into which the innermost stores one element last."""
     if len(loop.results) != 1 or not is_tensor(loop.results[0]) or not has_constant_bounds(loop):
         return False
     *ops, end = block_ops(loop.regions[0].blocks[0])
@@ -68,14 +68,14 @@ def is_nest(loop: mlir.Operation) -> bool:
 
 
 def reads_nothing(ops: list[mlir.Operation], inner: mlir.Operation, carried: mlir.Value) -> bool:
-    """Whether what stands around a loop does not read the tensor: it may be read again in each round."""
+    """True if what stands around a loop does not read the tensor: it may be read again in each round."""
     return all(operand != carried for op in ops if op != inner for operand in op.operands) and all(
         operand != carried for op in operations(inner) if op != inner for operand in op.operands
     )
 
 
 def is_row(loop: mlir.Operation) -> bool:
-    """Whether a loop carries a number and a tensor, stores each number, and reads nothing of the tensor."""
+    """True if a loop carries a number and a tensor, stores each number, and reads nothing of the tensor."""
     if len(loop.results) != 2 or is_tensor(loop.results[0]) or not is_tensor(loop.results[1]):
         return False
     *ops, end = block_ops(loop.regions[0].blocks[0])
@@ -90,7 +90,7 @@ def is_row(loop: mlir.Operation) -> bool:
 
 
 def is_scalar(op: mlir.Operation) -> bool:
-    """Whether an operation computes numbers of numbers."""
+    """True if an operation computes numbers of numbers."""
     return op.name.startswith(_SCALAR) and op.name != "tensor.extract_slice" and not op.regions
 
 

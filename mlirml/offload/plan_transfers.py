@@ -196,7 +196,7 @@ def part_of(constants: mlir.Value, operand: mlir.Value, place: int) -> mlir.Valu
 
 
 def used_by_host(buffer: mlir.Value) -> bool:
-    """Whether nothing but operations of the host touches a buffer."""
+    """True if nothing but operations of the host touches a buffer."""
     for use in buffer.uses:
         user = use.owner.operation
         if user.name in VIEWS:
@@ -237,7 +237,7 @@ def is_host(value: mlir.Value, hosts: set[mlir.Value]) -> bool:
 
 
 def is_contiguous(kind: mlir.Type) -> bool:
-    """Whether the elements of a memref lie side by side, from wherever the first is."""
+    """True if the elements of a memref lie side by side, from wherever the first is."""
     strides, _ = mlir.MemRefType(kind).get_strides_and_offset()
     if 0 in kind.shape:
         return True
@@ -320,7 +320,7 @@ def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
 
 
 def overwrites(op: mlir.Operation, position: int) -> bool:
-    """Whether an operation writes all of an operand, and reads nothing of it."""
+    """True if an operation writes all of an operand, and reads nothing of it."""
     if op.name == "mlirml.host_result":
         return True
     return position == 1 and op.name in ("linalg.fill", "memref.copy", "mlirml.sort", "mlirml.argsort")
@@ -341,7 +341,7 @@ def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bo
 
 
 def writes(op: mlir.Operation, here: mlir.Value) -> bool:
-    """Whether an operation may write into a buffer or a view of it."""
+    """True if an operation may write into a buffer or a view of it."""
     if op.name.startswith("linalg."):
         written = written_by(op)
     elif op.name in HOST_CALLS:

@@ -54,7 +54,7 @@ def is_number(kind: mlir.Type) -> bool:
 
 
 def is_known(value: mlir.Value, on_host: Callable[[mlir.Operation], bool]) -> bool:
-    """Whether the host has a number before the kernel is launched."""
+    """True if the host has a number before the kernel is launched."""
     if not is_number(value.type):
         return False
     owner = defining_op(value)
@@ -68,7 +68,7 @@ def inputs_of(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def stays(use: mlir.OpOperand, on_host: Callable[[mlir.Operation], bool]) -> bool:
-    """Whether a use of an argument is one of the host."""
+    """True if a use of an argument is one of the host."""
     op = use.owner.operation
     return op.name == "tensor.extract" or (op.name == "linalg.generic" and on_host(op))
 

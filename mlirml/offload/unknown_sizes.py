@@ -52,7 +52,7 @@ def read_from_store(op: mlir.Operation, number: int) -> None:
 
 
 def is_before(user: mlir.Operation, store: mlir.Operation) -> bool:
-    """Whether an operation, or what it stands in, comes before a store in its block."""
+    """True if an operation, or what it stands in, comes before a store in its block."""
     while user.block != store.block:
         user = user.parent.operation
     return bool(user != store and user.is_before_in_block(store))

@@ -60,7 +60,7 @@ _UNDEFINED_HELP = {
 
 
 def _fits(number: Any, dtype: np.dtype) -> bool:
-    """Whether an integer is a value of an integer dtype; true for every other dtype."""
+    """True if an integer is a value of an integer dtype; true for every other dtype."""
     return dtype.kind not in "iu" or bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
 
 

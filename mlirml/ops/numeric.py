@@ -275,7 +275,7 @@ def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any 
 def isin(
     xp: Any, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
-    """Whether each element is one of the test elements."""
+    """True if each element is one of the test elements."""
     element, tests = xp.asarray(element), xp.asarray(test_elements).reshape(-1)
     found = xp.any(element[..., None] == tests, axis=-1)
     return ~found if invert else found

@@ -251,7 +251,7 @@ def place_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str
 
 
 def _less(block: Body, x: str, y: str, dtype: np.dtype) -> str:
-    """Whether x stands before y in order: NaN is behind all numbers."""
+    """True if x stands before y in order: NaN is behind all numbers."""
     kind = mlir_name(dtype)
     if not is_float(dtype):
         return block.op(f"arith.cmpi {'slt' if dtype.kind == 'i' else 'ult'}, {x}, {y}", kind)

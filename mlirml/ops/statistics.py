@@ -155,7 +155,7 @@ def _shares(xp: Any, q: Any) -> tuple[Any, bool]:
 
 
 def _is_known(q: Any) -> bool:
-    """Whether shares are known when the function is traced."""
+    """True if shares are known when the function is traced."""
     try:
         known("", "", q)
     except ShapeError:

@@ -79,7 +79,7 @@ class Instrumentation:
 
     @property
     def wants_text(self) -> bool:
-        """Whether the module must be printed between the passes."""
+        """True if the module must be printed between the passes."""
         return self.print_after != "none" or self.dump_dir is not None
 
     def start(self, module: mlir.Operation) -> None:

@@ -120,7 +120,7 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
 
 
 def _is_verified(steps: Sequence[Step], module: mlir.Operation, instrumentation: Instrumentation) -> bool:
-    """Whether a stage without passes ends with what is checked already, for another stage of the same module."""
+    """True if a stage without passes ends with what is checked already, for another stage of the same module."""
     if len(steps) != 1 or not isinstance(steps[0], VerifyStagePass) or instrumentation.verified is None:
         return False
     checked, names = instrumentation.verified

@@ -39,5 +39,5 @@ class VerifyStagePass(Pass):
             verify_stage(module, self.stage)
 
     def allows(self, names: Collection[str]) -> bool:
-        """Whether operations of these names are legal after the stage."""
+        """True if operations of these names are legal after the stage."""
         return all(map(STAGES[self.stage].allows, names))

@@ -192,7 +192,7 @@ def _trips(loop: mlir.Operation) -> int:
 
 
 def is_inside(value: mlir.Value, loop: mlir.Operation) -> bool:
-    """Whether a value is defined in a loop."""
+    """True if a value is defined in a loop."""
     op = defining_op(value)
     around = op.parent if op is not None else value.owner.owner
     while around is not None and around.name not in ("func.func", "builtin.module"):
@@ -203,7 +203,7 @@ def is_inside(value: mlir.Value, loop: mlir.Operation) -> bool:
 
 
 def _is_zero(value: mlir.Value) -> bool:
-    """Whether a tensor of rank 0 is the constant zero."""
+    """True if a tensor of rank 0 is the constant zero."""
     op = defining_op(value)
     if op is not None and op.name in ("tensor.from_elements", "linalg.fill"):
         return _is_zero(op.operands[0])

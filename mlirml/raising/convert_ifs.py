@@ -91,7 +91,7 @@ def convert_function(function: mlir.Operation, longest: int, exchanges: bool) ->
 
 
 def stands_in_for(op: mlir.Operation) -> bool:
-    """Whether the loop around an operation counts."""
+    """True if the loop around an operation counts."""
     around = op.parent
     while around is not None and around.name not in ("scf.for", "scf.while", "func.func"):
         around = around.operation.parent
@@ -117,7 +117,7 @@ class Stores:
     branches: tuple[tuple[mlir.Operation, ...] | None, tuple[mlir.Operation, ...] | None]
 
     def are_at_equal_places(self) -> bool:
-        """Whether the branches store at the same elements one after the other."""
+        """True if the branches store at the same elements one after the other."""
         first, second = self.branches
         if first is None or second is None or len(first) != len(second):
             return False
@@ -170,7 +170,7 @@ def match_if(op: mlir.Operation, ranges: Ranges, longest: int, exchanges: bool) 
 
 
 def exchanges_elements(stores: Stores, reads: Sequence[mlir.Operation]) -> bool:
-    """Whether branches store at places that are not linear in the loops, and read other elements of the array.
+    """True if branches store at places that are not linear in the loops, and read other elements of the array.
 
     Nothing is raised then, and rounds that store what was there would wait for each other.
     """
@@ -188,7 +188,7 @@ def exchanges_elements(stores: Stores, reads: Sequence[mlir.Operation]) -> bool:
 
 
 def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
-    """Whether a number is computed in front of the loop that a store is in."""
+    """True if a number is computed in front of the loop that a store is in."""
     op, around = defining_op(place), store.parent
     while around.name != "scf.for":
         around = around.operation.parent
@@ -199,7 +199,7 @@ def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
 
 
 def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:
-    """Whether a branch is taken in at least half of the rounds, by a condition on linear expressions of loop variables.
+    """True if a branch is taken in at least half of the rounds, by a condition on linear expressions of loop variables.
 
     A branch is taken for granted, too, whose dot products have been batched.
     A loop in such a branch runs in vain where it is not taken, but can be raised with the loops around.
@@ -252,14 +252,14 @@ def _condition(value: mlir.Value, reader: Reader, terms: list[Linear]) -> Callab
 
 
 def is_loop_variable(value: mlir.Value) -> bool:
-    """Whether a value counts the rounds of an `scf.for`."""
+    """True if a value counts the rounds of an `scf.for`."""
     if defining_op(value) is not None:
         return False
     return bool(value.owner.owner.name == "scf.for" and value == value.owner.arguments[0])
 
 
 def has_plain_bounds(loop: mlir.Operation) -> bool:
-    """Whether the bounds of a loop are linear expressions of other loops' variables, which cannot be far out."""
+    """True if the bounds of a loop are linear expressions of other loops' variables, which cannot be far out."""
     reader = Reader(lambda _: True)
     bounds = [reader.read(bound) for bound in list(loop.operands)[:3]]
     return all(
@@ -278,7 +278,7 @@ def _reason(op: mlir.Operation) -> str:
 
 
 def is_check(op: mlir.Operation) -> bool:
-    """Whether an operation is one of the product's checks at run time."""
+    """True if an operation is one of the product's checks at run time."""
     return op.name == "cf.assert" and CHECK in op.attributes
 
 
@@ -307,7 +307,7 @@ def chain_of(value: mlir.Value, around: mlir.Operation) -> tuple[mlir.Value, tup
 
 
 def is_same(a: mlir.Value, b: mlir.Value) -> bool:
-    """Whether two numbers are computed in the same way."""
+    """True if two numbers are computed in the same way."""
     if a == b:
         return True
     one, other = defining_op(a), defining_op(b)
@@ -343,7 +343,7 @@ def build_selects(found: Conditional, ranges: Ranges) -> None:
 
 
 def starts_with(value: mlir.Value, init: mlir.Value) -> bool:
-    """Whether a value is the result of a loop that carries on `init`, and gives it where the branch is not taken."""
+    """True if a value is the result of a loop that carries on `init`, and gives it where the branch is not taken."""
     op = defining_op(value)
     if op is None or op.name != "scf.for":
         return False
@@ -352,7 +352,7 @@ def starts_with(value: mlir.Value, init: mlir.Value) -> bool:
 
 
 def is_read(stores: Stores) -> bool:
-    """Whether a branch reads elements behind its stores."""
+    """True if a branch reads elements behind its stores."""
     return any(use.owner.name == "tensor.extract" for store in stores.both for use in store.results[0].uses)
 
 

@@ -85,7 +85,7 @@ class _Uses:
     def __init__(self, nest: mlir.Operation) -> None:
         self.arrays: list[mlir.Value] = []
         self.joined = False
-        """Whether the nest stores to an array of several dimensions at a place that two loops make one index of."""
+        """True if the nest stores to an array of several dimensions at a place that two loops make one index of."""
         self.replaced: dict[mlir.Value, mlir.Value] = {}
         """The results of accesses, which stay to the end, with those of the new ones: indices may be made of them."""
         self._ranges: dict[mlir.Value, Ranges] = {}
@@ -129,7 +129,7 @@ _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 
 
 def is_static(value: mlir.Value) -> bool:
-    """Whether a value is an array of known sizes."""
+    """True if a value is an array of known sizes."""
     return isinstance(value.type, mlir.RankedTensorType) and value.type.rank > 0 and value.type.has_static_shape
 
 
@@ -158,7 +158,7 @@ class _Web:
                     todo += self._through(op, use.operand_number)
 
     def comes_from_outside(self, value: mlir.Value) -> bool:
-        """Whether a value of the web is made by what is not of the web."""
+        """True if a value of the web is made by what is not of the web."""
         return not self._source(value)
 
     def _holds(self, op: mlir.Operation) -> bool:
@@ -224,7 +224,7 @@ def match_web(web: _Web, uses: _Uses) -> Strides | None:
 
 
 def may_split(web: _Web, dim: int) -> bool:
-    """Whether an index along a dimension is anything but a constant and one value."""
+    """True if an index along a dimension is anything but a constant and one value."""
     return any(defining_op(access.operands[_ACCESSES[access.name] + 1 + dim]) is not None for access in web.accesses)
 
 

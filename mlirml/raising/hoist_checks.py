@@ -83,7 +83,7 @@ class Check:
     slice: tuple[mlir.Operation, ...]
 
     def pays(self, others: Sequence[Check]) -> bool:
-        """Whether it costs little, or the nest can do without any check and with its iterations in any order."""
+        """True if it costs little, or the nest can do without any check and with its iterations in any order."""
         if len(self.needed) < len(self.path):
             return True
         nest = self.path[0]
@@ -97,7 +97,7 @@ class Check:
 
 
 def is_data(value: mlir.Value) -> bool:
-    """Whether a number is computed of elements of arrays, or is carried by a loop."""
+    """True if a number is computed of elements of arrays, or is carried by a loop."""
     if defining_op(value) is None:
         argument = mlir.BlockArgument(value)
         return str(argument.owner.owner.name) != "scf.for" or int(argument.arg_number) > 0
@@ -253,6 +253,6 @@ def constant_of(value: mlir.Value) -> int | None:
 
 
 def runs_for_certain(loop: mlir.Operation) -> bool:
-    """Whether a loop has an iteration, as its constant bounds tell."""
+    """True if a loop has an iteration, as its constant bounds tell."""
     lower, upper = (constant_of(value) for value in list(loop.operands)[:2])
     return lower is not None and upper is not None and lower < upper

@@ -68,7 +68,7 @@ class LowerLengthsPass(Pass):
 
 
 def has_requests(module: mlir.Operation) -> bool:
-    """Whether a module holds operations that stand for derivatives or batches."""
+    """True if a module holds operations that stand for derivatives or batches."""
     others = (*SORTS, *FACTORIZATIONS)
     return any(op.name.startswith("mlirml.") and op.name not in others for op in operations(module))
 

@@ -104,7 +104,7 @@ def match_function(function: mlir.Operation, may_alias: bool) -> None:
 
 
 def is_memory(kind: mlir.Type) -> bool:
-    """Whether it is a type of memory."""
+    """True if it is a type of memory."""
     return isinstance(kind, mlir.MemRefType | mlir.UnrankedMemRefType)
 
 

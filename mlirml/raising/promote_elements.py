@@ -127,7 +127,7 @@ class _Places:
         self.ranges = self._distances.ranges
 
     def are_fixed(self, place: Sequence[mlir.Value]) -> bool:
-        """Whether indices are the same in all rounds, being from outside."""
+        """True if indices are the same in all rounds, being from outside."""
         return not any(self._is_inside(index) for index in place)
 
     def _is_inside(self, value: mlir.Value) -> bool:
@@ -138,7 +138,7 @@ class _Places:
         return around is not None
 
     def differ(self, place: Sequence[mlir.Value], other: Sequence[mlir.Value]) -> bool:
-        """Whether two places are known to be different in every round."""
+        """True if two places are known to be different in every round."""
         return any(self._distances.is_never_zero(a, b) for a, b in zip(place, other, strict=True))
 
 

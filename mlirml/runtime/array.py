@@ -101,7 +101,7 @@ class Array:
         return self
 
     def is_ready(self) -> bool:
-        """Whether the elements are computed."""
+        """True if the elements are computed."""
         return not isinstance(self._storage, Block) or self.device.driver.wait(self._mark, 0.0)
 
     def __await__(self) -> Generator[Any, None, Array]:

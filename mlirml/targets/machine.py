@@ -62,12 +62,12 @@ class Processor:
 
     @property
     def has_bf16_pairs(self) -> bool:
-        """Whether an instruction adds products of pairs of bf16 (AVX512_BF16)."""
+        """True if an instruction adds products of pairs of bf16 (AVX512_BF16)."""
         return self.vector_bits == 512 and "avx512_bf16" in self.features
 
     @property
     def has_tiles(self) -> bool:
-        """Whether the processor has tile registers for bf16 (AMX), which this process may use."""
+        """True if the processor has tile registers for bf16 (AMX), which this process may use."""
         return self.vector_bits == 512 and self.features >= {*_AMX}
 
     @property
@@ -146,7 +146,7 @@ def host_l2_bytes() -> int:
 
 @cache
 def may_use_tiles() -> bool:
-    """Whether Linux lets this process use the tile registers of AMX: it asks for that.
+    """True if Linux lets this process use the tile registers of AMX: it asks for that.
 
     The permission holds for all threads, and for processes that are forked later. Linux refuses it where a signal stack
     is too small for eight kilobytes of registers. The answer is part of the pipeline, so that it is part of the key
@@ -163,7 +163,7 @@ def may_use_tiles() -> bool:
 
 @cache
 def has_libmvec() -> bool:
-    """Whether libmvec.so.1 has all functions that may be called."""
+    """True if libmvec.so.1 has all functions that may be called."""
     import ctypes
 
     if os.uname().machine != "x86_64":

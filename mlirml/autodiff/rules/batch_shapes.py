@@ -57,7 +57,7 @@ def _kept(op: mlir.Operation, source: mlir.Type, part: mlir.Type) -> list[int]:
 
 
 def _matches(sizes: list[int], wanted: list[int]) -> bool:
-    """Whether `wanted` is `sizes` without some ones."""
+    """True if `wanted` is `sizes` without some ones."""
     if not wanted:
         return all(n == 1 for n in sizes)
     if not sizes:

@@ -212,7 +212,7 @@ class _Tape:
         return attributes | {"operandSegmentSizes": emit.segments(*groups, 1, 0, 0)}
 
     def is_read(self, live: set[mlir.Value]) -> bool:
-        """Whether anything of it is among live values; if not, what stands in for it is dead code."""
+        """True if anything of it is among live values; if not, what stands in for it is dead code."""
         return any(value in live for value in self.reads)
 
     def drop(self) -> None:

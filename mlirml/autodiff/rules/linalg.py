@@ -63,7 +63,7 @@ def structured(sweep: Sweep, op: mlir.Operation) -> None:
 
 
 def _is_masked(sweep: Sweep, s: Structured) -> bool:
-    """Whether cotangents of the operands may be zero because another branch was taken."""
+    """True if cotangents of the operands may be zero because another branch was taken."""
     return any(r in sweep.masked for r in s.op.results) or any(op.name in _SELECTS for op in s.body)
 
 
@@ -151,7 +151,7 @@ def combiner(s: Structured) -> tuple[str, mlir.Value]:
 
 
 def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
-    """Whether the result is the accumulator and terms added to it or taken away, some of them under a condition."""
+    """True if the result is the accumulator and terms added to it or taken away, some of them under a condition."""
     while result != accumulator:
         op = defining_op(result)
         if op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
@@ -359,7 +359,7 @@ def contract(
 
 
 def _multiplies(s: Structured) -> bool:
-    """Whether the body is accumulator + x * y."""
+    """True if the body is accumulator + x * y."""
     if len(s.body) != 2 or len(s.block.arguments) != 3:
         return False
     product, total = s.body

@@ -85,7 +85,7 @@ def _beside(value: mlir.Value, parts: list[mlir.Operation]) -> mlir.Operation | 
 
 
 def _is_zero(value: mlir.Value, place: mlir.Operation) -> bool:
-    """Whether a tensor was filled with zeros and nothing has been put where the slice `place` is."""
+    """True if a tensor was filled with zeros and nothing has been put where the slice `place` is."""
     op = defining_op(value)
     while op is not None and op.name == "tensor.insert_slice" and _apart(op, place):
         op = defining_op(op.operands[1])
@@ -98,7 +98,7 @@ def _is_zero(value: mlir.Value, place: mlir.Operation) -> bool:
 
 
 def _apart(a: mlir.Operation, b: mlir.Operation) -> bool:
-    """Whether two slices of one tensor have no element in common, going by what is static of them."""
+    """True if two slices of one tensor have no element in common, going by what is static of them."""
     return any(
         ours is not None and theirs is not None and (ours[1] < theirs[0] or theirs[1] < ours[0])
         for ours, theirs in zip(_ranges(a), _ranges(b))

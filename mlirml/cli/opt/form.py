@@ -186,7 +186,7 @@ def _unfit_operation(op: mlir.Operation, level: str) -> str:
 
 
 def _is_aligned(loop: mlir.Operation) -> bool:
-    """Whether the types of what an `scf.while` starts from, passes on and yields are the same at each place."""
+    """True if the types of what an `scf.while` starts from, passes on and yields are the same at each place."""
     from mlirml.ir.bindings import block_ops
 
     before, after = (block_ops(region.blocks[0])[-1] for region in loop.regions)
@@ -195,7 +195,7 @@ def _is_aligned(loop: mlir.Operation) -> bool:
 
 
 def _passes_arguments(loop: mlir.Operation) -> bool:
-    """Whether the condition passes each array on that came in at its place, or what was made of it."""
+    """True if the condition passes each array on that came in at its place, or what was made of it."""
     from mlirml.ir.bindings import block_ops, mlir
 
     block = loop.regions[0].blocks[0]

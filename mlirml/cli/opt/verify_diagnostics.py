@@ -33,7 +33,7 @@ class Expected:
     written_at: int
 
     def matches(self, diagnostic: Diagnostic) -> bool:
-        """Whether the diagnostic is of this kind, on this line, and holds the text."""
+        """True if the diagnostic is of this kind, on this line, and holds the text."""
         if (self.severity, self.line) != (diagnostic.severity, diagnostic.line):
             return False
         if not self.regex:

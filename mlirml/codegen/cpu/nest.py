@@ -83,7 +83,7 @@ class Nest:
         return nest
 
     def can_collapse(self, d: int) -> bool:
-        """Whether loops `d` and `d + 1` are one loop for every operand."""
+        """True if loops `d` and `d + 1` are one loop for every operand."""
         if self.reduction[d] != self.reduction[d + 1] or {self.origin[d], self.origin[d + 1]} & self.pinned:
             return False
         return all(a.strides[d] == a.strides[d + 1] * self.sizes[d + 1] for a in self.memory)
@@ -109,7 +109,7 @@ class Body:
     yields: tuple[mlir.Value, ...]
 
     def reads(self, argument: mlir.Value) -> bool:
-        """Whether a block argument is used."""
+        """True if a block argument is used."""
         return any(True for _ in argument.uses)
 
 
@@ -193,7 +193,7 @@ def whole(operand: mlir.Value) -> mlir.Value:
 
 
 def is_contiguous(kind: mlir.Type) -> bool:
-    """Whether a memref lies in memory in the order of its indices, from its first element on."""
+    """True if a memref lies in memory in the order of its indices, from its first element on."""
     return isinstance(kind.layout, mlir.AffineMapAttr) and kind.rank > 0
 
 

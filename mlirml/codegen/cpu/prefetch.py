@@ -34,7 +34,7 @@ def prefetch_next_row(frame: Frame, nest: Nest, i: mlir.Value, rows: int) -> Non
 
 
 def is_read_once(access: Access) -> bool:
-    """Whether the rows of an access follow each other, dense and long."""
+    """True if the rows of an access follow each other, dense and long."""
     return access.strides[0] * access.bytes >= BYTES and access.strides[-1] == 1
 
 

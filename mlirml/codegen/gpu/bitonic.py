@@ -20,7 +20,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 Before = Callable[[Kernel, Values, Values], mlir.Value]
-"""Whether an element, given by its parts, comes in front of another one."""
+"""True if an element, given by its parts, comes in front of another one."""
 
 
 def power_above(number: int) -> int:
@@ -160,7 +160,7 @@ class Network:
         return kernel
 
     def upwards(self, kernel: Kernel, place: mlir.Value, size: mlir.Value) -> mlir.Value:
-        """Whether the run of an element is sorted upwards: a whole row is."""
+        """True if the run of an element is sorted upwards: a whole row is."""
         inside = emit.value("arith.andi", [place, kernel.constant(self.length - 1)], kernel.index)
         bit = emit.value("arith.andi", [inside, size], kernel.index)
         return emit.compare("eq", bit, kernel.constant(0))

@@ -37,7 +37,7 @@ class Combiner:
 
     @property
     def idempotent(self) -> bool:
-        """Whether taking an element twice changes nothing."""
+        """True if taking an element twice changes nothing."""
         return all(r.short in _IDEMPOTENT for r in self.reducers)
 
     def start(self, elements: Elements, point: Sequence[Form]) -> Values:

@@ -143,7 +143,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def has_rule(op: mlir.Operation) -> bool:
-    """Whether elements of the results of an operation can be computed one by one."""
+    """True if elements of the results of an operation can be computed one by one."""
     return op.name in _RULES or is_structured(op)
 
 
@@ -160,7 +160,7 @@ def form_of(value: mlir.Value) -> Form:
 
 
 def is_outside(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value is defined outside of the regions of an operation."""
+    """True if a value is defined outside of the regions of an operation."""
     owner = value.owner
     parent = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
     while parent is not None:

@@ -89,7 +89,7 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
 
 
 def is_only_stored(op: mlir.Operation, chains: Sequence[Chain]) -> bool:
-    """Whether a reduction is read by one store into a slice alone, which then computes it."""
+    """True if a reduction is read by one store into a slice alone, which then computes it."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return len(users) == 1 and any(users[0] == insert for chain in chains for insert in chain.inserts)
 
@@ -132,7 +132,7 @@ def begun(loop: mlir.Operation) -> mlir.Value:
 
 
 def starts_empty(loop: mlir.Operation) -> bool:
-    """Whether a loop starts from a tensor that holds nothing."""
+    """True if a loop starts from a tensor that holds nothing."""
     op = defining_op(begun(loop))
     return op is not None and op.name == "tensor.empty"
 
@@ -328,7 +328,7 @@ def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:
 
 
 def is_flat(value: mlir.Value) -> bool:
-    """Whether each element depends on the elements with its own number only."""
+    """True if each element depends on the elements with its own number only."""
     todo, seen = [value], set[mlir.Value]()
     while todo:
         value = todo.pop()

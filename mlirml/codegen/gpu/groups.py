@@ -37,14 +37,14 @@ def merge_group(
 
 
 def slot_is_above(kernel: Kernel, member: Form, group: int) -> bool:
-    """Whether the threads of a group have neighbouring numbers."""
+    """True if the threads of a group have neighbouring numbers."""
     (digit, factor), *others = member.terms
     (thread, _), *_ = kernel.thread().terms
     return not others and factor == 1 and digit.base == thread.base and digit.stride == 1
 
 
 def shuffles(kind: mlir.Type) -> bool:
-    """Whether values of a type can be shuffled."""
+    """True if values of a type can be shuffled."""
     return isinstance(kind, mlir.F32Type) or (isinstance(kind, mlir.IntegerType) and kind.width in (32, 64))
 
 

@@ -42,7 +42,7 @@ class Digit:
 
     @property
     def is_top(self) -> bool:
-        """Whether nothing stands above this digit, so that no remainder has to be taken."""
+        """True if nothing stands above this digit, so that no remainder has to be taken."""
         extent = self.base.extent
         return self.size is None or (extent is not None and extent <= self.stride * self.size)
 
@@ -79,7 +79,7 @@ class Form:
         return low, high
 
     def is_multiple_of(self, number: int) -> bool:
-        """Whether every value is a multiple of `number`."""
+        """True if every value is a multiple of `number`."""
         return self.constant % number == 0 and all(factor % number == 0 for _, factor in self.terms)
 
 

@@ -249,7 +249,7 @@ class Kernel:
         return emit.value(f"arith.{name}", [a, b], self.index)
 
     def below(self, index: Form, bound: int) -> mlir.Value | None:
-        """Whether an index is below a bound; None if it always is."""
+        """True if an index is below a bound; None if it always is."""
         high = index.range[1]
         if high is not None and high < bound:
             return None
@@ -402,7 +402,7 @@ def extract(vector: mlir.Value, lane: int) -> mlir.Value:
 
 
 def vectorisable(kind: mlir.Type) -> bool:
-    """Whether vectors of these elements lie in memory as the elements do: a vector of i1 is packed into bits."""
+    """True if vectors of these elements lie in memory as the elements do: a vector of i1 is packed into bits."""
     return isinstance(kind, mlir.FloatType) or (isinstance(kind, mlir.IntegerType) and kind.width >= 8)
 
 

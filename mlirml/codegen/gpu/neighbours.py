@@ -43,7 +43,7 @@ def part_of(op: mlir.Operation) -> tuple[list[int], list[int]] | None:
 
 
 def meets(part: tuple[list[int], list[int]], points: Sequence[Indices]) -> bool:
-    """Whether neighbours are in the small tensor all or none."""
+    """True if neighbours are in the small tensor all or none."""
     starts, sizes = part
     count, first = len(points), points[0]
     if not first or any(start == DYNAMIC or start < 0 for start in starts):

@@ -46,7 +46,7 @@ def carried_outs(op: mlir.Operation) -> list[int]:
 
 
 def depends_on_outs(op: mlir.Operation, number: int, carried: list[int]) -> bool:
-    """Whether a result of an operation needs what another result has so far."""
+    """True if a result of an operation needs what another result has so far."""
     block = op.regions[0].blocks[0]
     arguments = list(block.arguments)[len(block.arguments) - len(op.results) :]
     wanted = [block_ops(block)[-1].operands[number]]

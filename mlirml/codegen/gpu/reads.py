@@ -15,7 +15,7 @@ class Untraceable(Exception):
 
 
 def depends(tensor: mlir.Value, targets: Collection[mlir.Value]) -> bool:
-    """Whether a tensor is computed from one of the targets."""
+    """True if a tensor is computed from one of the targets."""
     todo, seen = [tensor], set[mlir.Value]()
     while todo:
         value = todo.pop()

@@ -163,7 +163,7 @@ def row_place(
 def column_first(
     value: mlir.Value, problem: Problem, targets: dict[mlir.Value, Combiner], point: Sequence[Form]
 ) -> bool:
-    """Whether the reduced dimensions of a returned tensor stand in front of the others, or behind."""
+    """True if the reduced dimensions of a returned tensor stand in front of the others, or behind."""
     for first in (False, True):
         place = element_place(value, problem, point, first)
         if all(indices in (at_row(targets[t], t, point),) for t, indices in reads(value, place, targets)):
@@ -183,7 +183,7 @@ def element_place(value: mlir.Value, problem: Problem, point: Sequence[Form], fi
 
 
 def is_across(combiner: Combiner, inside: Sequence[int]) -> bool:
-    """Whether the last dimension of the biggest operand is no reduced loop."""
+    """True if the last dimension of the biggest operand is no reduced loop."""
     best, across = 0, False
     for operand, map_ in zip(combiner.op.operands, maps_of(combiner.op), strict=True):
         if is_tensor(operand) and map_.results and math.prod(operand.type.shape) > best:
@@ -367,7 +367,7 @@ class Rows:
 
 
 def is_first(kernel: Kernel, member: Form, group: int) -> mlir.Value | None:
-    """Whether a thread is the first of its group; None for groups of one."""
+    """True if a thread is the first of its group; None for groups of one."""
     return None if group == 1 else kernel.once(("first", member), lambda: kernel.below(member, 1))
 
 

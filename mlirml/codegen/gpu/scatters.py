@@ -66,7 +66,7 @@ class Scatter:
 
     @property
     def first_is_old(self) -> bool:
-        """Whether the first operand of `combine` is the old element."""
+        """True if the first operand of `combine` is the old element."""
         assert self.combine is not None
         first = self.combine.operands[0]
         if not self.slice:
@@ -130,7 +130,7 @@ def match_element(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Oper
 
 
 def is_old(value: mlir.Value, store: mlir.Operation, carried: mlir.Value) -> bool:
-    """Whether a value is what a store writes over."""
+    """True if a value is what a store writes over."""
     op = defining_op(value)
     return (
         op is not None
@@ -170,7 +170,7 @@ def match_rows(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Operati
 
 
 def is_old_slice(value: mlir.Value, store: mlir.Operation, carried: mlir.Value) -> bool:
-    """Whether a slice is what a store writes over."""
+    """True if a slice is what a store writes over."""
     op = defining_op(value)
     names = ("static_offsets", "static_sizes", "static_strides")
     return (
@@ -183,7 +183,7 @@ def is_old_slice(value: mlir.Value, store: mlir.Operation, carried: mlir.Value) 
 
 
 def reads(value: mlir.Value, carried: mlir.Value) -> bool:
-    """Whether a value is computed from the tensor that a loop carries."""
+    """True if a value is computed from the tensor that a loop carries."""
     todo, seen = [value], set[mlir.Value]()
     while todo:
         found = todo.pop()
@@ -430,7 +430,7 @@ def as_form(number: mlir.Value, kernel: Kernel) -> Form:
 
 
 def by_all_parts(kernel: Kernel, a: Values, b: Values) -> mlir.Value:
-    """Whether an element is smaller, by its first part or, if that is equal, by its second."""
+    """True if an element is smaller, by its first part or, if that is equal, by its second."""
     less = emit.compare("slt", a[0], b[0])
     same = emit.compare("eq", a[0], b[0])
     return emit.same_type("arith.ori", less, emit.same_type("arith.andi", same, emit.compare("slt", a[1], b[1])))

@@ -25,7 +25,7 @@ def no_rule(op: mlir.Operation) -> LoweringError:
 
 
 def has_dynamic_sizes(function: mlir.Operation) -> bool:
-    """Whether a kernel function has a tensor whose size is not known."""
+    """True if a kernel function has a tensor whose size is not known."""
     block = function.regions[0].blocks[0]
     values = [*block.arguments, *(v for op in block_ops(block) for v in (*op.operands, *op.results))]
     return any(map(is_dynamic, values))
@@ -219,7 +219,7 @@ def blocks_of(host: Host, count: Size, per_block: int) -> Size:
 
 
 def below(kernel: Kernel, index: Form, size: Size) -> mlir.Value | None:
-    """Whether an index is below a size; None if it always is."""
+    """True if an index is below a size; None if it always is."""
     if isinstance(size, int):
         return kernel.below(index, size)
     return emit.compare("slt", kernel.at(index), kernel.at(length(kernel, size)))

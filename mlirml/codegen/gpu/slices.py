@@ -56,7 +56,7 @@ def chain_of(value: mlir.Value, out: mlir.Value) -> Chain | None:
 
 
 def covers(inserts: Sequence[mlir.Operation]) -> bool:
-    """Whether slices, none of which meets another, are all of a tensor: a concatenation, which reads nothing of it."""
+    """True if slices, none of which meets another, are all of a tensor: a concatenation, which reads nothing of it."""
     boxes = []
     for op in inserts:
         sizes = list(op.attributes["static_sizes"])
@@ -137,7 +137,7 @@ def versions_read(tensor: mlir.Value, versions: Collection[mlir.Value], host: Ho
 
 
 def reads_elsewhere(host: Host, op: mlir.Operation) -> bool:
-    """Whether the small tensor of a store reads the big one at other places than where its elements are stored."""
+    """True if the small tensor of a store reads the big one at other places than where its elements are stored."""
     small, big = list(op.operands)[:2]
     if not versions_read(small, [big], host) or all(size == 1 for size in op.attributes["static_sizes"]):
         return False  # one thread reads everything before it stores
@@ -161,7 +161,7 @@ def symbolic_place(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form, .
 def strays(
     host: Host, tensor: mlir.Value, indices: tuple[Form, ...], big: mlir.Value, allowed: tuple[Form, ...]
 ) -> bool:
-    """Whether an element of a tensor may be computed from another element of `big` than the allowed one."""
+    """True if an element of a tensor may be computed from another element of `big` than the allowed one."""
     if tensor == big:
         return indices != allowed
     op = defining_op(tensor)

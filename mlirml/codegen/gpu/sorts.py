@@ -89,7 +89,7 @@ class Sort:
         return emit.value("arith.extui" if kind.width > value.type.width else "arith.trunci", [value], kind)
 
     def before(self, kernel: Kernel, a: Values, b: Values) -> mlir.Value:
-        """Whether an element comes in front of another one; what fills up a row comes last."""
+        """True if an element comes in front of another one; what fills up a row comes last."""
         less, more = self.compared(a[0], b[0]), self.compared(b[0], a[0])
         if self.descending:
             less, more = more, less
@@ -105,7 +105,7 @@ class Sort:
         return emit.same_type("arith.andi", real, emit.same_type("arith.ori", alone, wins))
 
     def compared(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-        """Whether a key is less than another one; NaN is more than any number."""
+        """True if a key is less than another one; NaN is more than any number."""
         if not isinstance(self.kind, mlir.FloatType):
             return emit.compare("ult" if self.unsigned and self.element.width >= 32 else "slt", a, b)
         number, nan = emit.compare("ord", a, a), emit.compare("uno", b, b)

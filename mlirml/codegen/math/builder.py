@@ -191,7 +191,7 @@ class Builder:
         return self.emit(f"func.call @{symbol}({listed}) : ({types}) -> {kind}", operands[0].kind)
 
     def all(self, mask: Value) -> Value:
-        """Whether `mask` is true in all lanes, as a scalar i1."""
+        """True if `mask` is true in all lanes, as a scalar i1."""
         if not self.shape:
             return mask
         lanes = prod(int(n) for n in self.shape[:-1].split("x"))

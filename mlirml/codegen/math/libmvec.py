@@ -20,7 +20,7 @@ _LETTERS = {512: "e", 256: "d", 128: "b"}
 
 
 def provides(name: str, kind: str) -> bool:
-    """Whether there are vector functions for `math.<name>` on f32 or f64."""
+    """True if there are vector functions for `math.<name>` on f32 or f64."""
     return name in FUNCTIONS and kind in ("f32", "f64")
 
 

@@ -120,7 +120,7 @@ def pow_f32(b: Builder, x: Value, y: Value) -> Value:
 
 
 def sign_of_power(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Whether y is an integer, and the sign bit of x where y is odd."""
+    """True if y is an integer, and the sign bit of x where y is odd."""
     half = y * 0.5
     is_whole = b.op("math.roundeven", y).equals(y)
     is_odd = is_whole & b.op("math.roundeven", half).differs(half)

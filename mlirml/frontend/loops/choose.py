@@ -29,7 +29,7 @@ from mlirml.frontend.loops.source.unsupported import has_long_lists, has_loops
 from mlirml.frontend.tracing.iteration_limits import LIMITED
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
-"""Whether the user wants functions traced, also those that transforms are given."""
+"""True if the user wants functions traced, also those that transforms are given."""
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
@@ -49,7 +49,7 @@ def check_frontend(frontend: Any) -> None:
 
 
 def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
-    """Whether a function is captured with its loops."""
+    """True if a function is captured with its loops."""
     plain = plain_function(function)
     if frontend == "trace":
         return False
@@ -65,7 +65,7 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 
 
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
-    """Whether tracing a function failed over what the loop front end takes.
+    """True if tracing a function failed over what the loop front end takes.
 
     That is a branch on data; a slice between numbers of the program; an index of the program into a list or tuple; a
     loop that goes on while the data say so, or as often as they say; something else in a function with loops that needs
@@ -87,12 +87,12 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
 
 def turns_on_number(error: CaptureError) -> bool:
-    """Whether tracing a function failed over a branch on one number, which the loop front end takes."""
+    """True if tracing a function failed over a branch on one number, which the loop front end takes."""
     return isinstance(error, TracedBoolError) and not error.of_array
 
 
 def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
-    """Whether a function has loops, or one that it calls by name, or a method of a class that it names."""
+    """True if a function has loops, or one that it calls by name, or a method of a class that it names."""
     from mlirml.frontend.namespace.numpy_namespace import is_library
 
     if function.__code__ in seen or is_library(function.__globals__.get("__name__")):
@@ -105,7 +105,7 @@ def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = f
 
 
 def _iterates(function: types.FunctionType) -> bool:
-    """Whether there is a `for` in the code of a function, that of a comprehension included."""
+    """True if there is a `for` in the code of a function, that of a comprehension included."""
     return any(_FOR_ITER in code.co_code[::2] for code in _codes(function.__code__))
 
 
@@ -119,7 +119,7 @@ def _methods(function: types.FunctionType) -> Iterator[types.FunctionType]:
 
 
 def is_of_calls(error: CaptureError) -> bool:
-    """Whether tracing a function failed over a call that the loop front end replaces, if it can."""
+    """True if tracing a function failed over a call that the loop front end replaces, if it can."""
     called = _CALL.fullmatch(error.subject)
     of_numbers = called is not None and bool(
         _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
@@ -162,7 +162,7 @@ def _transformed(function: Any) -> Any:
 
 
 def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
-    """Whether a function, or one that it calls by name, loops over elements."""
+    """True if a function, or one that it calls by name, loops over elements."""
     code = function.__code__
     if code in seen or str(function.__globals__.get("__name__", "")).partition(".")[0] in ("mlirml", "numpy"):
         return False
@@ -204,7 +204,7 @@ def _has_own(function: types.FunctionType) -> bool:
 
 
 def _has_while(code: types.CodeType) -> bool:
-    """Whether code jumps back to anywhere but the head of a `for`."""
+    """True if code jumps back to anywhere but the head of a `for`."""
     if _BACKWARD.isdisjoint(code.co_code[::2]):
         return False
     found = {one.offset: one for one in dis.get_instructions(code)}

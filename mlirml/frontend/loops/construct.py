@@ -108,7 +108,7 @@ class Construct:
 
     @property
     def certain(self) -> bool:
-        """Whether what is in it is done for every value of the loop variable."""
+        """True if what is in it is done for every value of the loop variable."""
         return False
 
     def prepare(self, before: dict[str, Any]) -> None:
@@ -150,7 +150,7 @@ def _sign(value: Any) -> Any:
 
 
 def is_certain(region: Region) -> bool:
-    """Whether what is written in a region is done in every round of the loops around it."""
+    """True if what is written in a region is done in every round of the loops around it."""
     inner: Region | None = region
     while inner is not None and inner.parent is not None:
         construct = inner.construct

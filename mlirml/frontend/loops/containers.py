@@ -80,7 +80,7 @@ class Kept:
         return f"{self.path}[{key!r}]"
 
     def is_same(self) -> bool:
-        """Whether nothing has changed."""
+        """True if nothing has changed."""
         now = self.items()
         return (
             len(now) == len(self.before)
@@ -257,7 +257,7 @@ class Held:
         return kept.path, tuple(kept.before)
 
     def has_changed(self, value: Any) -> bool:
-        """Whether a list or dict that a value is made of holds something else now."""
+        """True if a list or dict that a value is made of holds something else now."""
         return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))
 
     def known(self, places: Iterable[Place]) -> list[Place]:
@@ -274,7 +274,7 @@ class Held:
 
 
 def with_other_name(value: Any, other: Any, variables: Iterable[tuple[str, Any]]) -> bool:
-    """Whether a list or dict in a value, which is another one in `other`, has a second name among variables.
+    """True if a list or dict in a value, which is another one in `other`, has a second name among variables.
 
     A loop or branch that gives either of the two gives a new one, through which no store would go to the first.
     """
@@ -291,7 +291,7 @@ def with_other_name(value: Any, other: Any, variables: Iterable[tuple[str, Any]]
 
 
 def is_flat_list(value: Any) -> bool:
-    """Whether something is a list of numbers and arrays."""
+    """True if something is a list of numbers and arrays."""
     if type(value) is GrowingList:
         return not value.has_rows and not any(map(_mutable, value.parts))
     return type(value) is list and not any(map(_mutable, value))

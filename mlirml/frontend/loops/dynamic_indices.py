@@ -42,7 +42,7 @@ class Read:
     aligned: bool = True
 
     def same_place(self, other: Read) -> bool:
-        """Whether two parts are one."""
+        """True if two parts are one."""
         integers = self.base._trace.integers
         if not self.base._same_place(other.base) or len(self.shape) != len(other.shape):
             return False
@@ -53,7 +53,7 @@ class Read:
         return axes and all(_equal(integers, one, two) for one, two in zip(self.shape, other.shape))
 
     def is_apart(self, other: Read) -> bool:
-        """Whether two parts certainly have no element in common."""
+        """True if two parts certainly have no element in common."""
         if self.base._cell is not other.base._cell:
             return True
         if not self.base._same_place(other.base):

@@ -69,7 +69,7 @@ def replaced(trace: Trace, callee: Any) -> Any:
 
 
 def _is_rows(x: Any) -> bool:
-    """Whether a loop has appended to a list, or does."""
+    """True if a loop has appended to a list, or does."""
     return type(x) is GrowingList and x.has_rows
 
 

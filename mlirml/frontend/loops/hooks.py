@@ -53,12 +53,12 @@ Words = Sequence[str]
 
 
 def _reads_arrays(element: Part) -> bool:
-    """Whether a function of an enclosing scope reads arrays of the program there."""
+    """True if a function of an enclosing scope reads arrays of the program there."""
     return any(isinstance(value, Traced) for _, value in Variables(element).items())
 
 
 def _has_python_numbers(items: GrowingList) -> bool:
-    """Whether the items of a list have Python integers in them, whose values may be needed."""
+    """True if the items of a list have Python integers in them, whose values may be needed."""
     kinds = [] if items.rows is None else items.rows.growth.kinds
     return any(kind.weak and kind.dtype.kind in "bi" for kind in kinds)
 
@@ -310,7 +310,7 @@ class Hooks:
     # Expressions.
 
     def truth(self, x: Any) -> bool | Value:
-        """Whether something is true: known now, or a bool of the program without dimensions."""
+        """True if something is true: known now, or a bool of the program without dimensions."""
         if not isinstance(x, Traced):
             return bool(x)
         known = x._known()

@@ -117,7 +117,7 @@ class Loop(Construct):
 
     @property
     def appends(self) -> bool:
-        """Whether it is known how many rows it adds to lists."""
+        """True if it is known how many rows it adds to lists."""
         return False
 
     def seen(self) -> list[str]:
@@ -143,7 +143,7 @@ class Loop(Construct):
         return found
 
     def _is_list(self, name: str, value: Any) -> bool:
-        """Whether a variable is the same list in all iterations, which may grow."""
+        """True if a variable is the same list in all iterations, which may grow."""
         return type(value) is GrowingList and name not in self.rounds.rebound
 
     def _known(self, slot: Slot) -> Slot:
@@ -308,7 +308,7 @@ class Loop(Construct):
             raise error
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
-        """Whether it will be known, how often these arrays were exchanged."""
+        """True if it will be known, how often these arrays were exchanged."""
         return False
 
     def _check_references(self, pairs: list[tuple[Slot, Any]], before: dict[str, Any], stored: Stored) -> None:

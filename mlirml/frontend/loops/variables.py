@@ -87,17 +87,17 @@ class Variables:
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a value is a number, which a loop carries as such."""
+    """True if a value is a number, which a loop carries as such."""
     return type(leaf) in PYTHON or isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar)
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a value is an array of the program, which a variable refers to."""
+    """True if a value is an array of the program, which a variable refers to."""
     return isinstance(leaf, Traced) and not leaf._scalar
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values that are no numbers are one: the same object, or the same part of the same array."""
+    """True if two values that are no numbers are one: the same object, or the same part of the same array."""
     if isinstance(one, Traced) or is_varying(one):
         return bool(one._same_place(other))
     if is_varying(other):

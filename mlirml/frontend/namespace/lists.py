@@ -104,7 +104,7 @@ class Submodule:
 
 
 def _has_traced(x: Any) -> bool:
-    """Whether a list or tuple holds a traced array, however deep."""
+    """True if a list or tuple holds a traced array, however deep."""
     if type(x) is GrowingList and x.has_rows:
         return True
     return isinstance(x, (list, tuple)) and any(isinstance(item, Traced) or _has_traced(item) for item in x)

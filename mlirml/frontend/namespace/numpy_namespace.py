@@ -315,7 +315,7 @@ def _creation() -> dict[Any, str]:
 
 
 def _is_function(value: Any) -> bool:
-    """Whether something is a ufunc, or a function that NumPy offers to arrays of other kinds."""
+    """True if something is a ufunc, or a function that NumPy offers to arrays of other kinds."""
     return isinstance(value, np.ufunc) or (hasattr(value, "_implementation") and callable(value))
 
 
@@ -324,7 +324,7 @@ def _creation_name(value: Any) -> str | None:
 
 
 def is_library(module: object) -> bool:
-    """Whether a module is none of the user's: nothing in it is state of a program."""
+    """True if a module is none of the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
     return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
 

@@ -25,7 +25,7 @@ def capture_error(error: Exception) -> CaptureError:
 
 
 def keeps_c_order(x: Any) -> bool:
-    """Whether NumPy gives an elementwise result C order because of this operand."""
+    """True if NumPy gives an elementwise result C order because of this operand."""
     return x._keeps_c_order() if isinstance(x, Traced) else bool(x.flags.c_contiguous)
 
 

@@ -15,7 +15,7 @@ NUMPY: dict[str, np.ufunc] = {
 
 
 def is_special(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is one of `scipy.special`, which is not imported to find that out."""
+    """True if a ufunc is one of `scipy.special`, which is not imported to find that out."""
     module = sys.modules.get("scipy.special")
     return module is not None and getattr(module, ufunc.__name__, None) is ufunc
 

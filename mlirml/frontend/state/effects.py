@@ -420,7 +420,7 @@ def write_back(places: Iterable[Place], items: Iterable[Item], unset: Sequence[i
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a number, an array, or a container of them."""
+    """True if a value is a number, an array, or a container of them."""
     return all(isinstance(x, (*_NUMBERS, np.ndarray, np.generic, Traced)) for x in flatten(value)[0])
 
 
@@ -430,7 +430,7 @@ def _are_numbers(change: Change) -> bool:
 
 
 def holds_traced(value: Any) -> bool:
-    """Whether a value of the program is reached from an object."""
+    """True if a value of the program is reached from an object."""
     queue, seen = [value], set()
     for one in queue:
         if isinstance(one, Traced):

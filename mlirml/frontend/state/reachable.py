@@ -113,7 +113,7 @@ class Reached:
                 self._attributes(one)
 
     def has_seen(self, value: Any) -> bool:
-        """Whether an object is reached, so that it was there before the function was called."""
+        """True if an object is reached, so that it was there before the function was called."""
         return any(self._seen.get((id(value), live)) is value for live in (False, True))
 
     def guard(self, holder: Any, name: Any, value: Any) -> None:
@@ -257,13 +257,13 @@ def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def is_random(value: Any) -> bool:
-    """Whether an object draws random numbers."""
+    """True if an object draws random numbers."""
     kinds = type(value).__mro__
     return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in kinds)
 
 
 def is_clock(function: Any) -> bool:
-    """Whether a function of C gives another result each time."""
+    """True if a function of C gives another result each time."""
     name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
     if getattr(owner, "__module__", None) == "datetime" and isinstance(owner, type):
         return name in ("now", "utcnow", "today")
@@ -295,7 +295,7 @@ _CLOCKS = frozenset(
 
 
 def _has_clock(value: Any) -> bool:
-    """Whether what a global holds may lead to such a function."""
+    """True if what a global holds may lead to such a function."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return home in ("time", "datetime", "random", "secrets", "uuid", "os", "posix")
 

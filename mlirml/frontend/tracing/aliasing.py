@@ -79,7 +79,7 @@ NONE = Aliasing()
 
 
 def may_overlap(leaves: Sequence[Any]) -> bool:
-    """Whether the address ranges of two arrays meet; quick, also for many arrays."""
+    """True if the address ranges of two arrays meet; quick, also for many arrays."""
     bounds = sorted(np.lib.array_utils.byte_bounds(x) for x in leaves if isinstance(x, np.ndarray) and x.size)
     end = 0
     for low, high in bounds:

@@ -270,7 +270,7 @@ class Traced:
     # Reading and writing.
 
     def _is_weak(self) -> bool:
-        """Whether the value comes from Python numbers alone."""
+        """True if the value comes from Python numbers alone."""
         return isinstance(self._cell.value, Value) and self._cell.value.weak
 
     def _check_alive(self) -> None:
@@ -450,7 +450,7 @@ class Traced:
         return Traced(self._trace, Cell(self._contents(), owned=True, c_order=c_order))
 
     def _keeps_c_order(self) -> bool:
-        """Whether NumPy gives a result that follows the memory order of this array C order."""
+        """True if NumPy gives a result that follows the memory order of this array C order."""
         ordered = all(isinstance(view, _IN_ORDER) for view in self._views)
         return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and ordered)
 

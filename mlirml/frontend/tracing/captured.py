@@ -83,7 +83,7 @@ class Captured:
             yield SourceLocation(m["file"], line, int(m["column"]), end_line, int(m["end"]), m["function"])
 
     def runs_as(self, other: Captured) -> bool:
-        """Whether the program of one runs as that of the other, with the same arrays from outside."""
+        """True if the program of one runs as that of the other, with the same arrays from outside."""
         parts = ("key", "inputs", "outputs", "writebacks", "int_ranges")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
@@ -99,7 +99,7 @@ class Captured:
 
 
 def holds(guard: Guard) -> bool:
-    """Whether a holder still holds what it held; the native dispatcher asks the same in C++."""
+    """True if a holder still holds what it held; the native dispatcher asks the same in C++."""
     holder, name, value = guard
     if isinstance(holder, types.CellType):
         try:

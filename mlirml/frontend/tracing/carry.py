@@ -37,7 +37,7 @@ class Kind:
         return describe(self.shape, self.dtype)
 
     def gives_way_to(self, other: Kind) -> bool:
-        """Whether this is a Python number that takes the dtype of `other`."""
+        """True if this is a Python number that takes the dtype of `other`."""
         return self.weak and _rank(other.dtype) >= _rank(self.dtype)
 
 

@@ -255,7 +255,7 @@ class _Carry:
 
 
 def _is_of_kind(leaf: Any, kind: Kind) -> bool:
-    """Whether a leaf is plainly of the kind that the carry has."""
+    """True if a leaf is plainly of the kind that the carry has."""
     if type(leaf) is np.ndarray or isinstance(leaf, np.generic):
         return not kind.weak and leaf.dtype == kind.dtype and leaf.shape == kind.shape
     return False

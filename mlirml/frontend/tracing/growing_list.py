@@ -181,7 +181,7 @@ class GrowingList(MutableSequence[Any]):
 
     @property
     def has_rows(self) -> bool:
-        """Whether a loop has appended, so that the items are no Python objects."""
+        """True if a loop has appended, so that the items are no Python objects."""
         return any(isinstance(part, Rows) for part in self.parts)
 
     @property
@@ -430,7 +430,7 @@ class GrowingList(MutableSequence[Any]):
 
 
 def _is_flat(treedef: TreeDef) -> bool:
-    """Whether items are tuples or lists of arrays or numbers."""
+    """True if items are tuples or lists of arrays or numbers."""
     return treedef.kind in (tuple, list) and all(child == _LEAF for child in treedef.children)
 
 

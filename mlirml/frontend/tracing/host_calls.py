@@ -63,7 +63,7 @@ class HostFunction:
         return [value.astype(dtype, copy=False) for value, (dtype, _) in zip(values, self.results)]
 
     def is_like(self, other: HostFunction) -> bool:
-        """Whether the other one does the same."""
+        """True if the other one does the same."""
         same = self.function is other.function and self.tree == other.tree and self.places == other.places
         alike = len(self.leaves) == len(other.leaves) and all(a is b for a, b in zip(self.leaves, other.leaves))
         return same and alike and (self.kinds, self.results) == (other.kinds, other.results)

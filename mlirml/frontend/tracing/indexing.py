@@ -80,7 +80,7 @@ VARYING = "__mlirml_varying__"
 
 
 def is_varying(x: Any) -> bool:
-    """Whether something is an array of such a class."""
+    """True if something is an array of such a class."""
     return hasattr(type(x), VARYING)
 
 

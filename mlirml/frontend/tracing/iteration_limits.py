@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 LIMITED: ContextVar[bool] = ContextVar("LIMITED", default=False)
-"""Whether what is traced has loops, and a source from which these may be captured as loops."""
+"""True if what is traced has loops, and a source from which these may be captured as loops."""
 MOST_OPERATIONS = 2000
 """How many operations it may write then."""
 MOST_COPIES = 64

@@ -39,7 +39,7 @@ def is_dynamic(index: Any) -> bool:
 
 
 def pays(trace: Trace, index: Any) -> bool:
-    """Whether unrolling the loops that an index depends on makes more than a few copies of what is in them."""
+    """True if unrolling the loops that an index depends on makes more than a few copies of what is in them."""
     roots = set(trace.integers.roots(index))
     if not roots or any(getattr(root, "count", None) is None for root in roots):
         return True
@@ -80,14 +80,14 @@ def numbers_in(items: Sequence[Any]) -> tuple[tuple[int, ...], Kind] | None:
 
 
 def is_number(item: Any) -> bool:
-    """Whether something is a number, of Python's, NumPy's or the program's."""
+    """True if something is a number, of Python's, NumPy's or the program's."""
     if type(item) in (bool, int, float, complex) or isinstance(item, np.generic):
         return True
     return isinstance(item, Traced) and item._scalar
 
 
 def is_numeric(rows: Rows) -> bool:
-    """Whether the items of rows are numbers, or lists of them, and no loop appends to them."""
+    """True if the items of rows are numbers, or lists of them, and no loop appends to them."""
     return rows.writer is None and rows.growth.treedef == _LEAF and rows.growth.scalars == [True]
 
 
@@ -328,5 +328,5 @@ _PLAIN = (Traced, GrowingList, np.ndarray, np.generic, bool, int, float, complex
 
 
 def is_numeric_list(x: Any) -> bool:
-    """Whether something is a list of numbers, or of lists of them, that is an array."""
+    """True if something is a list of numbers, or of lists of them, that is an array."""
     return type(x) is GrowingList and x.rows is not None and is_numeric(x.rows)

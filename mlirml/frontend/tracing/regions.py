@@ -59,7 +59,7 @@ class _Tree:
 
 
 def _is_scalar(leaf: Any) -> bool:
-    """Whether NumPy has a number here that nothing can be stored into, and not an array."""
+    """True if NumPy has a number here that nothing can be stored into, and not an array."""
     return leaf._scalar if isinstance(leaf, Traced) else not isinstance(leaf, np.ndarray)
 
 
@@ -77,7 +77,7 @@ def wrapped(
 
 
 def _agreed(scalars: Sequence[bool | None]) -> bool | None:
-    """Whether values that may stand for each other are all NumPy scalars; None where they differ."""
+    """True if values that may stand for each other are all NumPy scalars; None where they differ."""
     return scalars[0] if len(set(scalars)) == 1 else None
 
 

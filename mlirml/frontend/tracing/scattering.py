@@ -113,7 +113,7 @@ def unknown_mask(array: Traced, index: Any) -> Masked | None:
 
 
 def _counts(item: Any) -> bool:
-    """Whether an item of an index takes a dimension away."""
+    """True if an item of an index takes a dimension away."""
     return not (item is None or item is Ellipsis or isinstance(item, slice))
 
 

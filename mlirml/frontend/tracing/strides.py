@@ -11,7 +11,7 @@ from mlirml.ops.shapes.views import Reshape, ViewOp
 
 
 def joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """Whether a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
+    """True if a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
     groups = common_groups(old, new)
     return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
 

@@ -574,7 +574,7 @@ def _is_weak(x: Any) -> bool:
 
 
 def _is_square_of_bools(base: Any, exponent: Any) -> bool:
-    """Whether NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
+    """True if NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
     squared = type(exponent) is int and exponent == 2
     return squared and isinstance(base, Traced) and base.dtype == np.bool_ and not base._scalar
 
@@ -742,7 +742,7 @@ def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> di
 
 
 def _python_kind(leaf: Any) -> tuple[bool, bool]:
-    """Whether a leaf is a Python number, and whether it is a NumPy scalar."""
+    """True if a leaf is a Python number, and whether it is a NumPy scalar."""
     weak = _is_weak(leaf)
     return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
 

@@ -38,7 +38,7 @@ class _Place:
 
     @property
     def is_long(self) -> bool:
-        """Whether the loop is better captured as one. Operations of one call are of one iteration."""
+        """True if the loop is better captured as one. Operations of one call are of one iteration."""
         most = iteration_limits.MOST_COPIES
         is_long = max(self.copies, self.calls) > most or self.run > most * 8
         return self.loop is not None and (is_long or self.stores > iteration_limits.MOST_STORES)

@@ -171,7 +171,7 @@ def wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
 
 
 def has_derivatives(value: Value) -> bool:
-    """Whether a value is a float, real or complex."""
+    """True if a value is a float, real or complex."""
     return is_float(value.dtype) or value.dtype.kind == "c"
 
 

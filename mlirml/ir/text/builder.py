@@ -269,7 +269,7 @@ class Builder:
         return len(self._operations) - 1, self._operations[-1]
 
     def has_line(self, number: int, text: str) -> bool:
-        """Whether a line is where it was written."""
+        """True if a line is where it was written."""
         return number < len(self._operations) and self._operations[number] is text
 
     # Regions.
@@ -676,7 +676,7 @@ class Builder:
 
 
 def is_uniform(array: np.ndarray) -> bool:
-    """Whether all elements have the same bits."""
+    """True if all elements have the same bits."""
     if array.size == 0:
         return False
     if not any(array.strides):

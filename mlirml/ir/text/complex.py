@@ -47,7 +47,7 @@ class ComplexValue(Value):
 
 
 def has_complex(operands: Sequence[Any]) -> bool:
-    """Whether a complex operand is among these."""
+    """True if a complex operand is among these."""
     return any(isinstance(x, (Value, Scalar)) and x.dtype.kind == "c" for x in operands)
 
 

@@ -127,19 +127,19 @@ class Real:
         return self.compare("une", other)
 
     def is_nan(self) -> Truth:
-        """Whether this is NaN."""
+        """True if this is NaN."""
         return self.compare("uno", self)
 
     def is_infinite(self) -> Truth:
-        """Whether this is an infinity."""
+        """True if this is an infinity."""
         return abs(self).same(np.inf)
 
     def is_finite(self) -> Truth:
-        """Whether this is neither NaN nor an infinity."""
+        """True if this is neither NaN nor an infinity."""
         return abs(self) < np.inf
 
     def is_negative(self) -> Truth:
-        """Whether the sign bit is set, of -0.0 and NaN too."""
+        """True if the sign bit is set, of -0.0 and NaN too."""
         return self.like(1.0).with_sign(self) < 0.0
 
     def with_sign(self, other: Real) -> Real:
@@ -220,7 +220,7 @@ class Complex:
         return Complex(self.im, -self.re)
 
     def is_true(self) -> Truth:
-        """Whether this is not zero."""
+        """True if this is not zero."""
         return self.re.differs(0.0) | self.im.differs(0.0)
 
     def to(self, dtype: np.dtype) -> Complex:
@@ -233,7 +233,7 @@ class Complex:
 
 
 def any_of(truths: Sequence[Truth]) -> Truth:
-    """Whether one of them is true."""
+    """True if one of them is true."""
     result = truths[0]
     for truth in truths[1:]:
         result = result | truth

@@ -228,7 +228,7 @@ def cos(z: Complex) -> Complex:
 
 
 def beyond_one(z: Complex) -> Truth:
-    """Whether 1 does not count beside z."""
+    """True if 1 does not count beside z."""
     return abs(z.re).larger(abs(z.im)) > 2.0**60
 
 
@@ -376,5 +376,5 @@ def less(a: Complex, b: Complex, predicate: str = "olt") -> Truth:
 
 
 def is_nan(z: Complex) -> Truth:
-    """Whether a part is NaN."""
+    """True if a part is NaN."""
     return z.re.is_nan() | z.im.is_nan()

@@ -119,7 +119,7 @@ def _searchsorted(b: ComplexBuilder, a: Operand, v: Operand, side: str = "left",
 
 
 def stands_before(x: Complex, y: Complex) -> Truth:
-    """Whether a complex number stands in front of another one in order: those with NaN behind all others."""
+    """True if a complex number stands in front of another one in order: those with NaN behind all others."""
     numbers = ~x.im.is_nan(), ~y.im.is_nan()
     both = x.re.same(y.re) | (x.re.is_nan() & y.re.is_nan())
     beside = (x.im < y.im) | (numbers[0] & ~numbers[1])

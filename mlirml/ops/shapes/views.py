@@ -43,12 +43,12 @@ class ViewOp:
 
     @property
     def known(self) -> bool:
-        """Whether the place in the base is known when tracing."""
+        """True if the place in the base is known when tracing."""
         return True
 
     @property
     def writable(self) -> bool:
-        """Whether NumPy lets one store into such a view."""
+        """True if NumPy lets one store into such a view."""
         return True
 
 
@@ -278,7 +278,7 @@ def reshape(old: Shape, shape: Any, order: str = "C") -> ViewOp | tuple[ViewOp, 
 
 
 def is_column_major(name: str, order: Any) -> bool:
-    """Whether `order` is "F" and not "C"; others go by the memory layout, which arrays do not have in compiled code."""
+    """True if `order` is "F" and not "C"; others go by the memory layout, which arrays do not have in compiled code."""
     if order not in ("C", "F"):
         raise UnsupportedSyntaxError(
             f"{name}: order={order!r} is not compiled: it depends on how the array lies in memory",

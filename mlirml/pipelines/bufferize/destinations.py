@@ -80,7 +80,7 @@ def carry_in_place(block: mlir.Block, copied: Copy) -> None:
 
 
 def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
-    """Whether `value` is `target` after stores into it, by loops and branches too: it lies in the same buffer."""
+    """True if `value` is `target` after stores into it, by loops and branches too: it lies in the same buffer."""
     while value != target:
         owner = defining_op(value)
         grown = stored_over(owner, value) if owner is not None else None
@@ -108,14 +108,14 @@ def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
 
 
 def stays_in_place(op: mlir.Operation, position: int) -> bool:
-    """Whether an array that an aligned scf.while carries passes its condition in the place where it came in."""
+    """True if an array that an aligned scf.while carries passes its condition in the place where it came in."""
     before = op.regions[0].blocks[0]
     passed = block_ops(before)[-1].operands[1 + position]
     return position < len(before.arguments) and is_grown_from(passed, before.arguments[position])
 
 
 def is_moved_within(value: mlir.Value, store: mlir.Operation) -> bool:
-    """Whether a slice of a tensor is stored into another one of it that has no element of it, and all else read before.
+    """True if a slice of a tensor is stored into another one of it that has no element of it, and all else read before.
 
     Such a slice is copied to its new offsets as it stands.
     """
@@ -139,7 +139,7 @@ def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:
 
 
 def is_near(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value is from the same round of all loops as an operation: from its block, or around branches."""
+    """True if a value is from the same round of all loops as an operation: from its block, or around branches."""
     owner = defining_op(value)
     home = value.owner if owner is None else owner.block
     block = op.block
@@ -171,7 +171,7 @@ def is_read_before(
     inside: bool = False,
     but: Sequence[mlir.Operation] = (),
 ) -> bool:
-    """Whether every use of a value and of views of it comes before `op`, except as its operand `position`.
+    """True if every use of a value and of views of it comes before `op`, except as its operand `position`.
 
     What `op` holds in its regions may use it too where `inside` is true, and so may the operations `but`. A region does
     not see what others that are left out when it runs do.
@@ -191,7 +191,7 @@ def is_read_before(
 
 
 def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
-    """Whether an operation that stands in no region of the block of `op` may run after it."""
+    """True if an operation that stands in no region of the block of `op` may run after it."""
     while op.name != "func.func":
         around = op.parent.operation
         place = place_in(user, around.block) if around.name != "func.func" else None
@@ -204,7 +204,7 @@ def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
 
 
 def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: Copy) -> bool:
-    """Whether a loop inside of the block computes `value`, starting from `target`, in the same buffer.
+    """True if a loop inside of the block computes `value`, starting from `target`, in the same buffer.
 
     Where the inner loop's start is needed afterwards, it gets a copy to start from.
     """
@@ -226,7 +226,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
 
 
 def writes_outs(op: mlir.Operation) -> bool:
-    """Whether an operation writes its results over its last operands."""
+    """True if an operation writes its results over its last operands."""
     return (op.name.startswith("linalg.") or op.name in (*SORTS, *FACTORIZATIONS)) and bool(op.results)
 
 
@@ -240,7 +240,7 @@ def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
 
 
 def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
-    """Whether a value may lie in the buffer of another block argument than `target`, or in a part of some buffer.
+    """True if a value may lie in the buffer of another block argument than `target`, or in a part of some buffer.
 
     Folding may show later that such a part is one of an argument.
     """
@@ -257,7 +257,7 @@ def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
 
 
 def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
-    """Whether a loop that computes `value` reads `target` as well, so that it cannot be computed in its buffer.
+    """True if a loop that computes `value` reads `target` as well, so that it cannot be computed in its buffer.
 
     Upstream's elimination of empty tensors does not look into loops.
     """
@@ -299,7 +299,7 @@ def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
 
 
 def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
-    """Whether a user, or what it stands in, comes before `op` in the block."""
+    """True if a user, or what it stands in, comes before `op` in the block."""
     place = place_in(user, block)
     return place is not None and place != op and place.is_before_in_block(op)
 

@@ -70,7 +70,7 @@ def advance_reads(store: mlir.Operation, distances: Distances) -> None:
 
 
 def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
-    """Whether an operation is a store into the tensor that `op` stores into, before it and at the same offsets."""
+    """True if an operation is a store into the tensor that `op` stores into, before it and at the same offsets."""
     if earlier == op or earlier.name != "tensor.insert_slice" or earlier.operands[1] != op.operands[1]:
         return False
     if not is_same_slice(earlier, op):
@@ -80,7 +80,7 @@ def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
 
 
 def is_same_slice(op: mlir.Operation, store: mlir.Operation) -> bool:
-    """Whether a slice that is read or stored is at the offsets of another store."""
+    """True if a slice that is read or stored is at the offsets of another store."""
     names = ("static_offsets", "static_sizes", "static_strides")
     first = 1 if op.name == "tensor.extract_slice" else 2
     same = all(op.attributes[name] == store.attributes[name] for name in names)
@@ -113,7 +113,7 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
 
 
 def is_read_only(value: mlir.Value) -> bool:
-    """Whether a tensor is an argument of @main (and not of a loop's body) or a constant, which cannot be written."""
+    """True if a tensor is an argument of @main (and not of a loop's body) or a constant, which cannot be written."""
     owner = defining_op(value)
     if owner is None:
         return bool(value.owner.owner.operation.name == "func.func")
@@ -121,7 +121,7 @@ def is_read_only(value: mlir.Value) -> bool:
 
 
 def only_gains_units(value: mlir.Value) -> bool:
-    """Whether an expanded tensor, read once, is its source with more dimensions of size 1."""
+    """True if an expanded tensor, read once, is its source with more dimensions of size 1."""
     owner = defining_op(value)
     return (
         owner is not None
@@ -207,19 +207,19 @@ def copy_late_slices(store: mlir.Operation, position: int) -> None:
 
 
 def is_before(op: mlir.Operation, store: mlir.Operation) -> bool:
-    """Whether an operation runs before another one, in whose block it is or is nested."""
+    """True if an operation runs before another one, in whose block it is or is nested."""
     around = place_in(op, store.block)
     return around is not None and around != store and around.is_before_in_block(store)
 
 
 def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value that is used in the block of an operation is there before the operation."""
+    """True if a value that is used in the block of an operation is there before the operation."""
     owner = defining_op(value)
     return owner is None or owner.block != op.block or owner.is_before_in_block(op)
 
 
 def _is_free(op: mlir.Operation) -> bool:
-    """Whether an operation is an empty tensor that may stand anywhere: its sizes are not computed."""
+    """True if an operation is an empty tensor that may stand anywhere: its sizes are not computed."""
     return op.name == "tensor.empty" and not len(op.operands)
 
 
@@ -277,12 +277,12 @@ def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Val
 
 
 def is_slice_of(value: mlir.Value, tensor: mlir.Value) -> bool:
-    """Whether a value is, or is a reshape of, a slice of a tensor."""
+    """True if a value is, or is a reshape of, a slice of a tensor."""
     return is_slice(value) and seen_through(value, TENSOR_VIEWS) == tensor
 
 
 def is_slice(value: mlir.Value) -> bool:
-    """Whether a tensor is, or is a reshape of, a slice of another one."""
+    """True if a tensor is, or is a reshape of, a slice of another one."""
     owner = defining_op(value)
     while owner is not None and owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         owner = defining_op(owner.operands[0])
@@ -320,7 +320,7 @@ def make_buffer(op: mlir.Operation, position: int) -> None:
 
 
 def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -> bool:
-    """Whether an operation may read elements of the tensor its result is stored into, which is a stored one, too."""
+    """True if an operation may read elements of the tensor its result is stored into, which is a stored one, too."""
     stores = [use.owner.operation for use in result.uses]
     if len(stores) != 1 or stores[0].name != "tensor.insert_slice" or stores[0].operands[0] != result:
         return False
@@ -400,7 +400,7 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
 
 
 def takes_over_from_source(value: mlir.Value, result: mlir.Value) -> bool:
-    """Whether `result` is stored into a slice of a tensor that `value`, whose memory it would have, is computed from.
+    """True if `result` is stored into a slice of a tensor that `value`, whose memory it would have, is computed from.
 
     `value` would be computed into the slice then, and all that is read of the tensor meanwhile would be copied first.
     """
@@ -417,7 +417,7 @@ def takes_over_from_source(value: mlir.Value, result: mlir.Value) -> bool:
 
 
 def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value and views of it are read by operations of this block up to `op` only."""
+    """True if a value and views of it are read by operations of this block up to `op` only."""
     for use in value.uses:
         user = use.owner.operation
         if user == op:
@@ -432,7 +432,7 @@ def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
 
 
 def replaces_carried(argument: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
-    """Whether a result of `op` is what a loop carries on in place of `argument`."""
+    """True if a result of `op` is what a loop carries on in place of `argument`."""
     return any(target == argument and value in list(op.results) for _, target, value in carried_values(block))
 
 

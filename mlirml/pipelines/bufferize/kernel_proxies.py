@@ -65,12 +65,12 @@ def made_of(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Va
 
 
 def is_read(argument: mlir.Value) -> bool:
-    """Whether a kernel reads what is in the memory of a result before it writes there."""
+    """True if a kernel reads what is in the memory of a result before it writes there."""
     return any(not writes_over(use.owner.operation, use.operand_number) for use in argument.uses)
 
 
 def writes_over(op: mlir.Operation, position: int) -> bool:
-    """Whether an operation writes a whole tensor, its operand at a position, without reading it."""
+    """True if an operation writes a whole tensor, its operand at a position, without reading it."""
     if op.name == "func.return":
         return True
     if not op.name.startswith("linalg.") or position < len(op.operands) - len(op.results):

@@ -120,7 +120,7 @@ class Contiguous:
         self.known: set[mlir.Value] = set()
 
     def holds(self, value: mlir.Value) -> bool:
-        """Whether the memory of a value is that of an argument, or memory of its own."""
+        """True if the memory of a value is that of an argument, or memory of its own."""
         seen, waiting = set(), [value]
         while waiting:
             value = waiting.pop()

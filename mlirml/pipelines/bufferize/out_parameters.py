@@ -247,7 +247,7 @@ def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Seque
 
 
 def is_written(value: mlir.Value) -> bool:
-    """Whether an operation writes over a value or a view of it."""
+    """True if an operation writes over a value or a view of it."""
     for use in value.uses:
         user = use.owner.operation
         if use.operand_number in init_positions(user) or (user.regions and not user.name.startswith("linalg.")):
@@ -301,7 +301,7 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
 
 
 def is_returned(value: mlir.Value, *, is_whole: bool = False) -> bool:
-    """Whether a value, a view of it, or what it is a part of, is a result of @main.
+    """True if a value, a view of it, or what it is a part of, is a result of @main.
 
     Complex results are put together from their parts. `is_whole`: stores into the value itself lead there, too.
     """

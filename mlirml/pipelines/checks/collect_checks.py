@@ -77,7 +77,7 @@ class CollectChecksPass(Pass):
 
 
 def is_in_parallel(op: mlir.Operation) -> bool:
-    """Whether an operation is in a parallel loop."""
+    """True if an operation is in a parallel loop."""
     while op.name != "func.func":
         op = op.parent.operation
         if op.name in ("scf.parallel", "scf.forall"):
@@ -93,7 +93,7 @@ class Cell:
     limit: int
 
     def passed(self) -> mlir.Value:
-        """Whether there was no failure so far."""
+        """True if there was no failure so far."""
         kind = self.memory.type.element_type
         return emit.compare("ult", emit.value("memref.load", [self.memory], kind), emit.number(kind, self.limit))
 

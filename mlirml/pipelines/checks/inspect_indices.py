@@ -157,12 +157,12 @@ def match_inspected(loop: mlir.Operation, longest: int) -> Checked:
 
 
 def is_linear(check: Check, found: Checked) -> bool:
-    """Whether an index goes up or down by one, or not at all, from iteration to iteration."""
+    """True if an index goes up or down by one, or not at all, from iteration to iteration."""
     return factor_of(check, found) in (-1, 0, 1)
 
 
 def loads_constant_memory(found: Checked, loop: mlir.Operation) -> bool:
-    """Whether no operation in `loop` may store into memory that the indices are loaded from."""
+    """True if no operation in `loop` may store into memory that the indices are loaded from."""
     done = body_effects(loop)
     loads = [op for op in found.computed if op.name == "memref.load"]
     return not any(done.writes_to(op.operands[0]) for op in loads)
@@ -227,7 +227,7 @@ def constant_attribute(value: mlir.Value) -> mlir.Attribute:
 
 
 def are_alike(one: Loaded, other: Loaded) -> bool:
-    """Whether two numbers are made of their elements in the same way."""
+    """True if two numbers are made of their elements in the same way."""
     same = {one.load.results[0]: other.load.results[0]}
     for a, b in zip(one.ops, other.ops):
         if a.name != b.name or a.results[0].type != b.results[0].type or len(a.operands) != len(b.operands):
@@ -243,7 +243,7 @@ def are_alike(one: Loaded, other: Loaded) -> bool:
 
 
 def follows(value: mlir.Value, row: mlir.Value) -> bool:
-    """Whether a value is `row + 1`."""
+    """True if a value is `row + 1`."""
     op = defining_op(value)
     return op is not None and op.name == "arith.addi" and op.operands[0] == row and constant_of(op.operands[1]) == 1
 
@@ -335,7 +335,7 @@ def build(
 
 
 def outside(found: Checked, first: mlir.Value, end: mlir.Value) -> mlir.Value:
-    """Whether a checked index of an iteration is negative or out of bounds; the loads are in bounds in any case."""
+    """True if a checked index of an iteration is negative or out of bounds; the loads are in bounds in any case."""
     linear = [check for check in found.checks if is_linear(check, found)]
     loaded = [check for check in found.checks if check not in linear]
     last = emit.same_type("arith.subi", end, emit.index(1))
@@ -357,7 +357,7 @@ def outside(found: Checked, first: mlir.Value, end: mlir.Value) -> mlir.Value:
 def is_outside(
     found: Checked, checks: Sequence[Check], i: mlir.Value, ranges: Ranges | None = None
 ) -> mlir.Value:  # fmt: skip
-    """Whether one of some indices is negative or out of bounds in iteration `i`, where `ranges` holds."""
+    """True if one of some indices is negative or out of bounds in iteration `i`, where `ranges` holds."""
     loop = found.loop
     ops = needed_by([check.key for check in checks], found.computed)
     values = clone_folded(loop, ops, [i], ranges)

@@ -84,7 +84,7 @@ def function_name(op: mlir.Operation) -> str:
 
 
 def returns_at_once(function: mlir.Operation) -> bool:
-    """Whether a function may return where a check fails: it is @main, and has no results."""
+    """True if a function may return where a check fails: it is @main, and has no results."""
     if function_name(function) != "main":
         return False
     return not mlir.FunctionType(mlir.TypeAttr(function.attributes["function_type"]).value).results

@@ -254,7 +254,7 @@ def without_checks(found: Checked) -> tuple[list[mlir.Operation], Ranges]:
 
 
 def is_plain(found: Checked, arguments: Sequence[mlir.Value]) -> mlir.Value:
-    """Whether no checked index of an iteration is negative or out of bounds."""
+    """True if no checked index of an iteration is negative or out of bounds."""
     values = dict(zip(found.loop.regions[0].blocks[0].arguments, arguments))
     for op in found.computed:
         clone_with(op, values)

@@ -66,7 +66,7 @@ class ExpandAtomicsPass(Pass):
                     )
 
     def lacks(self, op: mlir.Operation) -> bool:
-        """Whether an operation has to be written as a loop."""
+        """True if an operation has to be written as a loop."""
         kind = kind_of(op)
         own = kind in self.native and (self.small or bits_of(op.operands[0].type) >= 32)
         return not own and kind != "assign" and not any(True for _ in op.results[0].uses)

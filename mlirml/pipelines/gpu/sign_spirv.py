@@ -62,5 +62,5 @@ def give_sign(op: mlir.Operation) -> None:
 
 
 def is_signless(kind: mlir.Type) -> bool:
-    """Whether a type is an integer that is no truth value."""
+    """True if a type is an integer that is no truth value."""
     return isinstance(kind, mlir.IntegerType) and kind.is_signless and kind.width > 1

@@ -114,7 +114,7 @@ def entry_of(main: mlir.Operation) -> mlir.Block:
 
 
 def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:
-    """Whether a buffer is surely memory of its own on the device."""
+    """True if a buffer is surely memory of its own on the device."""
     owner = defining_op(value)
     if owner is not None:
         return owner.name == "memref.alloc" and HOST not in owner.attributes
@@ -124,7 +124,7 @@ def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:
 
 
 def is_memory(value: mlir.Value, main: mlir.Operation) -> bool:
-    """Whether a buffer is memory of its own: not one of several, as what a branch gives."""
+    """True if a buffer is memory of its own: not one of several, as what a branch gives."""
     owner = defining_op(value)
     if owner is None:
         return value in list(entry_of(main).arguments)

@@ -150,7 +150,7 @@ def candidates(container: mlir.Operation) -> list[mlir.Operation]:
 
 
 def is_library_function(op: mlir.Operation) -> bool:
-    """Whether `op` is a function that this pass made."""
+    """True if `op` is a function that this pass made."""
     name: str = op.attributes["sym_name"].value
     return name.startswith(PREFIX)
 

@@ -103,7 +103,7 @@ def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) ->
 
 
 def gathers(ops: Named) -> bool:
-    """Whether the address of a load is computed from what a load of the same block gives."""
+    """True if the address of a load is computed from what a load of the same block gives."""
     read: set[mlir.Value] = set()
     for name, op in ops:
         depends = bool(read) and any(operand in read for operand in op.operands)
@@ -115,7 +115,7 @@ def gathers(ops: Named) -> bool:
 
 
 def moves(ops: Named, block: mlir.Block) -> bool:
-    """Whether an address depends on a number that is computed in front of the block, such as where a slice begins."""
+    """True if an address depends on a number that is computed in front of the block, such as where a slice begins."""
     moved: dict[mlir.Value, bool] = {}
     for name, op in ops:
         if name in _ACCESSES and moved.get(op.operands[_ACCESSES[name]]):
@@ -131,7 +131,7 @@ def moves(ops: Named, block: mlir.Block) -> bool:
 
 
 def _is_before(value: mlir.Value, block: mlir.Block) -> bool:
-    """Whether a number is computed in another block, and no constant."""
+    """True if a number is computed in another block, and no constant."""
     op = defining_op(value)
     return isinstance(value.type, mlir.IntegerType) and op is not None and op.block != block and op.name != _CONSTANT
 

@@ -84,13 +84,13 @@ def match_loop(loop: mlir.Operation) -> str:
 
 
 def is_narrow(load: mlir.Operation) -> bool:
-    """Whether a load is of an integer of less than 32 bits, for which no processor has gathers."""
+    """True if a load is of an integer of less than 32 bits, for which no processor has gathers."""
     kind = load.results[0].type
     return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width < 32
 
 
 def is_computed(indices: Sequence[mlir.Value], block: mlir.Block) -> bool:
-    """Whether an index depends on an element that the block loads."""
+    """True if an index depends on an element that the block loads."""
     todo, seen = list(indices), set[mlir.Value]()
     while todo:
         value = todo.pop()
@@ -105,7 +105,7 @@ def is_computed(indices: Sequence[mlir.Value], block: mlir.Block) -> bool:
 
 
 def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir.Block) -> bool:
-    """Whether a carried float is the result of operations whose order is fixed."""
+    """True if a carried float is the result of operations whose order is fixed."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         op = defining_op(value)
         if isinstance(carried.type, mlir.FloatType) and op is not None and op in ops and not is_reordered(op):
@@ -114,7 +114,7 @@ def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir
 
 
 def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
-    """Whether a carried integer becomes the next one by more than one operation in which the order does not count."""
+    """True if a carried integer becomes the next one by more than one operation in which the order does not count."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         users, op = [use.owner.operation for use in carried.uses], defining_op(value)
         simple = op is not None and op.name in _REDUCTIONS and users == [op]
@@ -124,12 +124,12 @@ def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
 
 
 def is_reordered(op: mlir.Operation) -> bool:
-    """Whether the operands of a sum of many may change places."""
+    """True if the operands of a sum of many may change places."""
     return "fastmath" in op.attributes and any(flag in str(op.attributes["fastmath"]) for flag in _REORDERED)
 
 
 def stores_what_it_loads(ops: Sequence[mlir.Operation]) -> bool:
-    """Whether a loop loads from an array that it stores into, at another index or at one that is loaded, too."""
+    """True if a loop loads from an array that it stores into, at another index or at one that is loaded, too."""
     stores = [(array_of(op.operands[1]), list(op.operands)) for op in ops if op.name == "memref.store"]
     for load in (op for op in ops if op.name == "memref.load"):
         array, *indices = load.operands

@@ -38,7 +38,7 @@ class Parts:
         self._boxes: dict[mlir.Operation, Box | None] = {}
 
     def apart(self, one: mlir.Operation, other: mlir.Operation) -> bool:
-        """Whether two subviews of a buffer are known to have no element in common."""
+        """True if two subviews of a buffer are known to have no element in common."""
         if len(one.operands) == len(other.operands) == 1:
             pairs = zip(self._extent(one), self._extent(other), strict=True)
             return any(b[0] > a[1] or a[0] > b[1] for a, b in pairs)
@@ -106,13 +106,13 @@ def compute_in_place(copy: mlir.Operation, parts: Parts) -> bool:
 
 
 def is_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """Whether a value that is used in the block of an operation is there before it."""
+    """True if a value that is used in the block of an operation is there before it."""
     maker = defining_op(value)
     return maker is None or maker.block != op.block or maker.is_before_in_block(op)
 
 
 def is_free(whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last: mlir.Operation, parts: Parts) -> bool:
-    """Whether nothing touches a part of a buffer from operation `first` to `last`, the copy into it."""
+    """True if nothing touches a part of a buffer from operation `first` to `last`, the copy into it."""
     for use in whole.uses:
         user = use.owner.operation
         if user == part or (user.name == "memref.subview" and parts.apart(part, user)):
@@ -155,7 +155,7 @@ def read_in_place(copy: mlir.Operation, parts: Parts) -> None:
 
 
 def reads_elements(reader: mlir.Operation, copy: mlir.Operation) -> bool:
-    """Whether an elementwise operation after a copy reads its target, each element once or lines of the source."""
+    """True if an elementwise operation after a copy reads its target, each element once or lines of the source."""
     source, target = copy.operands
     if reader.name != "linalg.generic" or reader.block != copy.block or not copy.is_before_in_block(reader):
         return False
@@ -170,7 +170,7 @@ def reads_elements(reader: mlir.Operation, copy: mlir.Operation) -> bool:
 
 
 def stores_into(op: mlir.Operation, part: mlir.Operation, parts: Parts) -> bool:
-    """Whether an operation may store into a part of a buffer."""
+    """True if an operation may store into a part of a buffer."""
     view = part.results[0]
     if not (op.name.startswith("linalg.") and len(op.regions)):
         return effects(op).writes_to(view)

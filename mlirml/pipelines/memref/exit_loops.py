@@ -74,7 +74,7 @@ def match_exit(loop: mlir.Operation) -> tuple[mlir.Operation, int]:
 
 
 def is_true(value: mlir.Value) -> bool:
-    """Whether a value is the constant `true`."""
+    """True if a value is the constant `true`."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and op.attributes["value"] == mlir.BoolAttr.get(True)
 

@@ -194,7 +194,7 @@ def _consumer(
 
 
 def is_long(problem: Problem, schedule: Schedule) -> bool:
-    """Whether sums are of several blocks, and a product has few elements beside its factors."""
+    """True if sums are of several blocks, and a product has few elements beside its factors."""
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     return k > 2 * schedule.kc and _SMALL_SHARE * m * n <= k * (m + n)
 

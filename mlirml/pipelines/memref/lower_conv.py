@@ -112,7 +112,7 @@ def row_axes(op: mlir.Operation) -> list[int]:
 
 
 def is_straight(kind: mlir.MemRefType, rows: Sequence[int]) -> bool:
-    """Whether a layout is static and the last one of the dimensions `rows` in one piece."""
+    """True if a layout is static and the last one of the dimensions `rows` in one piece."""
     try:
         strides = static_strides(kind)
     except NoMatch:

@@ -114,7 +114,7 @@ def read(op: mlir.Operation) -> Structured:
 
 
 def is_short_copy(item: Structured, most: int) -> bool:
-    """Whether an operation copies at most so many bytes from one contiguous piece of memory to another."""
+    """True if an operation copies at most so many bytes from one contiguous piece of memory to another."""
     op, (final, *others) = item.op, block_ops(item.op.regions[0].blocks[0])
     if op.name != "linalg.generic" or others or len(op.operands) != 2 or len(final.operands) != 1:
         return False
@@ -132,7 +132,7 @@ def is_short_copy(item: Structured, most: int) -> bool:
 
 
 def is_contiguous(kind: mlir.MemRefType) -> bool:
-    """Whether the elements of a memref of some rank are one after the other, the last dimension first."""
+    """True if the elements of a memref of some rank are one after the other, the last dimension first."""
     if not kind.rank or kind.memory_space is not None:
         return False
     return tuple(kind.get_strides_and_offset()[0]) == row_major(kind.shape)

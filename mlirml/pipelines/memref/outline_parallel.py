@@ -53,7 +53,7 @@ class OutlineParallelPass(Pass):
 
 
 def is_nested(op: mlir.Operation) -> bool:
-    """Whether a parallel loop stands inside another."""
+    """True if a parallel loop stands inside another."""
     parent = op.parent
     while parent is not None:
         if parent.name == "scf.parallel":
@@ -181,7 +181,7 @@ def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:
 
 
 def is_workspace(argument: mlir.Value) -> bool:
-    """Whether views are taken of an argument."""
+    """True if views are taken of an argument."""
     return any(use.owner.operation.name == "memref.view" for use in argument.uses)
 
 

@@ -63,7 +63,7 @@ def outermost(root: mlir.Operation) -> Iterator[mlir.Operation]:
 
 
 def may_run_in_parallel(loop: mlir.Operation) -> bool:
-    """Whether the rounds of a loop are independent, and nothing in it has to stay on one thread."""
+    """True if the rounds of a loop are independent, and nothing in it has to stay on one thread."""
     if loop.results or INDEPENDENT not in loop.attributes:
         return False
     inside = list(operations(loop))[1:]
@@ -94,7 +94,7 @@ def stored_into(ops: list[mlir.Operation]) -> Iterator[mlir.Value]:
 
 
 def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
-    """Whether a buffer from outside is used in a loop only: all rounds would work in it at the same time."""
+    """True if a buffer from outside is used in a loop only: all rounds would work in it at the same time."""
     op = defining_op(buffer)
     if op is None or op.name != "memref.alloc" or is_inside(op, loop):
         return False
@@ -102,7 +102,7 @@ def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
 
 
 def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
-    """Whether a user of a buffer stands in a loop, or is a view whose users do."""
+    """True if a user of a buffer stands in a loop, or is a view whose users do."""
     if is_inside(user, loop):
         return True
     views = [result for result in user.results if isinstance(result.type, mlir.MemRefType)]
@@ -110,7 +110,7 @@ def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
 
 
 def is_inside(op: mlir.Operation, loop: mlir.Operation) -> bool:
-    """Whether an operation stands in a loop."""
+    """True if an operation stands in a loop."""
     parent = op.parent
     while parent is not None:
         if parent.operation == loop:

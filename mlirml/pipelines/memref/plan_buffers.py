@@ -87,7 +87,7 @@ def plan(
 
 
 def starts_with_bytes(allocations: Sequence[mlir.Operation], offsets: Sequence[int]) -> bool:
-    """Whether bytes lie at the beginning: a place among them, counted from there, looks like the offset of a slice."""
+    """True if bytes lie at the beginning: a place among them, counted from there, looks like the offset of a slice."""
     kinds = (mlir.MemRefType(op.results[0].type).element_type for op, at in zip(allocations, offsets) if not at)
     return any(isinstance(kind, mlir.IntegerType) and kind.width <= 8 for kind in kinds)
 
@@ -187,7 +187,7 @@ def places_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.Oper
 
 
 def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
-    """Whether an operation ends the round of a loop in which a buffer is allocated, and passes the buffer on."""
+    """True if an operation ends the round of a loop in which a buffer is allocated, and passes the buffer on."""
     if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in LOOPS:
         return False
     return place_in(allocation, user.block) is not None
@@ -204,7 +204,7 @@ def users(op: mlir.Operation) -> list[mlir.Operation]:
 
 
 def is_in_parallel(op: mlir.Operation) -> bool:
-    """Whether several threads may run an operation at once."""
+    """True if several threads may run an operation at once."""
     parent = op.parent
     while parent is not None and parent.name != "scf.parallel":
         parent = parent.operation.parent

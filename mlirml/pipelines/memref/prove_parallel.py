@@ -50,7 +50,7 @@ def root_of(value: mlir.Value) -> mlir.Value:
 
 
 def is_independent(loop: mlir.Operation, inside: list[mlir.Operation]) -> bool:
-    """Whether every array that is stored into is indexed by the loop variable in one dimension, always equally."""
+    """True if every array that is stored into is indexed by the loop variable in one dimension, always equally."""
     variable = loop.regions[0].blocks[0].arguments[0]
     places: dict[mlir.Value, set[tuple[int, int]]] = {}
     stored: set[mlir.Value] = set()

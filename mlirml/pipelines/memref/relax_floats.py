@@ -86,14 +86,14 @@ def accumulations(loop: mlir.Operation) -> Iterator[mlir.Operation]:
 
 
 def is_running(op: mlir.Operation, total: mlir.Value) -> bool:
-    """Whether an operation adds something to a running total, or multiplies it, and nothing else reads either."""
+    """True if an operation adds something to a running total, or multiplies it, and nothing else reads either."""
     if op.name not in _SUMS or str(total.type) not in _WIDTHS or (op.name == "arith.subf" and op.operands[0] != total):
         return False
     return [use.owner.operation for use in total.uses] == [op] and sum(1 for _ in op.results[0].uses) == 1
 
 
 def is_fixed(operands: list[mlir.Value], block: mlir.Block) -> bool:
-    """Whether a store goes to the same place in every round: its buffer and indices are from outside of the body."""
+    """True if a store goes to the same place in every round: its buffer and indices are from outside of the body."""
     return all(owner_block(value) != block for value in list(operands)[1:])
 
 
@@ -104,7 +104,7 @@ def owner_block(value: mlir.Value) -> mlir.Block:
 
 
 def is_load_of(load: mlir.Operation, store: mlir.Operation) -> bool:
-    """Whether an operation loads the element that a later one of its block stores into."""
+    """True if an operation loads the element that a later one of its block stores into."""
     if load.name != "memref.load" or load.block != store.block:
         return False
     return list(load.operands) == list(store.operands)[1:]

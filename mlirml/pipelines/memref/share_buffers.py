@@ -119,7 +119,7 @@ def is_view(op: mlir.Operation) -> bool:
 
 
 def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
-    """Whether each element of `new` is stored behind the only time that loops read the one of `old`."""
+    """True if each element of `new` is stored behind the only time that loops read the one of `old`."""
     if nest.name not in _LOOPS or old.alloc.results[0].type != new.alloc.results[0].type:
         return False
     if old.place > new.first or old.begin == old.end:
@@ -142,12 +142,12 @@ def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
 
 
 def is_within(op: mlir.Operation, nest: mlir.Operation) -> bool:
-    """Whether an operation stands somewhere in loops."""
+    """True if an operation stands somewhere in loops."""
     return place_in(op, nest.regions[0].blocks[0]) is not None
 
 
 def is_whole(value: mlir.Value) -> bool:
-    """Whether a view has all elements of its buffer, in their order."""
+    """True if a view has all elements of its buffer, in their order."""
     op = defining_op(value)
     while op is not None and op.name in _VIEWS:
         op = defining_op(op.operands[0])
@@ -155,7 +155,7 @@ def is_whole(value: mlir.Value) -> bool:
 
 
 def is_once(indices: list[mlir.Value], kind: mlir.MemRefType, block: mlir.Block, nest: mlir.Operation) -> bool:
-    """Whether every round of loops is at another element."""
+    """True if every round of loops is at another element."""
     try:
         rounds = rounds_of(block, nest)
         steps: dict[mlir.Value, int] = {}

@@ -84,7 +84,7 @@ def early_products(loop: mlir.Operation) -> list[mlir.Operation]:
 
 
 def is_fusible(op: mlir.Operation) -> bool:
-    """Whether an operation is a product that may be fused with the one addition that uses it."""
+    """True if an operation is a product that may be fused with the one addition that uses it."""
     alone = len(list(op.results[0].uses)) == 1
     return op.name == "arith.mulf" and alone and str(op.attributes["fastmath"]) == "#arith.fastmath<contract>"
 
@@ -140,7 +140,7 @@ def lag_of(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> i
 
 
 def is_part(op: mlir.Operation) -> bool:
-    """Whether an addition is a term of another one only."""
+    """True if an addition is a term of another one only."""
     users = [use.owner.operation for use in op.results[0].uses]
     return len(users) == 1 and users[0].name in _ADDITIONS and users[0].block == op.block
 

@@ -104,14 +104,14 @@ def _own_blocks(loop: mlir.Operation) -> Iterator[mlir.Block]:
 
 
 def is_serial(loop: mlir.Operation) -> bool:
-    """Whether LLVM cannot vectorise a loop: it has no count, has loops in it, or its iterations wait for each other."""
+    """True if LLVM cannot vectorise a loop: it has no count, has loops in it, or its iterations wait for each other."""
     if loop.name == "scf.while" or any(op.name in LOOPS for op in operations(loop) if op != loop):
         return True
     return _waits(loop) or _reads_other_elements(loop)
 
 
 def _waits(loop: mlir.Operation) -> bool:
-    """Whether a comparison needs what is carried, other than that for a minimum or maximum."""
+    """True if a comparison needs what is carried, other than that for a minimum or maximum."""
     block = loop.regions[0].blocks[0]
     known: set[mlir.Value] = set()
     for carried in list(block.arguments)[1:]:
@@ -130,7 +130,7 @@ def _waits(loop: mlir.Operation) -> bool:
 
 
 def _reads_other_elements(loop: mlir.Operation) -> bool:
-    """Whether it loads elements of an array of which it stores others."""
+    """True if it loads elements of an array of which it stores others."""
     found = list(operations(loop))
     stores = [op for op in found if op.name == "memref.store"]
     for op in found:
@@ -189,7 +189,7 @@ def negated(condition: mlir.Value) -> mlir.Value | None:
 
 
 def is_true(value: mlir.Value) -> bool:
-    """Whether a value is the constant `true`."""
+    """True if a value is the constant `true`."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and str(op.attributes["value"]) == "true"
 
@@ -203,7 +203,7 @@ class Kept:
 
 
 def match_kept(store: mlir.Operation) -> Kept | None:
-    """Whether an operation stores what is there already, or something new, by a select."""
+    """True if an operation stores what is there already, or something new, by a select."""
     select = defining_op(store.operands[0]) if store.name == _STORE else None
     if select is None or select.name != "arith.select" or select.block != store.block or not _is_used_once(select):
         return None
@@ -255,7 +255,7 @@ def _is_bool(value: mlir.Value) -> bool:
 
 
 def likely_side(condition: mlir.Value) -> bool | None:
-    """Whether a condition is true or false nearly always: floats are rarely equal, and rarely NaN. None if unknown."""
+    """True if a condition is true or false nearly always: floats are rarely equal, and rarely NaN. None if unknown."""
     op = defining_op(condition)
     if op is None:
         return None
@@ -278,7 +278,7 @@ def _selects_by(condition: mlir.Value, last: mlir.Operation) -> Iterator[mlir.Op
 
 
 def _users_follow(op: mlir.Operation, last: mlir.Operation) -> bool:
-    """Whether all that needs the result of a select comes after `last`."""
+    """True if all that needs the result of a select comes after `last`."""
     users = [place_in(use.owner.operation, last.block) for use in op.results[0].uses]
     return op == last or all(user is not None and last.is_before_in_block(user) for user in users)
 
@@ -314,7 +314,7 @@ def _needed_by_one(
 
 
 def _may_move(op: mlir.Operation, stored: bool) -> bool:
-    """Whether an operation computes numbers of numbers, or loads one that nothing may have stored since."""
+    """True if an operation computes numbers of numbers, or loads one that nothing may have stored since."""
     if op.name == "memref.load":
         return not stored
     return op.name.startswith(("arith.", "math.")) and op.name != "arith.constant" and len(op.results) == 1

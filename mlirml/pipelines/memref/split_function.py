@@ -85,7 +85,7 @@ class SplitFunctionPass(Pass):
 
 
 def _carries_buffers(loop: mlir.Operation) -> bool:
-    """Whether a loop hands buffers from round to round, which may overlap with the arguments of @main."""
+    """True if a loop hands buffers from round to round, which may overlap with the arguments of @main."""
     return any(isinstance(result.type, mlir.MemRefType) for result in loop.results)
 
 
@@ -151,7 +151,7 @@ def _segments(body: mlir.Block) -> Iterator[_Segment]:
 
 
 def _stays(op: mlir.Operation) -> bool:
-    """Whether an operation is none of a part's: it makes a buffer or a view, or a number, which parts are given."""
+    """True if an operation is none of a part's: it makes a buffer or a view, or a number, which parts are given."""
     if op.name.startswith("arith."):
         return not any(isinstance(result.type, mlir.MemRefType) for result in op.results)
     return op.name in _STAY
@@ -209,7 +209,7 @@ class _Parts:
 
 
 def _can_be_outlined(loop: mlir.Operation) -> bool:
-    """Whether a loop has no results, and uses no cells of the stack, which would have to be in memory for it."""
+    """True if a loop has no results, and uses no cells of the stack, which would have to be in memory for it."""
     owners = map(defining_op, Captures([loop], names=_REBUILT).values)
     return not len(loop.results) and not any(op is not None and op.name == "memref.alloca" for op in owners)
 

@@ -93,7 +93,7 @@ def match_cut(loop: mlir.Operation) -> Cut:
 
 
 def is_fixed(value: mlir.Value, block: mlir.Block) -> bool:
-    """Whether a value comes from outside of a loop body."""
+    """True if a value comes from outside of a loop body."""
     op = defining_op(value)
     return bool((value.owner if op is None else op.block) != block)
 

@@ -182,7 +182,7 @@ def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, 
 
 
 def is_static(op: mlir.Operation) -> bool:
-    """Whether the place of a store or read is known, as far as it has to be."""
+    """True if the place of a store or read is known, as far as it has to be."""
     if op.name in ("tensor.insert", "tensor.extract"):
         return True
     source = 1 if op.name == "tensor.extract_slice" else 2
@@ -243,7 +243,7 @@ def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, i
 
 
 def are_apart(stores: Sequence[mlir.Operation]) -> bool:
-    """Whether stores fill an empty tensor with slices that have no element in common, one after the other along a
+    """True if stores fill an empty tensor with slices that have no element in common, one after the other along a
     dimension, and nothing reads the tensor before all of them: they may be made in any order."""
     start = defining_op(stores[0].operands[1])
     if start is None or start.name != "tensor.empty" or any(op.name != "tensor.insert_slice" for op in stores):
@@ -282,7 +282,7 @@ def computed(op: mlir.Operation) -> mlir.Operation | None:
 
 
 def is_part(shape: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Whether a shape is one of a slice without dimensions of size 1."""
+    """True if a shape is one of a slice without dimensions of size 1."""
     left = list(shape)
     for size in reversed(list(sizes)):
         if left and left[-1] == size:

@@ -89,7 +89,7 @@ def place_of(op: mlir.Operation) -> SourceLocation | None:
 
 
 def has_nan_of_its_own(op: mlir.Operation) -> bool:
-    """Whether an operation computes with a NaN that the user wrote."""
+    """True if an operation computes with a NaN that the user wrote."""
     constants = [inner.attributes["value"] for inner in operations(op) if inner.name == "arith.constant"]
     return any(isinstance(value, mlir.FloatAttr) and math.isnan(value.value) for value in constants)
 
@@ -109,13 +109,13 @@ def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
 
 
 def is_float(kind: mlir.Type) -> bool:
-    """Whether a type is a float, or a tensor of floats."""
+    """True if a type is a float, or a tensor of floats."""
     element = kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
     return isinstance(element, mlir.FloatType)
 
 
 def has_nan(value: mlir.Value) -> mlir.Value:
-    """Whether a float, or an element of a tensor, is a NaN."""
+    """True if a float, or an element of a tensor, is a NaN."""
     if not isinstance(value.type, mlir.RankedTensorType):
         return emit.compare("uno", value, value)
     rank, truth = len(value.type.shape), mlir.IntegerType.get_signless(1)

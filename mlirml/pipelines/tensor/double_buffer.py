@@ -150,7 +150,7 @@ def stored_into(new: mlir.Value, old: mlir.Value) -> tuple[mlir.Value, mlir.Oper
 
 
 def reads_elsewhere(maker: mlir.Operation, made: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
-    """Whether an operation reads other elements of `old` than the one that it computes."""
+    """True if an operation reads other elements of `old` than the one that it computes."""
     maps = list(maker.attributes["indexing_maps"])
     first_out = len(maker.operands) - len(maker.results)
     own = maps[first_out + list(maker.results).index(made)]
@@ -161,7 +161,7 @@ def reads_elsewhere(maker: mlir.Operation, made: mlir.Value, old: mlir.Value, in
 
 
 def comes_from(value: mlir.Value, old: mlir.Value) -> bool:
-    """Whether a value is a tensor or a view of it."""
+    """True if a value is a tensor or a view of it."""
     while value != old:
         op = defining_op(value)
         if op is None or op.name not in _VIEWS:
@@ -171,7 +171,7 @@ def comes_from(value: mlir.Value, old: mlir.Value) -> bool:
 
 
 def is_same_place(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
-    """Whether a value is the slice of `old` that is stored."""
+    """True if a value is the slice of `old` that is stored."""
     if insert is None:
         return bool(value == old)
     op = defining_op(value)
@@ -183,7 +183,7 @@ def is_same_place(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | N
 
 
 def only_read(value: mlir.Value, insert: mlir.Operation | None) -> bool:
-    """Whether a tensor and views of it are only read, except by `insert`."""
+    """True if a tensor and views of it are only read, except by `insert`."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in _VIEWS:

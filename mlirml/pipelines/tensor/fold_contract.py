@@ -131,7 +131,7 @@ def fold_operand(form: Form, number: int) -> bool:
 
 
 def feeds_contractions(value: mlir.Value) -> bool:
-    """Whether only contractions read a value, or copies of it."""
+    """True if only contractions read a value, or copies of it."""
     for use in value.uses:
         user = use.owner.operation
         copied = user.name in _COPIES and len(user.results) == 1 and feeds_contractions(user.results[0])
@@ -187,5 +187,5 @@ def converted(casts: Sequence[mlir.Operation], value: mlir.Value) -> mlir.Value:
 
 
 def is_unused(op: mlir.Operation) -> bool:
-    """Whether nobody uses the results of an operation on tensors."""
+    """True if nobody uses the results of an operation on tensors."""
     return bool(op.results) and not any(True for result in op.results for _ in result.uses)

@@ -60,7 +60,7 @@ def hoist_from(block: mlir.Block, loop: mlir.Operation) -> None:
 
 
 def is_movable(op: mlir.Operation) -> bool:
-    """Whether an operation may run where the loop's checks have not been made: it reads no computed place."""
+    """True if an operation may run where the loop's checks have not been made: it reads no computed place."""
     if op.name in _FREE:
         return op.name != "tensor.extract_slice" or len(op.operands) == 1
     if not op.name.startswith("linalg.") or not op.results:
@@ -69,7 +69,7 @@ def is_movable(op: mlir.Operation) -> bool:
 
 
 def is_expensive(op: mlir.Operation) -> bool:
-    """Whether it is worth a tensor to compute an operation once: a contraction, a reduction, or costly functions."""
+    """True if it is worth a tensor to compute an operation once: a contraction, a reduction, or costly functions."""
     if op.name in _FREE or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
         return False
     if op.name != "linalg.generic":

@@ -89,7 +89,7 @@ def check_stored(carried: mlir.Value, value: mlir.Value, block: mlir.Block) -> N
 
 
 def reads_invariant(op: mlir.Operation, block: mlir.Block, least: int) -> bool:
-    """Whether a structured operation reads a large tensor from outside of the loop."""
+    """True if a structured operation reads a large tensor from outside of the loop."""
     if op.name != "linalg.generic":
         return False
     for operand in list(op.operands)[: len(op.operands) - len(op.results)]:
@@ -100,7 +100,7 @@ def reads_invariant(op: mlir.Operation, block: mlir.Block, least: int) -> bool:
 
 
 def reduces_to_one(op: mlir.Operation) -> bool:
-    """Whether a structured operation reduces to single elements."""
+    """True if a structured operation reduces to single elements."""
     if op.name != "linalg.generic" or "reduction" not in str(op.attributes["iterator_types"]):
         return False
     return all(result.type.has_static_shape and prod(result.type.shape) == 1 for result in op.results)

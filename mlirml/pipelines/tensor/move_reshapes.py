@@ -56,7 +56,7 @@ class MoveReshapesPass(Pass):
 
 
 def is_elementwise(op: mlir.Operation) -> bool:
-    """Whether it is a generic of parallel loops with one result in their order, and without `linalg.index`."""
+    """True if it is a generic of parallel loops with one result in their order, and without `linalg.index`."""
     if op.name != "linalg.generic" or len(op.results) != 1:
         return False
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
@@ -68,7 +68,7 @@ def is_elementwise(op: mlir.Operation) -> bool:
 
 
 def only_picks(map_: mlir.AffineMap) -> bool:
-    """Whether every result of a map is a loop of its own."""
+    """True if every result of a map is a loop of its own."""
     found = [e.position for e in map_.results if isinstance(e, mlir.AffineDimExpr)]
     return len(found) == len(map_.results) == len(set(found))
 
@@ -166,13 +166,13 @@ _MOVE = {"tensor.expand_shape": move_expand_in_front, "tensor.extract_slice": mo
 
 
 def may_reshape(value: mlir.Value) -> bool:
-    """Whether a reshape of a value costs nothing, and keeps no operation from being fused."""
+    """True if a reshape of a value costs nothing, and keeps no operation from being fused."""
     owner = defining_op(value)
     return owner is None or owner.name in _FREE or is_elementwise(owner)
 
 
 def is_read(op: mlir.Operation, position: int) -> bool:
-    """Whether the body reads an operand."""
+    """True if the body reads an operand."""
     return any(True for _ in op.regions[0].blocks[0].arguments[position].uses)
 
 

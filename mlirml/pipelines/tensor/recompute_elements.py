@@ -147,7 +147,7 @@ def _place(use: mlir.OpOperand, block: mlir.Block, places: dict[mlir.Value, int]
 
 
 def _is_live(value: mlir.Value, block: mlir.Block, last: int, places: dict[mlir.Value, int]) -> bool:
-    """Whether a tensor is there until operation `last` anyway."""
+    """True if a tensor is there until operation `last` anyway."""
     if defining_op(value) is None or value.owner.operation.block != block:
         return True
     return any(_place(use, block, places) >= last for use in value.uses)

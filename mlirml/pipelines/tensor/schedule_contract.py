@@ -101,13 +101,13 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
 
 
 def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Machine) -> bool:
-    """Whether an operand is better computed as it is packed than written to memory, which it does not leave again."""
+    """True if an operand is better computed as it is packed than written to memory, which it does not leave again."""
     enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
     return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
 
 
 def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
-    """Whether a tensor too big for the cache is the result of an elementwise operation that nothing else reads."""
+    """True if a tensor too big for the cache is the result of an elementwise operation that nothing else reads."""
     owner, kind = defining_op(value), mlir.ShapedType(value.type)
     if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or sum(1 for _ in value.uses) != 1:
         return False

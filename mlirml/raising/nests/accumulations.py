@@ -90,7 +90,7 @@ def _match_extreme(op: mlir.Operation, old: mlir.Value) -> Combination:
 
 
 def uses(value: mlir.Value, wanted: mlir.Value) -> bool:
-    """Whether `wanted` is computed with, in what `value` is computed from."""
+    """True if `wanted` is computed with, in what `value` is computed from."""
     todo, seen = [value], {value}
     while todo:
         found = todo.pop()

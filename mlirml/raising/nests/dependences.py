@@ -168,11 +168,11 @@ class Isl:
         return self._access(a, first).apply_range(self._access(b, second).reverse())
 
     def are_ordered(self, meetings: Any, a: Statement, b: Statement, level: int) -> bool:
-        """Whether in some of the pairs, `b` is in a later round of the loop at `level` and of none around it."""
+        """True if in some of the pairs, `b` is in a later round of the loop at `level` and of none around it."""
         return not meetings.is_disjoint(self._order(a, b, level))
 
     def is_covered(self, reader: Statement, access: Access, writers: Sequence[tuple[Statement, int]]) -> bool:
-        """Whether every instance of a reader meets an earlier one of a writer, later in the loop at its level."""
+        """True if every instance of a reader meets an earlier one of a writer, later in the loop at its level."""
         rest = self._access(reader, access).domain()
         for writer, level in writers:
             if writer.write.indices is not None:

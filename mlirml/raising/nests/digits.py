@@ -43,7 +43,7 @@ def candidates_of(index: Linear, size: int) -> set[int]:
 
 
 def is_nested(sizes: Sequence[int]) -> bool:
-    """Whether each size is a multiple of the next one."""
+    """True if each size is a multiple of the next one."""
     return all(a % b == 0 and a > b for a, b in itertools.pairwise(sizes))
 
 

@@ -245,7 +245,7 @@ def uses_array(statements: Sequence[Statement], array: Array) -> bool:
 def is_minor(
     component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
 ) -> bool:
-    """Whether a component has fewer loops than one that keeps the same loop: it may as well stay with that."""
+    """True if a component has fewer loops than one that keeps the same loop: it may as well stay with that."""
     (statement,) = component
     return any(
         len(other.loops) > len(statement.loops) and other.loops[level] is statement.loops[level]
@@ -258,7 +258,7 @@ def is_minor(
 def is_entangled(
     component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
 ) -> bool:
-    """Whether a component would hand numbers over to a loop that stays, or take them from it, for cheap work alone.
+    """True if a component would hand numbers over to a loop that stays, or take them from it, for cheap work alone.
 
     A loop that compares neighbours and exchanges them is not split into three that pass their numbers on in memory.
     """
@@ -275,7 +275,7 @@ def is_entangled(
 
 
 def is_costly(statement: Statement) -> bool:
-    """Whether what a statement computes is worth a loop of its own, as a function or a division is."""
+    """True if what a statement computes is worth a loop of its own, as a function or a division is."""
     todo, seen = [statement.value], {statement.value}
     while todo:
         op = defining_op(todo.pop())
@@ -289,7 +289,7 @@ def is_costly(statement: Statement) -> bool:
 
 
 def is_shared(groups: Sequence[Component], array: Array, raised: Mapping[Component, Raised], level: int) -> bool:
-    """Whether an array outlives a round of a loop that stays."""
+    """True if an array outlives a round of a loop that stays."""
     users = [group for group in groups if uses_array(group, array)]
     return len(users) > 1 or any(group in raised or len(group[0].loops) == level for group in users)
 

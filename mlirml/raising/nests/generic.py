@@ -280,7 +280,7 @@ def check_lengths(
 
 
 def is_separate(places: Sequence[Linear], loops: Sequence[Loop]) -> bool:
-    """Whether each dimension of an array is walked by a loop of its own, or by none."""
+    """True if each dimension of an array is walked by a loop of its own, or by none."""
     walked = [[loop for loop in place.loops if loop in loops] for place in places]
     flat = [loop for found in walked for loop in found]
     return len(flat) == len(set(flat)) and all(len(found) <= 1 for found in walked)
@@ -430,7 +430,7 @@ def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[
 
 
 def stays_inside(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> bool:
-    """Whether a box touches nothing outside of an array, of which the program touches what is inside of `part`."""
+    """True if a box touches nothing outside of an array, of which the program touches what is inside of `part`."""
     loops = [dim.loop for dim in dims][::-1]
     ends = {dim.loop: (dim.first, dim.last) for dim in dims}
     for place, size in zip(places, shape, strict=True):
@@ -446,12 +446,12 @@ def stays_inside(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[
 
 
 def has_rounds(dims: Sequence[Dim], spans: Spans) -> bool:
-    """Whether it is known that all dims have a round: what a slice touches, the program does too."""
+    """True if it is known that all dims have a round: what a slice touches, the program does too."""
     return all((range_of(dim.size, spans)[0] or 0) > 0 for dim in dims)
 
 
 def has_division(value: mlir.Value, statement: Statement) -> bool:
-    """Whether integers are divided by something that may be zero."""
+    """True if integers are divided by something that may be zero."""
     todo, seen = [value], {value}
     while todo:
         found = todo.pop()

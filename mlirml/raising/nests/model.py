@@ -145,7 +145,7 @@ def _readers(value: mlir.Value) -> set[mlir.Operation]:
 
 
 def is_pure(op: mlir.Operation) -> bool:
-    """Whether an operation computes a scalar from scalars."""
+    """True if an operation computes a scalar from scalars."""
     return (op.name.startswith(_PURE) and not op.regions) or op.name in _PURE_OPS
 
 
@@ -399,7 +399,7 @@ class _Walk:
 
 
 def is_computed(value: mlir.Value) -> bool:
-    """Whether a value is more than a constant or a number of an index."""
+    """True if a value is more than a constant or a number of an index."""
     op = defining_op(value)
     if op is None or op.name == "arith.constant":
         return False
@@ -407,7 +407,7 @@ def is_computed(value: mlir.Value) -> bool:
 
 
 def stored_first(value: mlir.Value) -> bool:
-    """Whether a value is stored before it is used in another way: it can be read from there."""
+    """True if a value is stored before it is used in another way: it can be read from there."""
     users = [use.owner.operation for use in value.uses]
     op = defining_op(value)
     if op is None:
@@ -417,7 +417,7 @@ def stored_first(value: mlir.Value) -> bool:
 
 
 def holds(op: mlir.Operation, users: Sequence[mlir.Operation]) -> bool:
-    """Whether one of some operations is `op` or inside of it."""
+    """True if one of some operations is `op` or inside of it."""
     return op in users or (bool(op.regions) and any(inner in users for inner in operations(op)))
 
 

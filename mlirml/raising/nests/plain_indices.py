@@ -52,13 +52,13 @@ class _Plain:
         self._made: dict[mlir.Value, mlir.Value] = {}
 
     def compares_indices(self, op: mlir.Operation) -> bool:
-        """Whether integers computed from indices are compared with each other or with constants."""
+        """True if integers computed from indices are compared with each other or with constants."""
         rooted = [self.is_rooted(v) for v in op.operands]
         known = [is_wide(v.type) and _number(v) is not None for v in op.operands]
         return any(rooted) and all(map(any, zip(rooted, known)))
 
     def is_rooted(self, value: mlir.Value) -> bool:
-        """Whether an integer is computed from an index and may be computed as one."""
+        """True if an integer is computed from an index and may be computed as one."""
         if value not in self._rooted:
             self._rooted[value] = False
             self._rooted[value] = self._finds_root(value)
@@ -164,7 +164,7 @@ def _chosen(op: mlir.Operation, _: Limits) -> mlir.Value | None:
 
 
 def is_bool(value: mlir.Value) -> bool:
-    """Whether a value is a condition."""
+    """True if a value is a condition."""
     return isinstance(value.type, mlir.IntegerType) and value.type.width == 1
 
 
@@ -181,7 +181,7 @@ _DECISIONS = {
 
 
 def is_wide(kind: mlir.Type) -> bool:
-    """Whether it is the type of integers as wide as an index."""
+    """True if it is the type of integers as wide as an index."""
     return isinstance(kind, mlir.IntegerType) and kind.width == 64
 
 

@@ -70,7 +70,7 @@ def privatise(nest: Nest, array: Array, known: Mapping[Variable, Span], isl: Isl
 
 
 def is_update(statement: Statement) -> bool:
-    """Whether a statement reads the element that it stores."""
+    """True if a statement reads the element that it stores."""
     return any(access == statement.write for access in statement.reads.values())
 
 

@@ -90,7 +90,7 @@ class State:
         return known[value]
 
     def is_inside(self, op: mlir.Operation) -> bool:
-        """Whether an operation stands in the nest."""
+        """True if an operation stands in the nest."""
         parent = op.parent
         while parent is not None and parent != self.nest.op:
             parent = parent.parent

@@ -42,7 +42,7 @@ def _is_slice(op: mlir.Operation | None) -> TypeGuard[mlir.Operation]:
 
 
 def _stored_between(row: mlir.Operation, reader: mlir.Operation) -> bool:
-    """Whether the array of a slice may be written over between the slice and a reader of it."""
+    """True if the array of a slice may be written over between the slice and a reader of it."""
     top = _ancestor_in(reader, row.block)
     if top is None:
         return True
@@ -59,7 +59,7 @@ def _stored_between(row: mlir.Operation, reader: mlir.Operation) -> bool:
 
 
 def _writes(op: mlir.Operation, operand: int) -> bool:
-    """Whether an operation may compute its result in the place of an operand."""
+    """True if an operation may compute its result in the place of an operand."""
     if op.name in _STORES:
         return operand == _STORES[op.name]
     return op.name in _LOOPS or op.name.startswith("linalg.") or bool(op.regions)
@@ -145,5 +145,5 @@ def _store_elements(op: mlir.Operation, chain: Sequence[mlir.Operation]) -> None
 
 
 def has_static_strides(row: mlir.Operation) -> bool:
-    """Whether the strides of a slice are numbers."""
+    """True if the strides of a slice are numbers."""
     return not any(stride in _DYNAMIC for stride in row.attributes["static_strides"])

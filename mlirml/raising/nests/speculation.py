@@ -13,7 +13,7 @@ _NEVER = ("math.ipowi",)  # divides where the exponent is negative
 
 
 def may_speculate(op: mlir.Operation, ranges: Ranges) -> bool:
-    """Whether an operation only computes numbers of its operands, and does so for any operands."""
+    """True if an operation only computes numbers of its operands, and does so for any operands."""
     if op.name in _INDICES:
         return True
     if op.name.partition(".")[0] not in ("arith", "math") or op.name in _NEVER or op.regions:
@@ -24,7 +24,7 @@ def may_speculate(op: mlir.Operation, ranges: Ranges) -> bool:
 
 
 def divides_safely(op: mlir.Operation, ranges: Ranges) -> bool:
-    """Whether the divisor of an integer division is neither zero nor, for signed ones, -1.
+    """True if the divisor of an integer division is neither zero nor, for signed ones, -1.
 
     The product's own divisions select 1 for such a divisor.
     """
@@ -61,7 +61,7 @@ def _is_overflow(condition: mlir.Value, dividend: mlir.Value, divisor: mlir.Valu
 
 
 def _compares(condition: mlir.Value, value: mlir.Value, number: int) -> bool:
-    """Whether a condition is `value == number`."""
+    """True if a condition is `value == number`."""
     op = defining_op(condition)
     if op is None or op.name != "arith.cmpi" or mlir.IntegerAttr(op.attributes["predicate"]).value != 0:
         return False
@@ -69,7 +69,7 @@ def _compares(condition: mlir.Value, value: mlir.Value, number: int) -> bool:
 
 
 def is_number(value: mlir.Value, number: int) -> bool:
-    """Whether a value is this integer constant."""
+    """True if a value is this integer constant."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         return False

@@ -69,7 +69,7 @@ class _Builder:
             state.arrays[array] = result if self.is_all(result) else self.put(result, target)
 
     def is_all(self, result: mlir.Value) -> bool:
-        """Whether a result is the whole array."""
+        """True if a result is the whole array."""
         return bool(result.type == shape_type(self.state, self.raised)) and not self.raised.out.flat
 
     def is_static(self, operand: Operand) -> bool:
@@ -199,14 +199,14 @@ class _Builder:
         return found
 
     def is_computed_gather(self, value: mlir.Value) -> bool:
-        """Whether a value is an element that the body extracts at indices that the program computes.
+        """True if a value is an element that the body extracts at indices that the program computes.
 
         The indices of other gathers are linear in the loops; such a value may be any operation's, a loop's say.
         """
         return value in self.raised.gathers and self.statement.reads[value].indices is None
 
     def varies(self, value: mlir.Value) -> bool:
-        """Whether a value is not the same in all rounds of the generic."""
+        """True if a value is not the same in all rounds of the generic."""
         if value not in self.varying:
             op = defining_op(value)
             linear = self.state.nest.reader.indices.get(value)
@@ -261,7 +261,7 @@ class _Builder:
         return _Variables(self)
 
     def inside(self, variables: dict[Loop, mlir.Value]) -> mlir.Value:
-        """Whether a round of the box is one of the loops'."""
+        """True if a round of the box is one of the loops'."""
         total: mlir.Value | None = None
         zero = emit.index(0)
         for condition in self.raised.mask:
@@ -338,7 +338,7 @@ def shape_type(state: State, raised: Raised) -> mlir.Type:
 
 
 def is_whole(indices: Sequence[Index], shape: Sequence[int]) -> bool:
-    """Whether a slice is all of a tensor."""
+    """True if a slice is all of a tensor."""
     return all(
         index.offset == Linear(0) and index.size == Linear(size) and index.stride == 1 and index.factors is not None
         for index, size in zip(indices, shape)

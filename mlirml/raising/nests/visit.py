@@ -41,7 +41,7 @@ def _in_block(block: mlir.Block, spans: Spans, visit: Visit, refuse: Refuse) -> 
 
 
 def _has_places(op: mlir.Operation) -> bool:
-    """Whether an operation reads or stores an element at indices; others unwrap numbers."""
+    """True if an operation reads or stores an element at indices; others unwrap numbers."""
     return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
 
 

@@ -77,7 +77,7 @@ def match_contraction(nest: Nest) -> Contraction:
 
 
 def is_plain(nest: Nest, contraction: Contraction) -> bool:
-    """Whether nothing is computed but one product of two operands of the generic."""
+    """True if nothing is computed but one product of two operands of the generic."""
     if len(contraction.products) != 1:
         return False
     (product,) = contraction.products

@@ -179,7 +179,7 @@ def stored(value: mlir.Value) -> mlir.Value:
 
 
 def is_start(value: mlir.Value) -> bool:
-    """Whether kernels can start their sums from a value: one number everywhere, or one for each filter."""
+    """True if kernels can start their sums from a value: one number everywhere, or one for each filter."""
     op = defining_op(value)
     if op is None or op.name == "linalg.fill":
         return op is not None

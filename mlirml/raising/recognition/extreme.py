@@ -132,7 +132,7 @@ def identity(name: str, kind: mlir.Type) -> mlir.Attribute:
 
 
 def is_number(start: mlir.Value) -> bool:
-    """Whether a tensor is filled with a constant that is not NaN."""
+    """True if a tensor is filled with a constant that is not NaN."""
     op = defining_op(start)
     constant = defining_op(op.operands[0]) if op is not None and op.name == "linalg.fill" else None
     if constant is None or constant.name != "arith.constant":

@@ -146,7 +146,7 @@ class Body:
         return value
 
     def is_of_indices(self, value: mlir.Value) -> bool:
-        """Whether a value depends on the place alone."""
+        """True if a value depends on the place alone."""
         op = defining_op(value)
         if op is None or op.name in ("linalg.index", "arith.constant") or op.block != self.block:
             return op is not None
@@ -286,7 +286,7 @@ def name_of_product(formulas: Formulas, above: list[Formula], below: list[Formul
 
 
 def is_sum_of(formulas: Formulas, total: Formula, term: Formula) -> bool:
-    """Whether a formula adds up what another one is, along one of its indices."""
+    """True if a formula adds up what another one is, along one of its indices."""
     if total[0] != "reduce" or total[1][0] != "arith.addf" or len(total[1][1]) != 1:
         return False
     return any(formulas.replaced(total[2], total[1][1][0], place) is term for place in places_in(term))
@@ -304,7 +304,7 @@ def places_in(formula: Formula) -> set[Any]:
 
 
 def is_attention(formulas: Formulas, total: Formula, below: list[Formula] | tuple[Formula, ...]) -> bool:
-    """Whether a sum is one of weights times values, the weights a softmax of products, which may be divided later."""
+    """True if a sum is one of weights times values, the weights a softmax of products, which may be divided later."""
     if total[1][0] != "arith.addf" or len(total[1][1]) != 1:
         return False
     above, inner = factors(formulas, total[2])

@@ -71,7 +71,7 @@ class Nest:
         return union(self.loops(operand) for operand in op.operands)
 
     def reads_out(self, value: mlir.Value) -> bool:
-        """Whether a value of the body depends on what an out holds."""
+        """True if a value of the body depends on what an out holds."""
         if value in self.arguments[len(self.inputs) :]:
             return True
         op = self.inner(value)

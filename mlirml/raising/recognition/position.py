@@ -87,14 +87,14 @@ def match_position(loop: mlir.Operation) -> Position:
 
 
 def keeps_place(op: mlir.Operation | None, before: mlir.Value, variable: mlir.Value) -> bool:
-    """Whether an operation is `select(better, variable of the loop, place before)`."""
+    """True if an operation is `select(better, variable of the loop, place before)`."""
     if op is None or op.name != "arith.select":
         return False
     return bool(walked(op.operands[1]) == variable and op.operands[2] == before)
 
 
 def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir.Value, predicate: str) -> bool:
-    """Whether an operation is `select(better, x, best)`, or the same as a maximum or minimum of integers."""
+    """True if an operation is `select(better, x, best)`, or the same as a maximum or minimum of integers."""
     if op.name == "arith.select":
         return list(op.operands) == [better, x, best]
     return op.name == {"sgt": "arith.maxsi", "slt": "arith.minsi"}.get(predicate) and set(op.operands) == {x, best}

@@ -47,7 +47,7 @@ def match_scan(loop: mlir.Operation) -> str:
 
 
 def reads_before(value: mlir.Value, array: mlir.Value, places: list[mlir.Value], variable: mlir.Value) -> bool:
-    """Whether a value is the element of the array one round before the one that is stored."""
+    """True if a value is the element of the array one round before the one that is stored."""
     read = defining_op(value)
     if read is None or read.name != "tensor.extract" or read.operands[0] != array:
         return False

@@ -153,7 +153,7 @@ def masks_of(nest: Nest, condition: mlir.Value, wanted: bool) -> Iterator[Mask]:
 
 
 def is_zero(value: mlir.Value) -> bool:
-    """Whether a scalar is the constant 0 (of either sign)."""
+    """True if a scalar is the constant 0 (of either sign)."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and op.attributes["value"].value == 0
 

@@ -43,7 +43,7 @@ def move_bf16_as_integers(text: str) -> str:
 
 
 def _computes(text: str) -> bool:
-    """Whether an operation other than a move has operands of the type."""
+    """True if an operation other than a move has operands of the type."""
     if _ARITHMETIC.search(text):
         return True
     return any(not _MOVES.match(name) for name in _INTRINSIC.findall(text))

@@ -60,7 +60,7 @@ class Host:
     features: str
 
     def has(self, feature: str) -> bool:
-        """Whether `feature` (LLVM's name, `avx512f`, `fma`, `f16c`) is on."""
+        """True if `feature` (LLVM's name, `avx512f`, `fma`, `f16c`) is on."""
         return f"+{feature}" in self.features.split(",")
 
     @property

@@ -149,7 +149,7 @@ def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function
 
 
 def _can_be_repeated(rest: str) -> bool:
-    """Whether every global variable is a constant of the module's own."""
+    """True if every global variable is a constant of the module's own."""
     return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
 
 

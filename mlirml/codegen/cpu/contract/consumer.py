@@ -124,7 +124,7 @@ def projected_dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[in
 
 
 def _is_read_later(product: mlir.Value, op: mlir.Operation, consumer: mlir.Operation) -> bool:
-    """Whether anything but `op`, `consumer`, and fills in front of them may read the product."""
+    """True if anything but `op`, `consumer`, and fills in front of them may read the product."""
     owner = defining_op(product)
     if owner is None or owner.name != "memref.alloc":
         return True

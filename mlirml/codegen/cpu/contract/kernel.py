@@ -127,18 +127,18 @@ class Job:
 
     @property
     def panels(self) -> bool:
-        """Whether both operands are packed in panels along one loop of k: the kernel whose parts are shared."""
+        """True if both operands are packed in panels along one loop of k: the kernel whose parts are shared."""
         p, s = self.problem, self.schedule
         return s.kernel == "packed" and s.pack == "ab" and len(p.k) == 1 and (p.n.c == 1 or p.n.size == 1)
 
     @property
     def symmetric(self) -> bool:
-        """Whether the tiles above the diagonal are those below it, transposed."""
+        """True if the tiles above the diagonal are those below it, transposed."""
         return self.schedule.kernel == "symmetric"
 
     @property
     def writes_tiles(self) -> bool:
-        """Whether register tiles go through memory, where a function of its own takes them from."""
+        """True if register tiles go through memory, where a function of its own takes them from."""
         return self.epilogue is not None or self.panels or self.symmetric
 
 

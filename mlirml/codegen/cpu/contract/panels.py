@@ -81,7 +81,7 @@ class PanelKernel(TileKernel):
         return product_function(*tile, schedule.pairs, copy)
 
     def _can_copy(self) -> bool:
-        """Whether there are enough tiles in a panel of b to copy the next one while they multiply."""
+        """True if there are enough tiles in a panel of b to copy the next one while they multiply."""
         schedule, problem = self.schedule, self.problem
         if schedule.pairs != 1 or schedule.nr % schedule.lanes or problem.n.b != 1:
             return False

@@ -95,12 +95,12 @@ class Schedule:
 
     @property
     def words(self) -> bool:
-        """Whether packed operands are i32 that hold two bf16, neighbours along k."""
+        """True if packed operands are i32 that hold two bf16, neighbours along k."""
         return self.pairs > 1
 
     @property
     def tiles(self) -> bool:
-        """Whether tile registers hold the operands and the sums."""
+        """True if tile registers hold the operands and the sums."""
         return self.pairs == TILE_K
 
 
@@ -177,13 +177,13 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def fits_tiles(mr: int, nr: int) -> bool:
-    """Whether tile registers hold so many rows and columns of sums, and the tiles of a and b that they come from."""
+    """True if tile registers hold so many rows and columns of sums, and the tiles of a and b that they come from."""
     down, across = mr // 16, nr // 16
     return mr % 16 == nr % 16 == 0 and down * across + down + across <= 8
 
 
 def several_k(problem: Problem, schedule: Schedule) -> bool:
-    """Whether k is cut into blocks."""
+    """True if k is cut into blocks."""
     return schedule.kc < problem.k_size
 
 
@@ -233,7 +233,7 @@ def choose_kernel(problem: Problem, machine: Machine) -> str:
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether a problem has few products, of floats that are not converted."""
+    """True if a problem has few products, of floats that are not converted."""
     elements = {operand.element for operand in (problem.a, problem.b, problem.c)}
     return problem.work <= SMALL and elements == {problem.compute} and problem.compute in ("f32", "f64")
 
@@ -337,7 +337,7 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
 
 
 def reads_rows_in_place(problem: Problem) -> bool:
-    """Whether packing a big f64 product's rows of a takes more time than it saves: they are contiguous already.
+    """True if packing a big f64 product's rows of a takes more time than it saves: they are contiguous already.
 
     Sums of f64 may be as long as the caches allow, so that out is not written often. Those of f32 are `K_BLOCK` long
     for accuracy; tiles of packed panels go through memory, where that takes no second visit of out.
@@ -366,7 +366,7 @@ def plan_rows(problem: Problem, machine: Machine) -> Schedule:
 
 
 def is_worth_halving(problem: Problem, machine: Machine) -> bool:
-    """Whether a product is symmetric, and so big that half of its tiles take more time than to mirror them."""
+    """True if a product is symmetric, and so big that half of its tiles take more time than to mirror them."""
     if not problem.symmetric or len(problem.k) != 1 or problem.n.c != 1:
         return False
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
@@ -460,7 +460,7 @@ def _cached_rows(problem: Problem, machine: Machine, schedule: Schedule) -> int:
 
 
 def has_pairs(problem: Problem) -> bool:
-    """Whether the operands are bf16, or are rounded to it as they are read, and the products are added in f32.
+    """True if the operands are bf16, or are rounded to it as they are read, and the products are added in f32.
 
     They must be contiguous along rows or k.
     """

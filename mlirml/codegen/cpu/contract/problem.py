@@ -192,7 +192,7 @@ class Problem:
 
     @property
     def symmetric(self) -> bool:
-        """Whether each matrix product is one of a matrix and its own transpose."""
+        """True if each matrix product is one of a matrix and its own transpose."""
         if not self.same or self.outer_m or self.a != self.b or self.m.size != self.n.size:
             return False
         return (self.m.a, self.m.b) == (self.n.b, self.n.a) and all(axis.a == axis.b for axis in self.outer + self.k)

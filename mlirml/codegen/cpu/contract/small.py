@@ -50,7 +50,7 @@ class Small:
         """The loop whose elements are in one vector."""
 
     def has_rows(self) -> bool:
-        """Whether out, and what is read for a row of it, is contiguous along the last dim of out."""
+        """True if out, and what is read for a row of it, is contiguous along the last dim of out."""
         if not self.maps[2] or self.sizes[self.maps[2][-1]] == 1:
             return False
         row = self.maps[2][-1]

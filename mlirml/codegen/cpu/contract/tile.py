@@ -132,7 +132,7 @@ class TileKernel:
 
     @property
     def splits_k(self) -> bool:
-        """Whether out is visited several times, for blocks of k."""
+        """True if out is visited several times, for blocks of k."""
         return len(self.problem.k) == 1 and self.schedule.kc < self.problem.k_size
 
     def _product(self, place: Place, slot: Index) -> None:

@@ -176,5 +176,5 @@ class TileWriter:
 
 
 def fits(stride: int, columns: int, is_out: bool) -> bool:
-    """Whether an operand of an epilogue can be read, or written, a vector along n at a time."""
+    """True if an operand of an epilogue can be read, or written, a vector along n at a time."""
     return columns == 1 or stride == 1 or (stride == 0 and not is_out)

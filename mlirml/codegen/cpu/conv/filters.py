@@ -148,7 +148,7 @@ class FilterKernel:
                 e.store_scalar(e.load_scalar(view, row + at), self.packed, room + k * plan.width + lane)
 
     def _is_dense(self) -> bool:
-        """Whether channels and taps of a filter lie in one piece."""
+        """True if channels and taps of a filter lie in one piece."""
         stride = 1
         for slide in reversed(self.problem.slides):
             if slide.kernel > 1 and slide.w != stride:

@@ -67,7 +67,7 @@ def match_start(op: mlir.Operation, problem: Problem) -> Start:
 
 
 def is_bias(maps: list[mlir.AffineMap], bias: mlir.Value, op: mlir.Operation, problem: Problem) -> bool:
-    """Whether a broadcast gives each filter of each group its own element, in order."""
+    """True if a broadcast gives each filter of each group its own element, in order."""
     out_map = linalg.get_indexing_maps(op)[2].value
     weights = linalg.get_indexing_maps(op)[1].value
     if maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
@@ -136,7 +136,7 @@ def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
 
 
 def is_plain(value: mlir.Value) -> bool:
-    """Whether all names of a buffer are views of one value."""
+    """True if all names of a buffer are views of one value."""
     return is_known(buffer_of(value))
 
 
@@ -203,7 +203,7 @@ def input_kind(
     problem: Problem,
     target: mlir.Value,
 ) -> str | None:
-    """Whether an input has an element for each "filter" or each "place"; None for anything else."""
+    """True if an input has an element for each "filter" or each "place"; None for anything else."""
     kind = value.type
     if not isinstance(kind, mlir.MemRefType) or str(kind.element_type) != problem.element:
         return None
@@ -213,7 +213,7 @@ def input_kind(
 
 
 def is_local(value: mlir.Value) -> bool:
-    """Whether a buffer is allocated here, and has no other name."""
+    """True if a buffer is allocated here, and has no other name."""
     owner = defining_op(value)
     uses = [use.owner.operation for use in value.uses]
     return (
@@ -225,7 +225,7 @@ def is_local(value: mlir.Value) -> bool:
 
 
 def is_free(value: mlir.Value, op: mlir.Operation, following: mlir.Operation) -> bool:
-    """Whether a buffer is the same at `op` as at a following operation."""
+    """True if a buffer is the same at `op` as at a following operation."""
     return is_defined_before(value, op) and not is_touched(value, op, following)
 
 

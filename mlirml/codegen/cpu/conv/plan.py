@@ -88,7 +88,7 @@ def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
 
 
 def is_flat(problem: Problem) -> bool:
-    """Whether the places of a plane lie row after row."""
+    """True if the places of a plane lie row after row."""
     _, rows, columns = problem.slides
     return columns.out == 1 and rows.out == columns.count
 
@@ -116,7 +116,7 @@ def pixel_plan(problem: Problem, lanes: int) -> Plan:
 
 
 def shares_columns(problem: Problem) -> bool:
-    """Whether all that threads can share is one row of pixels."""
+    """True if all that threads can share is one row of pixels."""
     depth, height, _ = problem.slides
     return not problem.is_padded and pixel_rounds(problem) == depth.count == height.count == 1
 

@@ -61,7 +61,7 @@ def pivot_rows(item: Structured) -> list[int]:
 
 
 def has_rows(nest: Nest) -> bool:
-    """Whether the outermost loop goes over rows enough, by itself or with the next one."""
+    """True if the outermost loop goes over rows enough, by itself or with the next one."""
     if not nest.rank or nest.reduction[0] or math.prod(nest.sizes[1:]) < SHORTEST_ROW:
         return False
     rows_of_rows = nest.rank > 1 and not nest.reduction[1] and nest.sizes[1] >= FEWEST_ROWS
@@ -113,7 +113,7 @@ def group_of(items: Sequence[Structured], start: int, pivot: int, rows: int) -> 
 
 
 def fills_cache(members: Sequence[Structured]) -> bool:
-    """Whether the next operation would not find in cache what one leaves there."""
+    """True if the next operation would not find in cache what one leaves there."""
     return 4 * sum(cost.footprint(member.nest) for member in members) > cost.CACHE_BYTES
 
 
@@ -122,25 +122,25 @@ def total_ns(members: Sequence[Structured]) -> float:
 
 
 def shares(one: Structured, other: Structured) -> bool:
-    """Whether two operations touch the same memory, so that the cache helps."""
+    """True if two operations touch the same memory, so that the cache helps."""
     mine = {root(access.operand) for access in one.nest.memory}
     return any(root(access.operand) in mine for access in other.nest.memory)
 
 
 def shares_rows(one: Structured, other: Structured) -> bool:
-    """Whether two operations touch the same long rows; a number for each row is no reason to read row by row."""
+    """True if two operations touch the same long rows; a number for each row is no reason to read row by row."""
     mine = {root(access.operand) for access in one.nest.memory if is_long_row(one.nest, access)}
     return any(root(a.operand) in mine for a in other.nest.memory if is_long_row(other.nest, a))
 
 
 def is_long_row(nest: Nest, access: Access) -> bool:
-    """Whether the rows of an access are some cache lines long."""
+    """True if the rows of an access are some cache lines long."""
     inside = [size for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True) if stride]
     return access.bytes * math.prod(inside) >= LONG_ROW_BYTES
 
 
 def row_local(earlier: Structured, later: Structured) -> bool:
-    """Whether what one of the two writes is touched by the other in the same row only."""
+    """True if what one of the two writes is touched by the other in the same row only."""
     for one, other in ((earlier, later), (later, earlier)):
         for number in range(one.nest.outs):
             out = one.nest.out(number)
@@ -153,13 +153,13 @@ def row_local(earlier: Structured, later: Structured) -> bool:
 
 
 def same_row(access: Access, other: Access) -> bool:
-    """Whether row i of both is the same memory; `row_nest` has made sure that it meets no other row."""
+    """True if row i of both is the same memory; `row_nest` has made sure that it meets no other row."""
     same = access.operand == other.operand and access.base == other.base
     return same and access.strides[0] == other.strides[0] != 0
 
 
 def within_row(nest: Nest, access: Access) -> bool:
-    """Whether a row of an access lies between the start of its row and the start of the next."""
+    """True if a row of an access lies between the start of its row and the start of the next."""
     steps = [(size - 1) * stride for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True)]
     first = access.offset + sum(step for step in steps if step < 0)
     last = access.offset + sum(step for step in steps if step > 0)
@@ -167,7 +167,7 @@ def within_row(nest: Nest, access: Access) -> bool:
 
 
 def reads_elements_of(one: Structured, other: Structured) -> bool:
-    """Whether a body loads elements, at any place, of what the other operation writes."""
+    """True if a body loads elements, at any place, of what the other operation writes."""
     return any(one.inside.touches(other.nest.out(number).operand) for number in range(other.nest.outs))
 
 

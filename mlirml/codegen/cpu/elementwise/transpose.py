@@ -71,13 +71,13 @@ def match_transposition(nest: Nest, body: Body, vector_bits: int) -> Transpositi
 
 
 def jumps(nest: Nest, number: int) -> bool:
-    """Whether the innermost loop does not walk an operand by its unit stride."""
+    """True if the innermost loop does not walk an operand by its unit stride."""
     access = nest.accesses[number]
     return access is not None and abs(access.strides[-1]) > 1 and 1 in access.strides
 
 
 def writes_inputs(nest: Nest, body: Body) -> bool:
-    """Whether an out may lie in the memory of an input, so that nothing can be computed twice."""
+    """True if an out may lie in the memory of an input, so that nothing can be computed twice."""
     first = len(nest.accesses) - nest.outs
     outs = {root(nest.out(n).operand) for n in range(nest.outs)}
     read = any(body.reads(argument) for argument in body.arguments[first:])

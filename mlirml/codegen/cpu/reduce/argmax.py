@@ -73,7 +73,7 @@ def operation(value: mlir.Value, name: str) -> mlir.Operation:
 
 
 def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -> bool:
-    """Whether an out is `select(better, index of the reduced loop, argument)`."""
+    """True if an out is `select(better, index of the reduced loop, argument)`."""
     op = defining_op(body.yields[number])
     if op is None or op.name != "arith.select" or op.operands[2] != argument:
         return False
@@ -237,7 +237,7 @@ class Search:
         return [emit.same_type("arith.select", flag, nan, value) for value, flag in zip(best, nans, strict=True)]
 
     def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
-        """Whether a value wins over the best one so far."""
+        """True if a value wins over the best one so far."""
         better = emit.compare(_BETTER[self.plan.reducer.short], value, best)
         if not self.plan.reducer.is_nan_aware:
             return better

@@ -50,7 +50,7 @@ def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position, inits: 
 
 
 def is_read_apart(search: Search) -> bool:
-    """Whether there are rows of several blocks to be read at the same time, and reading is what takes the time."""
+    """True if there are rows of several blocks to be read at the same time, and reading is what takes the time."""
     nest, frame = search.nest, search.frame
     if frame.inside or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < 2 * search.block_length:
         return False

@@ -36,7 +36,7 @@ class Reducer:
 
     @property
     def is_nan_aware(self) -> bool:
-        """Whether a NaN wins: such a maximum is computed as a plain maximum and a flag."""
+        """True if a NaN wins: such a maximum is computed as a plain maximum and a flag."""
         return self.short in ("maximumf", "minimumf")
 
     def identity(self) -> mlir.Value:
@@ -91,7 +91,7 @@ class Reducer:
 
 
 def is_constant(value: mlir.Value, number: float) -> bool:
-    """Whether a value is a constant float."""
+    """True if a value is a constant float."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and op.attributes["value"].value == number
 

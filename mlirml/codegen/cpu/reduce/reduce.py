@@ -80,7 +80,7 @@ def emit_reduction(task: Reduction) -> None:
 
 
 def should_split(task: Reduction) -> bool:
-    """Whether there is work for several threads, but not enough parallel iterations."""
+    """True if there is work for several threads, but not enough parallel iterations."""
     nest = task.nest
     rank = parallel_rank(nest)
     if task.frame.inside or rank == nest.rank or nest.origin[rank] in nest.pinned:

@@ -122,7 +122,7 @@ def finish_row(task: Reduction, cursor: Cursor, first: int, inits: Sequence[mlir
 
 
 def jumps_between_rows(task: Reduction, rank: int) -> bool:
-    """Whether short rows that are reduced together lie far apart, with rows of other results between them."""
+    """True if short rows that are reduced together lie far apart, with rows of other results between them."""
     nest = task.nest
     if not 0 < rank < nest.rank - 1:
         return False

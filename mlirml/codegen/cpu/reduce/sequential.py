@@ -83,5 +83,5 @@ def walk_rows(frame: Frame, nest: Nest, body: Body) -> None:
 
 
 def is_carried(nest: Nest, access: Access) -> bool:
-    """Whether no reduced loop moves an out."""
+    """True if no reduced loop moves an out."""
     return all(not stride for stride, reduced in zip(access.strides, nest.reduction, strict=True) if reduced)

@@ -37,7 +37,7 @@ def check_multiply_add(host: Host, product: Product) -> None:
 
 
 def is_plain(product: Product, side: int) -> bool:
-    """Whether nothing is computed on a factor."""
+    """True if nothing is computed on a factor."""
     return not product.sides[side].ops
 
 

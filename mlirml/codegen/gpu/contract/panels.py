@@ -163,7 +163,7 @@ class Panel:
 
 
 def is_direct(host: Host, product: Product, side: int, width: int) -> bool:
-    """Whether each chunk of a panel, of `width` elements of a factor, is a chunk of memory."""
+    """True if each chunk of a panel, of `width` elements of a factor, is a chunk of memory."""
     across, depth = product.size((product.rows, product.columns)[side]), product.size(product.depth)
     along = product.last_loop(side) in product.depth
     if (depth if along else across) % width:
@@ -227,7 +227,7 @@ def memory_of(host: Host, tensor: mlir.Value, indices: Indices) -> tuple[mlir.Va
 
 
 def is_transposition(op: mlir.Operation) -> bool:
-    """Whether a structured operation gives the elements of its one operand as they are."""
+    """True if a structured operation gives the elements of its one operand as they are."""
     if not is_structured(op) or len(op.operands) != 2 or not is_tensor(op.operands[0]):
         return False
     block = op.regions[0].blocks[0]

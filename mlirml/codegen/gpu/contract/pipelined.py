@@ -44,7 +44,7 @@ class Pipelined(Contract):
         return []
 
     def is_plain(self, side: int) -> bool:
-        """Whether what is shared of a factor is its element as it lies in memory."""
+        """True if what is shared of a factor is its element as it lies in memory."""
         return True
 
     def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:

@@ -142,7 +142,7 @@ def side(combiner: Combiner, value: mlir.Value, arguments: list[mlir.Value]) -> 
 
 
 def mentions(map_: mlir.AffineMap, loop: int) -> bool:
-    """Whether a map has a loop anywhere, as the window of a convolution has `row + offset`."""
+    """True if a map has a loop anywhere, as the window of a convolution has `row + offset`."""
     return bool(re.search(rf"\bd{loop}\b", str(map_).partition("->")[2]))
 
 
@@ -152,7 +152,7 @@ def fewest(product: Product) -> int:
 
 
 def has_zero_init(product: Product) -> bool:
-    """Whether the sum starts from a filled zero."""
+    """True if the sum starts from a filled zero."""
     fill = defining_op(product.op.operands[2])
     if fill is None or fill.name != "linalg.fill":
         return False

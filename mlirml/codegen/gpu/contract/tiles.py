@@ -77,7 +77,7 @@ def choose_tile(product: Product, stores: Sequence[Store]) -> Tile:
 
 
 def has_functions(value: mlir.Value) -> bool:
-    """Whether an elementary function is computed for an element of a tensor."""
+    """True if an elementary function is computed for an element of a tensor."""
     owner = value.owner
     return not isinstance(owner, mlir.Block) and any(op.name.startswith("math.") for op in operations(owner.operation))
 
@@ -301,7 +301,7 @@ class Contract:
                     kernel.guarded(guards, partial(self.store, points, values, stores))
 
     def stores_together(self) -> bool:
-        """Whether the thread's columns are fours of neighbours that end with the matrix."""
+        """True if the thread's columns are fours of neighbours that end with the matrix."""
         return self.sizes[1] % VECTOR == 0
 
     def each(self, side: int) -> list[Form]:

@@ -253,7 +253,7 @@ def stretched(p: Varying, place: Sequence[Number]) -> Any:
 
 
 def is_one(length: Number) -> bool:
-    """Whether a length is known to be 1, so that it may be stretched."""
+    """True if a length is known to be 1, so that it may be stretched."""
     return isinstance(length, int) and length == 1
 
 

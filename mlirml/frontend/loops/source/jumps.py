@@ -230,7 +230,7 @@ class _Jumps:
 
 
 def is_endless(node: ast.stmt) -> bool:
-    """Whether a statement is a `while True` that only a `return` ends."""
+    """True if a statement is a `while True` that only a `return` ends."""
     if not isinstance(node, ast.While) or not isinstance(node.test, ast.Constant) or not node.test.value:
         return False
     return not any(isinstance(s, ast.Break) for s in _of_loop(node.body))

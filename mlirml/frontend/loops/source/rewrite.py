@@ -315,14 +315,14 @@ def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
 
 
 def is_new_list(node: ast.expr) -> bool:
-    """Whether an expression gives a list that nothing else refers to."""
+    """True if an expression gives a list that nothing else refers to."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node)
 
 
 def _is_call_of_list(node: ast.AST) -> bool:
-    """Whether a rewritten expression calls `list`, as far as names tell."""
+    """True if a rewritten expression calls `list`, as far as names tell."""
     if not isinstance(node, ast.Call) or len(node.args) > 1 or node.keywords or not isinstance(node.func, ast.Call):
         return False
     callee = node.func.args[0] if node.func.args else None
@@ -354,7 +354,7 @@ def _parameters(arguments: ast.arguments) -> Names:
 
 
 def _is_name(target: ast.expr) -> bool:
-    """Whether a target gives names to what it is assigned."""
+    """True if a target gives names to what it is assigned."""
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return any(isinstance(part, (ast.Name, ast.Starred)) for part in parts)
 

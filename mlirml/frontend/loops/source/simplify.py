@@ -37,7 +37,7 @@ def simplified(function: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def is_quiet(node: ast.AST) -> bool:
-    """Whether a node is a `with` of NumPy's error state that says nothing to jumps."""
+    """True if a node is a `with` of NumPy's error state that says nothing to jumps."""
     return (
         isinstance(node, ast.With)
         and not (_raises(node) and _jumps(node))
@@ -51,7 +51,7 @@ def is_quiet(node: ast.AST) -> bool:
 
 
 def _raises(node: ast.With) -> bool:
-    """Whether floating-point errors may be raised in it; compiled code gives no warnings."""
+    """True if floating-point errors may be raised in it; compiled code gives no warnings."""
     modes = [keyword.value for item in node.items for keyword in getattr(item.context_expr, "keywords", ())]
     return any(not isinstance(mode, ast.Constant) or mode.value == "raise" for mode in modes)
 
@@ -77,7 +77,7 @@ def _with_error_state(node: ast.With) -> list[ast.stmt]:
 
 
 def is_first(statement: ast.stmt, named: ast.NamedExpr) -> bool:
-    """Whether `name := value` is computed whenever its statement is reached, before the name is read there."""
+    """True if `name := value` is computed whenever its statement is reached, before the name is read there."""
     root = _expression(statement)
     if root is None or not any(node is named for node in _unconditional(root)):
         return False
@@ -94,7 +94,7 @@ class _Names:
         self.parameters, self._all = parameters, Counter(_stores(function.body))
 
     def only_in(self, loop: ast.stmt, name: str) -> bool:
-        """Whether nothing but this loop assigns to a name."""
+        """True if nothing but this loop assigns to a name."""
         return name not in self.parameters and self._all[name] == _stores([loop]).count(name)
 
 

@@ -56,7 +56,7 @@ def _named_first(statement: ast.stmt) -> list[ast.AST]:
 
 
 def has_loops(node: ast.AST) -> bool:
-    """Whether there is a loop in a definition: expressions have none, and are most of it."""
+    """True if there is a loop in a definition: expressions have none, and are most of it."""
     return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in _statements(node))
 
 
@@ -70,7 +70,7 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def may_be_loop(node: ast.ListComp) -> bool:
-    """Whether a list comprehension can be a loop that appends to a list: each item is a new value."""
+    """True if a list comprehension can be a loop that appends to a list: each item is a new value."""
     generator = node.generators[0]
     return (
         len(node.generators) == 1
@@ -83,7 +83,7 @@ def may_be_loop(node: ast.ListComp) -> bool:
 
 
 def has_long_lists(node: ast.AST) -> bool:
-    """Whether there is a list comprehension in a definition that can be a loop."""
+    """True if there is a list comprehension in a definition that can be a loop."""
     return any(isinstance(n, ast.ListComp) and may_be_loop(n) for n in ast.walk(node))
 
 

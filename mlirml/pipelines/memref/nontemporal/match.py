@@ -42,7 +42,7 @@ class Place:
         return Place(tuple(term for term in self.terms if term[0] != value), self.constant)
 
     def is_at(self, other: Place) -> bool:
-        """Whether both are one element, in whatever order their terms come."""
+        """True if both are one element, in whatever order their terms come."""
         values = [value for value, _ in (*self.terms, *other.terms)]
         return self.constant == other.constant and all(self.factor(v) == other.factor(v) for v in values)
 
@@ -138,7 +138,7 @@ def rows_of(loops: Sequence[mlir.Operation]) -> int:
 
 
 def may_be_cut(loop: mlir.Operation) -> bool:
-    """Whether a loop can be made of loops over parts of it: it hands nothing on from round to round."""
+    """True if a loop can be made of loops over parts of it: it hands nothing on from round to round."""
     return not loop.results and not any("mlirml.span" in op.attributes for op in operations(loop))
 
 

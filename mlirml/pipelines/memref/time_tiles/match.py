@@ -103,7 +103,7 @@ def match_time_loop(loop: mlir.Operation) -> TimeLoop:
 
 
 def has_few_rounds(loop: mlir.Operation) -> bool:
-    """Whether a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n, or min(n, 1)."""
+    """True if a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n, or min(n, 1)."""
     count = round_count(loop)
     if count is not None:
         return count < 3
@@ -123,7 +123,7 @@ def outs_of(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def is_inside(value: mlir.Value, block: mlir.Block, outside: Sequence[mlir.Operation]) -> bool:
-    """Whether a value is made in a loop body, by none of the operations that move in front of it."""
+    """True if a value is made in a loop body, by none of the operations that move in front of it."""
     op = defining_op(value)
     if op is None:
         return bool(value.owner == block)
@@ -131,7 +131,7 @@ def is_inside(value: mlir.Value, block: mlir.Block, outside: Sequence[mlir.Opera
 
 
 def is_cell(store: mlir.Operation, sweeps: Sequence[mlir.Operation]) -> bool:
-    """Whether a store fills a buffer of one element, made in the same round, that sweeps behind it alone read."""
+    """True if a store fills a buffer of one element, made in the same round, that sweeps behind it alone read."""
     cell = store.operands[1]
     maker = defining_op(cell)
     if maker is None or maker.name != "memref.alloc" or maker.block != store.block or cell.type.rank:
@@ -146,20 +146,20 @@ def is_cell(store: mlir.Operation, sweeps: Sequence[mlir.Operation]) -> bool:
 
 
 def is_scalar(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> bool:
-    """Whether an operation computes a scalar, of what is not stored in the loop."""
+    """True if an operation computes a scalar, of what is not stored in the loop."""
     if op.name == "memref.load":
         return op.operands[0] not in cells and is_constant(op.operands[0], written)
     return op.name.startswith(_PURE) and not op.regions
 
 
 def is_constant(memory: mlir.Value, written: set[mlir.Value]) -> bool:
-    """Whether nothing is stored into a buffer or view."""
+    """True if nothing is stored into a buffer or view."""
     buffer = buffer_of(memory)
     return is_known(buffer) and buffer not in written
 
 
 def is_element(view: mlir.Operation, sweeps: Sequence[mlir.Operation], written: set[mlir.Value]) -> bool:
-    """Whether a view is one element of what the loop does not store, which sweeps alone read."""
+    """True if a view is one element of what the loop does not store, which sweeps alone read."""
     element = view.results[0]
     return (
         not element.type.rank

@@ -128,7 +128,7 @@ def used_behind(ops: Sequence[mlir.Operation]) -> tuple[mlir.Value, ...]:
 
 
 def stands_behind(op: mlir.Operation, last: mlir.Operation) -> bool:
-    """Whether an operation, or what it stands in, comes after another one in its block."""
+    """True if an operation, or what it stands in, comes after another one in its block."""
     while op.block != last.block:
         parent = op.parent
         if parent is None:
@@ -183,7 +183,7 @@ def tagged(
 
 
 def covered(tags: Tags) -> tuple[bool, int]:
-    """Whether a tensor has a dim of rows, and how many batches it has."""
+    """True if a tensor has a dim of rows, and how many batches it has."""
     return any(isinstance(tag, Rows) for tag in tags), math.prod(tag.size for tag in tags if isinstance(tag, Batch))
 
 

@@ -126,7 +126,7 @@ def _level(batch: Batch, block: mlir.Block) -> None:
 
 
 def _is_again(batch: Batch, op: mlir.Operation) -> bool:
-    """Whether an operation is cheap, and reads nothing that other members make, but such ones."""
+    """True if an operation is cheap, and reads nothing that other members make, but such ones."""
     if op.name == "linalg.fill":
         return True
     if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.carried for r in op.results):

@@ -28,7 +28,7 @@ class Blocks:
         self.values: dict[mlir.Value, mlir.Value] = {}
 
     def moved(self, value: mlir.Value) -> bool:
-        """Whether the dimension is put last."""
+        """True if the dimension is put last."""
         here = self.cluster.carried[value] == len(value.type.shape) - 1
         return self.last and not here and value not in self.escaping
 

@@ -53,7 +53,7 @@ class Cluster:
     again: set[mlir.Value] = field(default_factory=set)
 
     def made(self, value: mlir.Value) -> bool:
-        """Whether a member computes a value."""
+        """True if a member computes a value."""
         op = defining_op(value)
         return op is not None and op in self.members
 

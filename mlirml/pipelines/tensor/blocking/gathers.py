@@ -178,7 +178,7 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
 
 
 def _takes_batch(op: mlir.Operation, dim: int, size: int) -> bool:
-    """Whether a slice is a vector along all of the batch."""
+    """True if a slice is a vector along all of the batch."""
     offsets, sizes, strides = numbers_of(op)
     part = op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]
     others = [n for d, n in enumerate(sizes) if d != dim]
@@ -198,7 +198,7 @@ def _float(constant: mlir.Operation) -> float | None:
 
 
 def _adds(op: mlir.Operation, old: mlir.Value, parts: set[mlir.Value]) -> bool:
-    """Whether the result is `old` and one of `parts`."""
+    """True if the result is `old` and one of `parts`."""
     inputs = list(op.operands)[:-1]
     body = block_ops(op.regions[0].blocks[0])
     if len(inputs) != 2 or len(body) != 2 or body[0].name != "arith.addf" or len(op.results) != 1:

@@ -61,12 +61,12 @@ class Cluster:
         self.closed |= node.is_search
 
     def ends_in(self, node: Node) -> bool:
-        """Whether `node` is the only one outside that reads what the members compute."""
+        """True if `node` is the only one outside that reads what the members compute."""
         return not self.shared and self.results - self.reads <= {item.value for item in node.inputs}
 
 
 def is_shared(value: mlir.Value) -> bool:
-    """Whether a value has more than one use; one that has not is taken to stay inside of its cluster."""
+    """True if a value has more than one use; one that has not is taken to stay inside of its cluster."""
     uses = iter(value.uses)
     next(uses, None)
     return next(uses, None) is not None
@@ -120,7 +120,7 @@ class Graph:
         return {self.defined[op.results[0]] for op in ops}
 
     def mixes(self, *members: Node) -> bool:
-        """Whether some of these nodes compute what is checked and others what is stored."""
+        """True if some of these nodes compute what is checked and others what is stored."""
         return any(x.position in self.checked for x in members) and any(x.position in self.stored for x in members)
 
     def add(self, node: Node) -> None:
@@ -155,15 +155,15 @@ class Graph:
             node.cost = None if producer.cost is None else node.cost + producer.cost
 
     def needs_no_more(self, producer: Node) -> bool:
-        """Whether computing a producer again asks for no more tensors in memory than its result."""
+        """True if computing a producer again asks for no more tensors in memory than its result."""
         return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
 
     def stays(self, value: mlir.Value) -> bool:
-        """Whether a value has to be in memory, since something that is never fused reads it."""
+        """True if a value has to be in memory, since something that is never fused reads it."""
         return any(not may_fuse(use.owner.operation) for use in value.uses)
 
     def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
-        """Whether a node reads each element of its producer once."""
+        """True if a node reads each element of its producer once."""
         return is_permutation(item.map, node.rank) and found[0].rank == node.rank
 
     def join(self, node: Node) -> None:
@@ -192,7 +192,7 @@ class Graph:
             self.start(node)
 
     def is_prologue(self, node: Node) -> bool:
-        """Whether a matrix-vector product computes a node on the way, of a matrix that is in memory anyway."""
+        """True if a matrix-vector product computes a node on the way, of a matrix that is in memory anyway."""
         source = full_input(node)
         return source is not None and self.stays(source) and scales_a_matrix(node)
 
@@ -299,7 +299,7 @@ class Graph:
         return True
 
     def edges_agree(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
-        """Whether everything that a node uses of a cluster is computed at the same point of the iteration space.
+        """True if everything that a node uses of a cluster is computed at the same point of the iteration space.
 
         Inlined producers are seen through: what they read must not be half a sum.
         """
@@ -339,7 +339,7 @@ class Graph:
         return cluster.outside
 
     def depends(self, values: Iterable[mlir.Value], target: Cluster) -> bool:
-        """Whether one of the values is computed from a result of the cluster. True as well when the search is long."""
+        """True if one of the values is computed from a result of the cluster. True as well when the search is long."""
         todo = list(values)
         seen: set[int] = set()
         visited = 0

@@ -37,7 +37,7 @@ def rewrite(graph: Graph) -> None:
 
 
 def gains(cluster: Cluster) -> bool:
-    """Whether rebuilding changes anything."""
+    """True if rebuilding changes anything."""
     return len(cluster.members) > 1 or any(node.untidy or node.inlined for node in cluster.members)
 
 

@@ -83,7 +83,7 @@ class Node:
 
     @property
     def is_search(self) -> bool:
-        """Whether it is a reduction whose accumulators depend on each other, such as argmax."""
+        """True if it is a reduction whose accumulators depend on each other, such as argmax."""
         return len(self.outs) > 1 and not self.is_elementwise
 
     @property
@@ -95,12 +95,12 @@ class Node:
         return [*(i.value for i in self.inputs), *(o.init for o in self.outs), *self.captures]
 
     def is_cheap(self) -> bool:
-        """Whether computing it several times costs less than keeping its result."""
+        """True if computing it several times costs less than keeping its result."""
         return self.is_elementwise and self.cost is not None and self.cost <= CHEAP_OPS and len(self.outs) == 1
 
 
 def is_permutation(map_: Map, rank: int) -> bool:
-    """Whether a map names every one of `rank` loops once."""
+    """True if a map names every one of `rank` loops once."""
     return isinstance(map_, tuple) and len(map_) == rank
 
 
@@ -115,7 +115,7 @@ def read_map(map_: mlir.AffineMap) -> Map:
 
 
 def is_window(map_: Map) -> bool:
-    """Whether a map adds loops up, as convolutions and poolings do."""
+    """True if a map adds loops up, as convolutions and poolings do."""
     return not isinstance(map_, tuple) and any(
         isinstance(e, mlir.AffineAddExpr) and not isinstance(e.rhs, mlir.AffineConstantExpr) for e in map_.results
     )
@@ -137,7 +137,7 @@ class MapCache:
 
 
 def may_fuse(op: mlir.Operation) -> bool:
-    """Whether it is an elementwise operation or a reduction, going by its name."""
+    """True if it is an elementwise operation or a reduction, going by its name."""
     return op.name == "linalg.generic" or op.name in _NAMED
 
 

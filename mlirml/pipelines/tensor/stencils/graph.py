@@ -140,7 +140,7 @@ class ShiftGraph:
 
 
 def is_inside(node: Put, access: Access, box: Box) -> bool:
-    """Whether what is read is in the part that was put, for all of a box or for nothing of it."""
+    """True if what is read is in the part that was put, for all of a box or for nothing of it."""
     inside, cut = True, None
     for (loop, shift), offset, size in zip(access, node.offsets, node.sizes, strict=True):
         low, high = (shift, shift + 1) if loop is None else (box[loop][0] + shift, box[loop][1] + shift)
@@ -155,7 +155,7 @@ def is_inside(node: Put, access: Access, box: Box) -> bool:
 
 
 def stores_one(op: mlir.Operation) -> bool:
-    """Whether an operation stores a single element into a tensor."""
+    """True if an operation stores a single element into a tensor."""
     return op.name == "tensor.insert_slice" and set(mlir.DenseI64ArrayAttr(op.attributes["static_sizes"])) <= {1}
 
 

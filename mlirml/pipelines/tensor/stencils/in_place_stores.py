@@ -31,7 +31,7 @@ def is_in_place(
     reads: Callable[[mlir.Value], Iterable[Point]],
     gains: Callable[[mlir.Value], bool],
 ) -> bool:
-    """Whether to store slices takes less than to write all of the tensor anew.
+    """True if to store slices takes less than to write all of the tensor anew.
 
     That is so where the old contents are not needed behind a store, nor, but for small slices, while it is computed.
     `reads` gives what an element of a tensor is computed from. Large slices are better computed together with other
@@ -63,7 +63,7 @@ def readers(graph: ShiftGraph, value: mlir.Value, new: mlir.Value) -> Iterator[i
 
 
 def is_apart(put: Put, access: Access) -> bool:
-    """Whether what is read for an element that is stored is what it takes the place of, or outside of the slice."""
+    """True if what is read for an element that is stored is what it takes the place of, or outside of the slice."""
     own: list[tuple[int | None, int]] = [(None, offset) for offset in put.offsets]
     for number, dim in enumerate(put.kept):
         own[dim] = (number, put.offsets[dim])

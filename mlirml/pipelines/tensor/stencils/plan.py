@@ -87,7 +87,7 @@ class Plan:
         self.groups: list[Group] = []
 
     def _leaves(self, value: mlir.Value) -> bool:
-        """Whether operations use a tensor that do not follow its elements."""
+        """True if operations use a tensor that do not follow its elements."""
         for use in value.uses:
             results = use.owner.operation.results
             if len(results) != 1 or value not in self.graph.sources(results[0]):
@@ -151,7 +151,7 @@ class Plan:
         return any(self._reads_put(value, tree) for value in (root, *tree))
 
     def _reads_put(self, value: mlir.Value, tree: set[mlir.Value]) -> bool:
-        """Whether it is an elementwise operation that reads what slices were put into."""
+        """True if it is an elementwise operation that reads what slices were put into."""
         if not isinstance(self.graph.nodes[value], Compute):
             return False
         todo = list(self.graph.sources(value))
@@ -260,7 +260,7 @@ class Plan:
     def _together(
         self, roots: Sequence[mlir.Value], level: int, levels: dict[mlir.Value, int], alive: set[mlir.Value]
     ) -> bool:
-        """Whether roots can all be computed where the last one is."""
+        """True if roots can all be computed where the last one is."""
         first, last = self.graph.position[roots[0]], self.graph.position[roots[-1]]
         for op in self.graph.ops[first:last]:
             for result in op.results:
