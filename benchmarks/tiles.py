@@ -28,7 +28,7 @@ def tile_times(repeats: int) -> list[Times]:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((SIZE, SIZE)).astype(np.float32) for _ in range(2))
     given = [ml.put(x, "vulkan") for x in (a, b)]
-    runs = {TILES: _product(given), ELEMENTS: _product(given, " naive=true")}
+    runs = {TILES: _product(given), ELEMENTS: _product(given, naive=True)}
     samples: dict[str, list[float]] = {name: [] for name in runs}
     for name, run in runs.items():
         error = abs(run().numpy() - a @ b).max()
@@ -42,16 +42,22 @@ def tile_times(repeats: int) -> list[Times]:
     return [Times(name, tuple(seconds)) for name, seconds in samples.items()]
 
 
-def _product(given: list[Any], facts: str = "") -> Callable[[], Any]:
-    """A product for a device of which the schedule is told more `facts`."""
+def _product(given: list[Any], **options: bool) -> Callable[[], Any]:
+    """A product for a device, with more options of the schedule of kernels."""
     import mlirml as ml
+    from mlirml.pipelines import gpu
     from mlirml.targets import vulkan
+
+    def kernel_options(device: Any) -> dict[str, Any]:
+        return original(device) | options
+
+    original = gpu.kernel_options
 
     def product(a: Any, b: Any) -> Any:
         return a @ b
 
     vulkan.target_for.cache_clear()
-    with mock.patch.object(vulkan, "ATOMICS", vulkan.ATOMICS + facts):
+    with mock.patch.object(gpu, "kernel_options", kernel_options):
         compiled = ml.compile(product, "vulkan")
         compiled(*given)
     vulkan.target_for.cache_clear()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlirml.passes import REGISTRY, Pass
-from mlirml.passes.files import load_passes
+from mlirml.passes.files import condition_of, load_passes
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mlirml"
@@ -185,3 +185,8 @@ def test_every_pass_has_a_lit_file_or_folder_that_runs_it(cls: type[Pass]) -> No
 def test_a_pass_says_what_it_does(cls: type[Pass]) -> None:
     assert (cls.__doc__ or "").strip().split("\n")[0].endswith(".")
     assert not (cls.__doc__ or "").startswith(f"{cls.__name__}("), "the docstring is the dataclass's own"
+
+
+@pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
+def test_the_condition_of_a_pass_is_read_from_its_source(cls: type[Pass]) -> None:
+    assert condition_of(cls.name) == cls.when

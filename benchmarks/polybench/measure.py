@@ -63,12 +63,12 @@ def structure(kernel: Kernel, size: int) -> Structure:
     from mlirml.ir.bindings import operations, parse
     from mlirml.ir.location import source_location
     from mlirml.passes import Instrumentation, parse_pipeline
-    from mlirml.raising import RAISE
+    from mlirml.pipelines.cpu import RAISE
 
     captured = compiled(kernel).trace(*kernel.arguments(size))
     module = parse(captured.text)
     watch = Instrumentation()
-    parse_pipeline(RAISE).run(module, instrumentation=watch)
+    parse_pipeline(",".join(RAISE)).run(module, instrumentation=watch)
     ops = list(operations(module))
     left = collections.Counter(op.name for op in ops if _is_left(op))
     named = collections.Counter(

@@ -27,6 +27,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 
 ROUNDS = "mlirml.rounds"
 """The most rounds of a loop over a part of another one."""
@@ -38,7 +39,7 @@ FEW = 8
 MOST_LEVELS = 5
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class CheckpointPass(Pass):
     """Cut the loops of functions that are computed again into segments."""

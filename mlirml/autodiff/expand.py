@@ -28,12 +28,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 
 KINDS = ("mlirml.vjp", "mlirml.jvp", "mlirml.vmap")
 CHECKPOINT_BYTES = 1 << 28
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class ExpandPass(Pass):
     """Expand all requests.

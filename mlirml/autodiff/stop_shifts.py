@@ -26,6 +26,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 
 _LARGEST = ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")
 _REQUESTS = ("mlirml.independent", "mlirml.dual")
@@ -43,7 +44,7 @@ class Shift:
     dims: tuple[int, ...] = ()
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class StopShiftsPass(Pass):
     """Put `mlirml.stop_gradient` on maxima and minima that a program which is differentiated does not depend on."""

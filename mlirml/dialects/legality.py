@@ -33,7 +33,7 @@ class Contract:
         return self.removed_by.get(name) or self.removed_by.get(name.partition(".")[0])
 
 
-_TENSOR_LEVEL = frozenset({"affine", "arith", "builtin", "func", "linalg", "math", "memref", "mlirml", "scf", "tensor"})
+_LOOPS_AND_TENSORS = frozenset({"arith", "builtin", "func", "linalg", "math", "mlirml", "scf", "tensor"})
 _CHECKS = frozenset({"cf.assert"})
 _CONTRACTIONS = (
     "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
@@ -63,14 +63,26 @@ _REQUESTS = frozenset(
     )
 )
 
+_DISPATCHES = frozenset({"scf.execute_region"})
+"""Regions of what one kernel computes: they live from one pass of stage `offload` to another one of it."""
+
 STAGES: Mapping[str, Contract] = {
-    "capture": Contract(_TENSOR_LEVEL, _CHECKS),
-    "raise": Contract(_TENSOR_LEVEL, _CHECKS),
+    "capture": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS, illegal=_DISPATCHES),
+    # The same operations: raising makes fewer loops, and no promise that there are none.
+    "raise": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS, illegal=_DISPATCHES),
     "transform": Contract(
-        _TENSOR_LEVEL, _CHECKS, illegal=_REQUESTS, removed_by=dict.fromkeys(_REQUESTS, "mlirml-expand")
+        _LOOPS_AND_TENSORS,
+        _CHECKS,
+        illegal=_REQUESTS | _DISPATCHES,
+        removed_by={**dict.fromkeys(_REQUESTS, "mlirml-expand"), "affine": "mlirml-lower-affine"},
     ),
-    "optimize": Contract(_TENSOR_LEVEL, _CHECKS),
-    "offload": Contract(_TENSOR_LEVEL, _CHECKS),
+    "optimize": Contract(_LOOPS_AND_TENSORS, _CHECKS, illegal=_REQUESTS | _DISPATCHES),
+    "offload": Contract(
+        _LOOPS_AND_TENSORS,
+        _CHECKS,
+        illegal=_REQUESTS | _DISPATCHES,
+        removed_by=dict.fromkeys(_DISPATCHES, "mlirml-outline"),
+    ),
     "schedule": Contract(
         frozenset({"arith", "builtin", "cf", "func", "gpu", "math", "memref", "mlirml", "scf", "ub", "vector"}),
         ops=frozenset(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from functools import partial
+from typing import Any, ClassVar, TypeVar, cast, overload
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
@@ -25,6 +26,7 @@ class Pass:
     """
 
     name: ClassVar[str]
+    when: ClassVar[tuple[str, ...] | None] = None
 
     def run(self, module: mlir.Operation) -> None:
         """Change the module (a `builtin.module` operation) in place; raise an `MlirmlError` to fail."""
@@ -69,11 +71,30 @@ Step = Pass | Upstream
 REGISTRY: dict[str, type[Pass]] = {}
 
 
-def register(cls: type[Pass]) -> type[Pass]:
-    """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser."""
+_PassClass = TypeVar("_PassClass", bound=type[Pass])
+
+
+@overload
+def register(cls: _PassClass) -> _PassClass: ...
+
+
+@overload
+def register(*, when: tuple[str, ...]) -> Callable[[_PassClass], _PassClass]: ...
+
+
+def register(cls: Any = None, *, when: tuple[str, ...] | None = None) -> Any:
+    """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser.
+
+    `when` are the beginnings of names of operations: in a module that has none of these the pass changes nothing, and
+    pipelines leave it out. `mlirml.passes.files.condition_of` reads it from the source, so that a pass that is left out
+    is not imported: it is an expression of literals and the names of `mlirml.passes.presence`, on one line.
+    """
+    if cls is None:
+        return partial(register, when=when)
     other = REGISTRY.get(cls.name)
     if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"{cls.name} is registered twice, by {other.__module__} and {cls.__module__}")
+    cls.when = when
     REGISTRY[cls.name] = cls
     return cls
 

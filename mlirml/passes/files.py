@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from functools import cache
 
+from mlirml.passes import presence
 from mlirml.passes.base import REGISTRY, Pass
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PREFIX = "mlirml-"
+_CONDITION = re.compile(r"^@register\(when=(.*)\)$", re.MULTILINE)
 _PACKAGES = ("raising", "autodiff", "offload", "pipelines")
 
 
@@ -19,6 +22,18 @@ def find_pass(name: str) -> type[Pass] | None:
         for module in _modules().get(name[len(_PREFIX) :].replace("-", "_"), ()):
             importlib.import_module(module)
     return REGISTRY.get(name)
+
+
+@cache
+def condition_of(name: str) -> tuple[str, ...] | None:
+    """The `when` of a pass, without importing it; None where the pass has none, or is no pass of ours."""
+    for module in _modules().get(name[len(_PREFIX) :].replace("-", "_"), ()) if name.startswith(_PREFIX) else ():
+        with open(os.path.join(os.path.dirname(_ROOT), *module.split(".")) + ".py", encoding="utf-8") as file:
+            declared = _CONDITION.search(file.read())
+        if declared:
+            condition: tuple[str, ...] = eval(declared[1], vars(presence))
+            return condition
+    return None
 
 
 def load_passes() -> None:

@@ -31,6 +31,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import loop_functions
 from mlirml.raising.nests.remarks import remark
 
@@ -42,7 +43,7 @@ _MOST_ELEMENTS = 1 << 19
 """More sums than these would leave the second cache before the loops read them."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class BatchDotsPass(Pass):
     """Compute dot products of rows in loops as matrix products before the loops."""

@@ -20,6 +20,7 @@ from mlirml.dialects.mlirml import FACTORIZATIONS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.text.factorizations import LIBRARY
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 from mlirml.raising.nests.remarks import remark
 
 _ROUTINES = {
@@ -28,7 +29,7 @@ _ROUTINES = {
 }  # fmt: skip
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class ChooseLibraryPass(Pass):
     """Take the branches with calls of libraries that the target has, and the other branches for those it has not."""

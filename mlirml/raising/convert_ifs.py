@@ -42,6 +42,7 @@ from mlirml.dialects.mlirml import CHECK
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.batch_dots import TAKEN
 from mlirml.raising.nests.find_loops import loop_functions
 from mlirml.raising.nests.remarks import remark
@@ -50,7 +51,7 @@ from mlirml.raising.nests.speculation import may_speculate
 _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ConvertIfsPass(Pass):
     """Turn conditionals in loops into selects, where both branches may run; `longest` is in operations.

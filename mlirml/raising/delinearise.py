@@ -34,6 +34,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.rank_zero import behind
 from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.conditions import Facts
 from mlirml.raising.nests.digits import Flat, digits_of, strides_of
 from mlirml.raising.nests.find_loops import loop_functions
@@ -41,7 +42,7 @@ from mlirml.raising.nests.find_loops import loop_functions
 _CLEAN = "canonicalize,cse"
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class DelinearisePass(Pass):
     """Give arrays of one dimension the dimensions that loops use them with."""

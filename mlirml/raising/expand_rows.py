@@ -25,6 +25,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.batch_dots import BATCHED, is_inside
 from mlirml.raising.nests.find_loops import loop_functions
 
@@ -32,7 +33,7 @@ _ELEMENTS = ("tensor.extract", "tensor.insert", "tensor.from_elements", "tensor.
 _SCALARS = ("arith", "math", "scf", "affine")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExpandRowsPass(Pass):
     """Make loops over elements of elementwise operations on rows, in nests whose dot products are batched."""

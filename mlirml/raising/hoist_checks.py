@@ -38,13 +38,14 @@ from mlirml.dialects.mlirml import CHECK, CHECK_BASE
 from mlirml.ir import emit
 from mlirml.ir.bindings import clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import loop_functions
 
 _CHEAP = ("math.floor", "math.ceil", "math.trunc", "math.round", "math.roundeven", "math.absf", "math.absi", "math.fma")
 _READS = ("tensor.extract", "tensor.from_elements")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class HoistChecksPass(Pass):
     """Make checks before loop nests, where computing the indices takes at most `longest` operations."""

@@ -33,6 +33,7 @@ from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, loop_functions
 from mlirml.raising.nests.static_strips import STRIPS, strips_of
 
@@ -43,7 +44,7 @@ Number: TypeAlias = "int | mlir.Value"
 Round: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class LowerLengthsPass(Pass):
     """Turn what is as fast in loops over elements into those.

@@ -29,12 +29,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import loop_functions
 
 _CLEAN = "canonicalize,cse"
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PromoteElementsPass(Pass):
     """Carry the elements that loops update as numbers."""

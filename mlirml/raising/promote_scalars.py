@@ -34,6 +34,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import Scalars, behind, element_place, is_number, is_scalar
 from mlirml.passes import Pass, register, run_upstream
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.counted_while import count_loops
 from mlirml.raising.nests.counters import close_counters
 from mlirml.raising.nests.find_loops import loop_functions
@@ -44,7 +45,7 @@ CARRIERS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
 _CLEAN = "canonicalize,cse"
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PromoteScalarsPass(Pass):
     """Compute numbers and indices in functions with loops as scalars, and read and store elements by themselves."""

@@ -26,11 +26,12 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.generic import PASS_OF
 from mlirml.raising.raise_nests import raise_nests
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RaisePass(Pass):
     """Raise loop nests on tensors to linalg operations.

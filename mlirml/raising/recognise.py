@@ -23,6 +23,7 @@ from collections.abc import Callable
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, has_op, linalg, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, RAISED
 from mlirml.raising.nests.remarks import remark
 from mlirml.raising.recognition.contract import build_contraction, is_plain, match_contraction
@@ -41,7 +42,7 @@ Family = Callable[[Nest], Callable[[], Built]]
 """Looks at a generic and gives what builds its replacement; raises `NoMatch`."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RecognisePass(Pass):
     """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""

@@ -6,15 +6,24 @@ from functools import cache, partial
 from typing import Any
 
 from mlirml.core.config import config
+from mlirml.pipelines.gpu import TO_NVVM, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
-from mlirml.targets.machine import Processor, processor
+from mlirml.targets.machine import Device, Processor, processor
 from mlirml.targets.target import Target
 
-FACTS = "subgroup=32 shared-bytes=49152 tensor-cores=true async-copies=true fill=132"
-ATOMICS = "atomics={bf16,f16,f32,f64,i16,i32,i64,i8}"
-PLACEMENT = "array-elements=2147483647 host-ops={math.ipowi} target=cuda"
-LIMITS = "threads=1024 target=cuda"
+DEVICE = Device(
+    target="cuda",
+    threads=1024,
+    shared_bytes=48 << 10,
+    atomics=("bf16", "f16", "f32", "f64", "i16", "i32", "i64", "i8"),
+    host_ops=("math.ipowi",),
+    array_elements=(1 << 31) - 1,
+    subgroup=32,
+    tensor_cores=True,
+    processors=132,
+)
+"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest."""
 ARCHITECTURE = "sm_80"
 """What PTX is made for where nothing else is asked for: every later processor runs it too."""
 
@@ -27,12 +36,10 @@ def cuda_target() -> Target:
 @cache
 def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor) -> Target:
     """The target, what loops may keep for gradients, in what products of f32 may be computed, and sums of scatters."""
-    facts = (
-        f"{FACTS} {ATOMICS} deterministic={str(deterministic).lower()} tf32={str(matmul_precision == 'tf32').lower()}"
-    )
+    tf32 = matmul_precision == "tf32"
     return Target(
         name="cuda",
-        stages=gpu.stages(facts, gpu.TO_NVVM, checkpoint_bytes, PLACEMENT, LIMITS, machine),
+        stages=stages(DEVICE, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
         codegen=partial(codegen, machine=machine),
         depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
         device="cuda",

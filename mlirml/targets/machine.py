@@ -93,6 +93,31 @@ class Processor:
             )
 
 
+@dataclass(frozen=True)
+class Device:
+    """A device: what its processors have, what it lacks, and its limits; 0 stands for no limit.
+
+    `dtypes` are the element types that it computes with, all if there are none; `atomics` those that it adds to memory
+    atomically. Operations of `host_ops` (also "name:f64", for one element type) have no instruction on it. A kernel
+    takes up to `buffers` arrays of `array_bytes` or `array_elements` each, a block of threads up to `shared_bytes` of
+    shared memory and `threads` threads, of which `subgroup` run together. `processors` are as many as have work when
+    the device is full.
+    """
+
+    target: str
+    threads: int
+    shared_bytes: int
+    atomics: tuple[str, ...]
+    host_ops: tuple[str, ...]
+    dtypes: tuple[str, ...] = ()
+    buffers: int = 0
+    array_bytes: int = 0
+    array_elements: int = 0
+    subgroup: int = 0
+    tensor_cores: bool = False
+    processors: int = 0
+
+
 def processor() -> Processor:
     """The processor that `config.processor` names."""
     return named(config.processor)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlirml.core.dataclass import dataclass
+from mlirml.pipelines.recipe import Recipe
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets.llvm.early_kernels import Ahead
 from mlirml.targets.machine import Processor
@@ -23,19 +24,17 @@ class Target:
     """What code is generated for.
 
     `stages` is the pipeline as text, stage by stage; `codegen` turns a module after the last stage into an `Artifact`.
-    It imports MLIR, the record does not: a compiled program that is found in the cache is loaded without it. `needs`
-    lists passes that change nothing unless the module has an operation whose name begins so. `depends_on` lists what
-    else the code depends on, as the CPU. `device` is the kind of devices that run it. `ahead` tells how kernels go
-    ahead of the rest of a module; `codegen` then takes what was begun with as well. `processor` is that of host code,
-    where there is any. Without `float64` the devices have no 64-bit floats; with `demotes` programs compute with 32-bit
-    floats instead.
+    It imports MLIR, the record does not: a compiled program that is found in the cache is loaded without it.
+    `depends_on` lists what else the code depends on, as the CPU. `device` is the kind of devices that run it. `ahead`
+    tells how kernels go ahead of the rest of a module; `codegen` then takes what was begun with as well. `processor` is
+    that of host code, where there is any. Without `float64` the devices have no 64-bit floats; with `demotes` programs
+    compute with 32-bit floats instead.
     """
 
     name: str
-    stages: tuple[tuple[str, str], ...]
+    stages: Recipe
     codegen: Callable[..., Artifact] = field(repr=False, compare=False)
     depends_on: tuple[tuple[str, str], ...] = ()
-    needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     device: str = "cpu"
     float64: bool = True
     demotes: bool = False
@@ -45,17 +44,24 @@ class Target:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline as a value; imports MLIR."""
-        return _pipeline(self, frozenset(), self.stages)
+        return _pipeline(frozenset(), self.stages)
 
     def pipeline_for(self, present: Collection[str], stages: slice = _ALL) -> Pipeline:
         """The pipeline, or some stages, without the passes that do nothing for operations of these names.
 
         Passes that are left out are not imported.
         """
-        kinds = {starts for _, starts in self.needs}
-        found = {starts: any(op.startswith(starts) for op in present) for starts in kinds}
-        idle = {name for name, starts in self.needs if not found[starts]}
-        return _pipeline(self, frozenset(idle), self.stages[stages])
+        from mlirml.passes.presence import ANY_REQUEST
+
+        requested = any(op.startswith(ANY_REQUEST) for op in present)
+        idle = set()
+        for stage, steps in self.stages[stages]:
+            if requested and stage != "raise":  # requests become any operations
+                continue
+            for name, condition in _conditions(steps):
+                if not any(op.startswith(condition) for op in present):
+                    idle.add(name)
+        return _pipeline(frozenset(idle), self.stages[stages])
 
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
@@ -73,16 +79,22 @@ def demoting(target: Target) -> Target:
 
 
 @lru_cache(maxsize=128)
-def _pipeline(target: Target, without: frozenset[str], chosen: tuple[tuple[str, str], ...]) -> Pipeline:
+def _conditions(steps: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The passes of a stage that need some operations, and the beginnings of the names of these."""
+    from mlirml.passes.files import condition_of
+    from mlirml.passes.syntax import parse_elements
+
+    conditions = {element.name: condition_of(element.name) for element in parse_elements(steps)}
+    return [(name, condition) for name, condition in conditions.items() if condition is not None]
+
+
+@lru_cache(maxsize=128)
+def _pipeline(without: frozenset[str], stages: Recipe) -> Pipeline:
     from mlirml.passes import Pipeline, stage
     from mlirml.passes.syntax import parse_elements
 
-    elements = {name: parse_elements(text) for name, text in target.stages}
-    stages = []
-    for name, _ in chosen:
-        kept = [element for element in elements[name] if element.name not in without]
-        stages.append(stage(name, ",".join(map(str, kept))) if kept else stage(name))
-    return Pipeline(tuple(stages))
+    kept = ((name, [str(e) for e in parse_elements(steps) if e.name not in without]) for name, steps in stages)
+    return Pipeline(tuple(stage(name, *steps) for name, steps in kept))
 
 
 def checking_nan(target: Target) -> Target:

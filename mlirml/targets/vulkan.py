@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 from mlirml.core.config import config
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
+from mlirml.pipelines.gpu import TO_SPIRV, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
 from mlirml.targets import gpu
-from mlirml.targets.machine import Processor, processor
+from mlirml.targets.machine import Device, Processor, processor
 from mlirml.targets.target import Target
 
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
-ATOMICS = "atomics={bf16,f16,f32,i16,i32,i8}"
 _HOST_OPS = ("math.ipowi", *(f"{name}:f64" for name in ("math.sin", "math.cos", "math.tan", "arith.remf")))
 """What shaders have no instruction for. Those of f64 would need one for large arguments."""
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """What code for a device may use; the defaults are what each has."""
+LEAST = Device(
+    target="vulkan",
+    threads=256,
+    shared_bytes=16 << 10,
+    atomics=("bf16", "f16", "f32", "i16", "i32", "i8"),
+    host_ops=_HOST_OPS,
+    dtypes=_DTYPES,
+    buffers=8,
+    array_bytes=128 << 20,
+)
+"""The least that a device of Vulkan or WebGPU may be."""
 
-    dtypes: tuple[str, ...] = _DTYPES
-    subgroups: bool = False
-    storage_buffers: int = 8
-    binding_bytes: int = 128 << 20
-    workgroup_bytes: int = 16 << 10
-    workgroup_threads: int = 256
 
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Capabilities:
-        """From what the driver says."""
-        features = facts["features"]
-        return cls(
-            tuple(sorted((*_DTYPES, *wide_dtypes(features)))),
-            "subgroups" in features,
-            facts["storage_buffers"],
-            facts["binding_bytes"],
-            facts["workgroup_bytes"],
-            facts["workgroup_threads"],
-        )
+def device_of(capabilities: Mapping[str, Any]) -> Device:
+    """The device that a driver describes."""
+    return replace(
+        LEAST,
+        dtypes=tuple(sorted((*_DTYPES, *wide_dtypes(capabilities["features"])))),
+        buffers=capabilities["storage_buffers"],
+        array_bytes=capabilities["binding_bytes"],
+        shared_bytes=capabilities["workgroup_bytes"],
+        threads=capabilities["workgroup_threads"],
+    )
 
 
 def wide_dtypes(features: Collection[str]) -> tuple[str, ...]:
@@ -55,46 +55,29 @@ def wide_dtypes(features: Collection[str]) -> tuple[str, ...]:
 def vulkan_target() -> Target:
     """The target for the first Vulkan device, or for the least that one may be where there is none."""
     try:
-        capabilities = Capabilities.of(device("vulkan").capabilities)
+        found = device_of(device("vulkan").capabilities)
     except TargetError:
         return least_target()
-    return target_for(capabilities, config.checkpoint_bytes, config.deterministic, processor())
+    return target_for(found, config.checkpoint_bytes, config.deterministic, processor())
 
 
 def least_target() -> Target:
     """The target for the least that a Vulkan device may be: none is opened."""
-    return target_for(Capabilities(), config.checkpoint_bytes, config.deterministic, processor())
+    return target_for(LEAST, config.checkpoint_bytes, config.deterministic, processor())
 
 
 @cache
-def target_for(capabilities: Capabilities, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
-    """The target for a device that can do this, and a processor."""
+def target_for(device: Device, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
+    """The target for a device and a processor."""
     return Target(
         name="vulkan",
-        stages=stages("vulkan", capabilities, gpu.TO_SPIRV, checkpoint_bytes, deterministic, machine),
+        stages=stages(device, machine, checkpoint_bytes, TO_SPIRV, deterministic=deterministic),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         device="vulkan",
         processor=machine,
-        float64="f64" in capabilities.dtypes,
+        float64="f64" in device.dtypes,
     )
-
-
-def stages(
-    name: str,
-    capabilities: Capabilities,
-    lower_kernels: str,
-    checkpoint_bytes: int,
-    deterministic: bool,
-    machine: Processor,
-) -> tuple[tuple[str, str], ...]:
-    """The stages of a target whose kernels are shaders for a device that can do this."""
-    facts = f"shared-bytes={capabilities.workgroup_bytes} {ATOMICS} deterministic={str(deterministic).lower()}"
-    placement = f"dtypes={{{','.join(capabilities.dtypes)}}} host-ops={{{','.join(_HOST_OPS)}}} target={name}"
-    placement += f" array-bytes={capabilities.binding_bytes}"
-    limits = f"buffers={capabilities.storage_buffers} shared-bytes={capabilities.workgroup_bytes}"
-    limits += f" threads={capabilities.workgroup_threads} target={name}"
-    return gpu.stages(facts, lower_kernels, checkpoint_bytes, placement, limits, machine, capabilities.storage_buffers)
 
 
 def codegen(module: Any, *, machine: Processor) -> Artifact:

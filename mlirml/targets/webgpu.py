@@ -7,11 +7,13 @@ of a workgroup. Here they run on Vulkan devices, on macOS on Metal's, through wg
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from mlirml.core.config import config
 from mlirml.errors import TargetError
+from mlirml.pipelines.gpu import TO_WGSL, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu, vulkan
 from mlirml.targets.machine import Processor, processor
@@ -39,7 +41,9 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
 
     return Target(
         name=name,
-        stages=vulkan.stages(name, vulkan.Capabilities(), gpu.TO_WGSL, checkpoint_bytes, deterministic, machine),
+        stages=stages(
+            replace(vulkan.LEAST, target=name), machine, checkpoint_bytes, TO_WGSL, deterministic=deterministic
+        ),
         codegen=codegen,
         depends_on=machine.key_entries(),
         device=device,

@@ -9,11 +9,11 @@ import pytest
 from mlirml.cli.opt.flags import GROUPS, help_text, read_arguments
 from mlirml.cli.opt.main import main
 from mlirml.cli.opt.verify_diagnostics import Diagnostic, check, expected_in
+from mlirml.dialects.legality import STAGES
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import parse, to_text
 from mlirml.passes import REGISTRY, parse_pipeline
 from mlirml.passes.files import load_passes
-from mlirml.pipelines.stages import STAGES, default_pipeline
 from mlirml.targets.registry import get_target, target_names
 
 ROWS = """
@@ -48,7 +48,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", target_names())
 def test_the_printed_pipeline_of_a_target_parses_back_to_an_equal_one(name: str) -> None:
-    pipeline = default_pipeline(get_target(name))
+    pipeline = get_target(name).pipeline
     assert parse_pipeline(str(pipeline)) == pipeline
 
 
@@ -57,7 +57,7 @@ def test_the_printed_pipeline_fed_back_gives_the_same_module(
     name: str, source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = parse(ROWS)
-    default_pipeline(get_target(name)).run(module)
+    get_target(name).pipeline.run(module)
     assert main([f"--target={name}", "--print-pipeline"]) == 0
     printed = capsys.readouterr().out.strip()
     assert main([str(source), f"--pass-pipeline={printed}"]) == 0
@@ -71,20 +71,20 @@ def test_the_printed_pipeline_fed_back_gives_the_same_module(
 def test_the_same_module_comes_out_twice(name: str) -> None:
     first, second = parse(ROWS), parse(ROWS)
     for module in (first, second):
-        default_pipeline(get_target(name)).run(module)
+        get_target(name).pipeline.run(module)
     assert to_text(first, locations=True) == to_text(second, locations=True)
 
 
 def test_the_stages_of_a_target_come_in_order() -> None:
     for name in target_names():
-        names = [stage.name for stage in default_pipeline(get_target(name)).stages]
-        assert names == sorted(names, key=STAGES.index)
+        names = [stage.name for stage in get_target(name).pipeline.stages]
+        assert names == sorted(names, key=list(STAGES).index)
 
 
 @pytest.mark.parametrize("stage", ["optimize", "schedule", "lower"])
 def test_stop_after_ends_with_the_stage(stage: str, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module = parse(ROWS)
-    default_pipeline(get_target("cpu")).run(module, stop_after=stage)
+    get_target("cpu").pipeline.run(module, stop_after=stage)
     assert main([str(source), "--target=cpu", f"--stop-after={stage}"]) == 0
     assert capsys.readouterr().out == to_text(module)
 

@@ -9,7 +9,6 @@ from mlirml.errors import LoweringError
 from mlirml.ir.bindings import operations, parse
 from mlirml.passes import Upstream
 from mlirml.passes.syntax import Element, parse_elements
-from mlirml.pipelines.stages import default_pipeline
 from mlirml.targets.registry import get_target, target_names
 
 
@@ -20,7 +19,7 @@ def names_in(element: Element) -> list[str]:
 def passes_before_the_end_of(stage: str) -> set[str]:
     found: set[str] = set()
     for target in target_names():
-        pipeline = default_pipeline(get_target(target))
+        pipeline = get_target(target).pipeline
         if stage in [each.name for each in pipeline.stages]:
             for step in pipeline.until(stage).steps:
                 found |= set(names_in(parse_elements(step.text)[0])) if isinstance(step, Upstream) else {step.name}

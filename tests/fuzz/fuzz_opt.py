@@ -90,7 +90,7 @@ def _stages() -> Iterator[tuple[str, str]]:
     import numpy as np
 
     import mlirml as ml
-    from mlirml.pipelines.stages import STAGES
+    from mlirml.dialects.legality import STAGES
 
     def dense(x: Any, w: Any) -> Any:
         return np.maximum(np.tanh(x @ w), 0.5).sum(axis=1)
@@ -341,9 +341,9 @@ def _flag(name: str, rng: random.Random) -> str:
 
 def jobs(count: int, seed: int) -> Iterator[Job]:
     """So many random jobs."""
+    from mlirml.dialects.legality import STAGES
     from mlirml.passes import REGISTRY
     from mlirml.passes.files import load_passes
-    from mlirml.pipelines.stages import STAGES, default_pipeline
     from mlirml.targets.registry import get_target
 
     load_passes()
@@ -363,14 +363,14 @@ def jobs(count: int, seed: int) -> Iterator[Job]:
         else:
             flags = [f"--target={rng.choice(TARGETS)}"]
             if rng.random() < 0.7:
-                flags.append(f"--stop-after={rng.choice(STAGES)}")
+                flags.append(f"--stop-after={rng.choice([*STAGES])}")
         if '"no.' in text and rng.random() < 0.9:
             flags = [
                 *(flag for flag in flags if flag != "--inline"),
                 "--allow-unregistered-dialect",
             ]  # MLIR's, it crashes
         if kind >= 0.75 and rng.random() < 0.2:
-            steps = [str(step) for step in default_pipeline(get_target(rng.choice(TARGETS))).steps]
+            steps = [str(step) for step in get_target(rng.choice(TARGETS)).pipeline.steps]
             for _ in range(rng.randint(1, 4)):
                 step = steps.pop(rng.randrange(len(steps)))
                 if rng.random() < 0.5:

@@ -20,6 +20,7 @@ from mlirml.pipelines.bufferize import known_types
 from mlirml.targets import cpu
 from tests.fuzz.fuzzing import COUNT, first_seed
 from tests.fuzz.loop_generator import Program, programs
+from tests.pipelines.options import with_options
 
 FIRST = first_seed() if COUNT else 0
 PARTS = 4
@@ -63,7 +64,7 @@ def is_exact(program: Program, expected: tuple[list[np.ndarray], Any]) -> bool:
 
 
 OPTIONS = {
-    "mlirml-expand-scalars": "mlirml-expand-scalars{{strip=2 shortest=1 always=true}}",
+    "mlirml-expand-scalars": "mlirml-expand-scalars{strip=2 shortest=1 always=true}",
     "mlirml-inspect-indices": "mlirml-inspect-indices{chunk=2 rows=2}",
     "mlirml-version-checks": "mlirml-version-checks{chunk=2}",
 }
@@ -73,13 +74,8 @@ OPTIONS = {
 @pytest.fixture
 def passes_for_long_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let loops of few iterations be compiled as those of many."""
-    for name in ("OPTIMIZE_HOST", "HOST_CHECKS"):
-        text = getattr(cpu, name)
-        for flag, long in OPTIONS.items():
-            text = text.replace(flag, long)
-        monkeypatch.setattr(cpu, name, text)
+    with_options(monkeypatch, OPTIONS)
     monkeypatch.setattr(known_types, "FEW", 0)
-    cpu.target_with.cache_clear()
     yield
     cpu.target_with.cache_clear()
 

@@ -20,7 +20,7 @@ from tests.fuzz.oracle import TARGETS, assert_same, cloned
 from tests.fuzz.real_programs.program import PROGRAMS, Program
 
 for file in sorted(Path(__file__).with_name("real_programs").glob("*.py")):
-    importlib.import_module(f"tests.real_programs.{file.stem}")
+    importlib.import_module(f"tests.fuzz.real_programs.{file.stem}")
 
 
 def spaced(array: np.ndarray) -> np.ndarray:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from mlirml.ir.bindings import make_context, parse
 from mlirml.passes import parse_pipeline
+from mlirml.pipelines.cpu import LOWER
+from mlirml.pipelines.cpu import expand_math as step_of
 from mlirml.pipelines.llvm import expand_math
 from mlirml.runtime import Program, load_object
 from mlirml.targets import cpu
-from mlirml.targets.cpu import LOWER
 from mlirml.targets.llvm.codegen import CodegenOptions, compile_to_object
 from mlirml.targets.machine import named
 
@@ -44,7 +45,7 @@ class Processor:
 def processors() -> list[Processor]:
     """This machine, and an old one without fma and vectors of 256 bits, whose code runs here too."""
     machines = [named(name) for name in ("host", "sse4.1")]
-    passes = [cpu.expand_math("builtin", machine) for machine in machines]
+    passes = [step_of("builtin", machine) for machine in machines]
     return [
         Processor(machine.level, text[text.index("{") + 1 : -1], cpu.codegen_options(machine))
         for machine, text in zip(machines, passes)
@@ -82,7 +83,7 @@ def lowered(text: str, expand: str) -> Any:
     """The module in the llvm dialect."""
     assert expand_math.ExpandMathPass.name == "mlirml-expand-math"
     module = parse(text, make_context())
-    steps = ",".join(step for step in LOWER.split(",") if not step.startswith("mlirml-"))
+    steps = ",".join(step for step in LOWER if not step.startswith("mlirml-"))
     parse_pipeline(f"mlirml-expand-math{{{expand}}},{steps}").run(module)
     return module
 

@@ -11,7 +11,7 @@ import pytest
 import mlirml as ml
 from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.raising import RAISE
+from mlirml.pipelines.cpu import RAISE
 
 N = 6
 
@@ -66,7 +66,7 @@ def arguments() -> tuple[np.ndarray, np.ndarray]:
 def raised(function: Any) -> Counter[str]:
     """The operations of a function after stage `raise`."""
     module = parse(ml.compile(function, frontend="loops").trace(*arguments()).text)
-    parse_pipeline(RAISE).run(module)
+    parse_pipeline(",".join(RAISE)).run(module)
     return Counter(op.name for op in operations(module) if "mlirml.order" in op.attributes)
 
 

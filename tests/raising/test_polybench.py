@@ -10,7 +10,7 @@ from benchmarks.polybench import KERNELS
 from mlirml.interpreter.interpreter import interpret
 from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.raising import RAISE
+from mlirml.pipelines.cpu import RAISE
 
 # Time steps, recurrences, factorisations; all others have none.
 LOOPS = {
@@ -24,7 +24,7 @@ def test_kernel(name: str) -> None:
     kernel = KERNELS[name]
     captured = ml.compile(kernel.function, frontend="loops").trace(*kernel.arguments(6))
     module = parse(captured.text)
-    parse_pipeline(RAISE).run(module)
+    parse_pipeline(",".join(RAISE)).run(module)
     expected = kernel.arguments(6)
     results = interpret(module, [*kernel.arguments(6), *captured.constants])
     kernel.function(*expected)

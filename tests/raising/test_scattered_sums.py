@@ -10,7 +10,7 @@ import pytest
 import mlirml as ml
 from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.raising import RAISE
+from mlirml.pipelines.cpu import RAISE
 
 
 def strided(gx, g, w):
@@ -119,7 +119,7 @@ def numbers(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
 def after_raising(function: Any, shapes: list[tuple[int, ...]]) -> list[str]:
     """The names of the operations that are left."""
     module = parse(ml.compile(function, frontend="loops").trace(*numbers(shapes)).text)
-    parse_pipeline(RAISE).run(module)
+    parse_pipeline(",".join(RAISE)).run(module)
     return [op.name for op in operations(module)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ PROCESSOR = "avx2,l2=1M"
 """The processor that all programs are compiled for, so that a record is the same on every machine."""
 CODE = "code"
 """The name under which the artifact stands, beside the names of the stages."""
+ROOT = str(Path(__file__).parents[2])
+"""The folder of this checkout, of which the lines of the user's files are no part: records of two may be compared."""
 Parts = dict[str, bytes]
 
 
@@ -47,12 +49,14 @@ def parts_of(entry: Entry, passes: bool = False) -> Parts:
             compiled = ml.compile(entry.function, entry.target, frontend=entry.frontend)  # type: ignore[arg-type]
             captured = compiled.trace(*entry.arguments)
             module = parsed(captured)
-            parts["capture"] = to_text(module).encode()
+            parts["capture"] = to_text(module).replace(ROOT, "").encode()
             run_pipeline(compiled.target, module, watch=watch)
-            parts[CODE] = compiled.target.codegen(module).to_bytes()
+            artifact = compiled.target.codegen(module)
+            places = tuple(place.replace(ROOT, "") for place in artifact.kernel_places)
+            parts[CODE] = replace(artifact, kernel_places=places).to_bytes()
         except MlirmlError as error:
             parts["error"] = f"{type(error).__name__}: {error.message}".encode()
-        stages = {name: text.encode() for name, text in watch.texts.items()}
+        stages = {name: text.replace(ROOT, "").encode() for name, text in watch.texts.items()}
         return {**{k: v for k, v in parts.items() if k == "capture"}, **stages, **parts}
 
 

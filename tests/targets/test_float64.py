@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import mlirml as ml
 from mlirml.errors import ArgumentError, TargetError
 from mlirml.targets.machine import processor
 from mlirml.targets.registry import get_target
-from mlirml.targets.vulkan import Capabilities, target_for, wide_dtypes
+from mlirml.targets.vulkan import LEAST, target_for, wide_dtypes
 from tests.targets.drivers import missing, needs_vulkan
 
 X = np.random.default_rng(0).random((37, 41)) + 0.1
@@ -118,7 +119,7 @@ def test_what_the_setting_changes() -> None:
     plain, narrow = (get_target("webgpu", choice) for choice in ("refuse", "float32"))
     assert plain.fingerprint() != narrow.fingerprint()
     assert get_target("cpu", "float32") is get_target("cpu") or not get_target("cpu", "float32").demotes
-    assert target_for(Capabilities(dtypes=("f32", "f64", "i64")), 0, False, processor()).float64
+    assert target_for(replace(LEAST, dtypes=("f32", "f64", "i64")), 0, False, processor()).float64
     with ml.config.override(float64="float32"):
         assert ml.compile(np.exp, target="webgpu").target.demotes
         assert not ml.compile(np.exp, target="webgpu", float64="refuse").target.demotes

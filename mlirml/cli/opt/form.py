@@ -88,10 +88,9 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
 
 def _pipelines_of(pass_name: str) -> list[list[str]]:
     """The pipelines of the targets that run a pass, as names of steps."""
-    from mlirml.pipelines.stages import default_pipeline
     from mlirml.targets.registry import portable_targets
 
-    pipelines = [[step.name for step in default_pipeline(target).steps] for target in portable_targets()]
+    pipelines = [[step.name for step in target.pipeline.steps] for target in portable_targets()]
     return [steps for steps in pipelines if pass_name in steps]
 
 

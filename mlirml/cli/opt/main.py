@@ -236,10 +236,9 @@ def _pipeline(options: Options, text: str) -> Pipeline:
 
 
 def _target_pipeline(name: str) -> Pipeline:
-    from mlirml.pipelines.stages import default_pipeline
     from mlirml.targets.registry import get_target
 
-    return default_pipeline(get_target(name))
+    return get_target(name).pipeline
 
 
 def _list_passes() -> str:

@@ -46,6 +46,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.checks.version_checks import (
     INSPECTED,
     Check,
@@ -67,7 +68,7 @@ _MOST_FOR_BOUND = 12
 """Operations that make a bound of what is loaded, at most."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class InspectIndicesPass(Pass):
     """Look at the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, before these run unchecked.

@@ -47,6 +47,7 @@ from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, has_op, mlir
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 RUNTIME = "mlirml_poll"
 _LOOPS = ("scf.for", "scf.while")
@@ -63,7 +64,7 @@ LoopCost: TypeAlias = tuple[mlir.Operation, tuple[float, float]]
 """A loop, and how many operations an iteration runs: at most, and usually."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PollSignalsPass(Pass):
     """Let long loops poll signals."""

@@ -29,13 +29,14 @@ from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, has_function, mlir
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
 
 _FLUSH = 0x8040
 _STORE, _LOAD = "llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class FlushDenormalsPass(Pass):
     """Set the processor's mode at the entry of a program that is marked, and of what its threads run."""

@@ -31,9 +31,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExitLoopsPass(Pass):
     """End loops where a flag says that their other iterations do nothing."""

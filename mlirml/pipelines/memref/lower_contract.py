@@ -43,6 +43,7 @@ from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations, parse
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 from mlirml.passes.report import remark
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ _SMALL_SHARE = 16
 """Of the elements of the factors, one in so many is a small product."""
 
 
-@register
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class LowerContractPass(Pass):
     """Replace contractions on memrefs by calls of kernels. The options are those of mlirml-schedule-contract."""

@@ -30,13 +30,14 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_WINDOW
 
 _CONCURRENT = ("scf.parallel", "scf.forall")
 FEW_FILTERS = 8
 """From so many filters on, kernels whose vectors hold filters are taken whatever the width of vectors."""
 
 
-@register
+@register(when=ANY_WINDOW)
 @dataclass(frozen=True)
 class LowerConvPass(Pass):
     """Replace convolutions and poolings on memrefs by calls of kernels. `vector_bits` is the width of a register."""

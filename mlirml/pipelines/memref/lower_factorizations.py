@@ -19,10 +19,11 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
 from mlirml.pipelines.memref.lower_sort import address, declare
 
 
-@register
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class LowerFactorizationsPass(Pass):
     """Turn factorizations of matrices into calls of the native runtime."""

@@ -19,9 +19,10 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class LowerSortPass(Pass):
     """Turn sorts of rows into calls of the native runtime."""

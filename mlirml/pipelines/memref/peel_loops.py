@@ -39,6 +39,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
 """Where a comparison with a number changes, from that number on: eq, ne, slt, sle, sgt, sge."""
@@ -50,7 +51,7 @@ _CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
 """Which operand an operation gives, by the ranges of both."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PeelLoopsPass(Pass):
     """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""

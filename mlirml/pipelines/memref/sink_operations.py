@@ -36,6 +36,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
 _CHOICES = ("arith.select", "arith.andi", "arith.ori")
@@ -50,7 +51,7 @@ _STORE = "memref.store"
 _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class SinkOperationsPass(Pass):
     """Put operations that take at least `least` cycles under branches."""

@@ -32,6 +32,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.memref.prove_parallel import INDEPENDENT
 
 _LINE = 64
@@ -68,7 +69,7 @@ class ColumnLoop:
     columns: tuple[Rows, ...]
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileRowsPass(Pass):
     """Tile loops over columns for a cache of `l2_bytes`, where one column has lines of more than `least_bytes`."""

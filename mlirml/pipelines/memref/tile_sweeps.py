@@ -31,13 +31,14 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.memref.lower_loops import as_generic
 from mlirml.pipelines.memref.time_tiles.build import build_tiles
 from mlirml.pipelines.memref.time_tiles.match import match_time_loop
 from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileSweepsPass(Pass):
     """Tile time loops that touch at least `least_bytes`, for a cache of `l2_bytes`."""

@@ -31,10 +31,11 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.bufferize.destinations import is_grown_from
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class AlignWhilePass(Pass):
     """Put the arrays of each scf.while in front of its numbers, in one order for both regions."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_LOOP
 from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
@@ -38,7 +39,7 @@ _FEWEST = 4
 """So few tensors are not worth a loop."""
 
 
-@register
+@register(when=(*ANY_LOOP, *ANY_CONTRACTION))
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
     """Cut dimensions along which programs keep more than the caches hold, twice `l2_bytes`.

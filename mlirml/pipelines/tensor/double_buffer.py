@@ -33,12 +33,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _VIEWS = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class DoubleBufferPass(Pass):
     """Give arrays a second buffer in loops of at least `fewest` rounds."""

@@ -38,6 +38,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _COST = {
     "arith.divf": 4, "arith.remf": 20, "arith.divsi": 10, "arith.divui": 10, "arith.remsi": 12, "arith.remui": 12,
@@ -52,7 +53,7 @@ _LEAST_IN_STRIP = 8
 other, and that of an index costs more than to compute it, as its address meets those of other stores."""
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
     """Compute what depends on no earlier iteration in strips of `strip` iterations.

@@ -23,12 +23,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
 _COPIES = ("linalg.generic", "linalg.transpose")
 Dims = tuple[int, ...]
 
 
-@register
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class FoldContractPass(Pass):
     """Let contractions read and write what transposes and conversions would copy."""

@@ -29,11 +29,12 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
-@register
+@register(when=(*ANY_LOOP, "tensor.insert_slice"))
 @dataclass(frozen=True)
 class ForwardStoresPass(Pass):
     """Remove stores of slices whose reads are all served by the source or by the tensor before."""

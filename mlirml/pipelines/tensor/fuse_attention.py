@@ -30,9 +30,10 @@ from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
 
-@register
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class FuseAttentionPass(Pass):
     """Compute chains between products by blocks of rows, where the first product needs more than half of `l2_bytes`."""

@@ -24,6 +24,7 @@ from mlirml.analysis.values import outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _LOOPS = ("scf.for", "scf.while")
 _STARTS = ("tensor.empty", "linalg.fill")
@@ -31,7 +32,7 @@ _FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape",
 _EXPENSIVE = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class HoistPass(Pass):
     """Move loop-invariant structured operations out of loops."""

@@ -29,6 +29,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 _STORES = ("tensor.insert", "tensor.insert_slice")
 _MOST = 64
@@ -39,7 +40,7 @@ _PURE = (
 )  # fmt: skip
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class JamLoopsPass(Pass):
     """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.

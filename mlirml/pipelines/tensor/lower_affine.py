@@ -16,7 +16,7 @@ from mlirml.ir.bindings import mlir, operations
 from mlirml.passes import Pass, register, run_upstream
 
 
-@register
+@register(when=("affine.",))
 @dataclass(frozen=True)
 class LowerAffinePass(Pass):
     """Lower the affine dialect as `lower-affine` does."""

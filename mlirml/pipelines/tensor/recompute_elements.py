@@ -26,13 +26,14 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, bytes_of
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RecomputeElementsPass(Pass):
     """Keep as few bytes as possible of elementwise operations, of tensors of at least `least` bytes."""

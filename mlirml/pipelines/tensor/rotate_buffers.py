@@ -26,10 +26,11 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.bufferize.destinations import grows_from
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RotateBuffersPass(Pass):
     """Unroll loops whose arrays change places, up to `max_rounds` times where that gives up to `max_ops` operations."""

@@ -27,12 +27,13 @@ from mlirml.errors import LoweringError
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
 FEWEST_TO_PACK = 48
 """With fewer rows or columns, packing takes longer than writing an operand to memory and reading it again."""
 
 
-@register
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class ScheduleContractPass(Pass):
     """Choose the kernel, tile and blocks of every contraction; `kernel` to `nc` are chosen by the options if given."""

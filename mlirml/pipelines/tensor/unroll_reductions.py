@@ -41,12 +41,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.tensor.unroll_windows import dimensions_of
 
 _LOOPS = ("scf.for", "scf.while", "scf.if")
 
 
-@register
+@register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class UnrollReductionsPass(Pass):
     """Unroll reductions of at most `most` elements to one, and of at most `longest` operations."""

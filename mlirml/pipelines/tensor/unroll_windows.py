@@ -27,9 +27,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_LOOP
 
 
-@register
+@register(when=(*ANY_LOOP, "linalg.window"))
 @dataclass(frozen=True)
 class UnrollWindowsPass(Pass):
     """Unroll windows of at most `most` elements."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.ir.bindings import block_ops, make_context, mlir, operations, parse
 from mlirml.passes import parse_pipeline
-from mlirml.targets.gpu import TO_SPIRV
+from mlirml.pipelines.gpu import TO_SPIRV
 
 _ITEM = {"f32": 4, "i32": 4, "i64": 8, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i1": 1, "i16": 2}
 
@@ -74,7 +74,7 @@ def spirv(module: mlir.Module) -> bytes:
 
     for op in [op for op in operations(module) if op.name == "func.func" and "mlirml.kernel" in op.attributes]:
         op.erase()
-    parse_pipeline(TO_SPIRV).run(module.operation)
+    parse_pipeline(",".join(TO_SPIRV)).run(module.operation)
     binary = next(op for op in operations(module) if op.name == "gpu.binary")
     code: bytes = gpu.ObjectAttr(binary.attributes["objects"][0]).object
     return code

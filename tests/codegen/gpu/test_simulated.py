@@ -10,7 +10,9 @@ import pytest
 
 from mlirml.nn import functional as nn
 from mlirml.passes import parse_pipeline
-from mlirml.targets.cuda import ATOMICS, FACTS
+from mlirml.pipelines.gpu import kernel_options
+from mlirml.pipelines.recipe import step
+from mlirml.targets.cuda import DEVICE
 from tests.codegen.gpu.gpu_harness import as_kernel
 from tests.codegen.gpu.simt import simulate
 
@@ -75,6 +77,7 @@ def test_kernels(name: str) -> None:
     function, arguments = PROGRAMS[name]
     expected = np.asarray(function(*arguments))
     module = as_kernel(function, *arguments)
-    parse_pipeline(f"mlirml-schedule-kernels{{{FACTS} {ATOMICS} deterministic=false}}").run(module.operation)
+    options = kernel_options(DEVICE) | {"deterministic": False}
+    parse_pipeline(step("mlirml-schedule-kernels", **options)).run(module.operation)
     (found,) = simulate(module, "k", *arguments, np.zeros_like(expected))
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)

@@ -11,6 +11,7 @@ import pytest
 import mlirml as ml
 from mlirml.targets import cpu
 from tests.fuzz.fuzzing import COUNT, first_seed
+from tests.pipelines.options import with_options
 
 Arrays = list[np.ndarray]
 
@@ -125,10 +126,8 @@ MANY = max(COUNT // 8, 40)
 
 @pytest.fixture(params=["mlirml-inspect-indices{chunk=3 rows=2}", "mlirml-inspect-indices"])
 def compiled(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    passes = cpu.HOST_CHECKS.replace("mlirml-inspect-indices", request.param)
-    assert request.param in passes
-    monkeypatch.setattr(cpu, "HOST_CHECKS", passes)
-    cpu.target_with.cache_clear()
+    with_options(monkeypatch, {"mlirml-inspect-indices": request.param})
+    assert request.param in dict(cpu.cpu_target().stages)["lower"]
     yield lambda f: ml.compile(f, frontend="loops")
     cpu.target_with.cache_clear()
 

@@ -16,8 +16,9 @@ from mlirml.driver import compilation
 from mlirml.errors import LoweringError
 from mlirml.ir.bindings import parse, to_text
 from mlirml.nn import functional as F
+from mlirml.pipelines.cpu import check
 from mlirml.runtime import load_object
-from mlirml.targets.cpu import HOST_CHECKS, cpu_target, kernel_pipeline
+from mlirml.targets.cpu import cpu_target, kernel_pipeline
 from mlirml.targets.llvm import early_kernels as ahead
 from mlirml.targets.llvm.codegen import CodegenOptions, ObjectBuilder
 from mlirml.targets.llvm.early_kernels import take_kernels
@@ -203,7 +204,7 @@ def test_the_pipeline_of_kernels_is_that_of_the_target() -> None:
         return [step.partition("{")[0] for step in text.split(",")]
 
     calls = ("mlirml-lower-sort", "mlirml-lower-factorizations", "mlirml-lower-host-calls")
-    of_host = (*calls, *names(HOST_CHECKS))
+    of_host = (*calls, *check())
     lower = [name for name in names(dict(cpu_target().stages)["lower"]) if name not in of_host]
     own = [name for name in names(str(kernel_pipeline(config.math, processor()))) if "verify-stage" not in name]
     assert own[1:] == lower

@@ -1,0 +1,241 @@
+"""Writes `docs/compiler.md`, the way of a function through the compiler: `python docs/compiler.py`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+import mlirml as ml
+from mlirml.pipelines.cpu import stages
+from mlirml.targets.machine import named
+
+PAGE = Path(__file__).with_name("compiler.md")
+PROCESSOR = "avx2,l2=1M"
+LINES = 34
+"""The lines of the IR that are shown of a stage."""
+
+HEAD = """\
+# The compiler
+
+Written by `python docs/compiler.py`, which compiles the function below; a test runs it, and carries out the examples of
+the last part in a copy of the package.
+
+A call of a compiled function goes through `driver/`: it finds a program for the shapes and dtypes of its arguments, or
+has one made. `frontend/` runs the function once, on arrays that write MLIR as text for what is done with them, or
+rewrites its loops first so that they stay loops. Passes take that module from stage to stage. The target makes an
+object of the last one, which `runtime/` loads and calls.
+
+| folder | level of the IR | holds |
+|---|---|---|
+| `core`, `errors.py` | | settings, pytrees, tracebacks |
+| `ir`, `ir/text` | | the only import of the MLIR bindings and builders on it; IR written as text, without them |
+| `dialects` | | the dialect `mlirml`, and the contract of each stage: which operations are legal after it |
+| `analysis` | | ranges, affine forms, effects, distances: what passes ask |
+| `passes` | | what a pass and a pipeline is; `mlirml-opt` is in `cli/opt` |
+| `ops` | text | NumPy's operations, one record each |
+| `frontend` | Python to text | `tracing`, `loops`, `namespace` (what `np` is), `transforms` (requests), `state` |
+| `raising` | loops on tensors | loops over elements become structured operations; `nests` reads and rebuilds nests |
+| `autodiff` | tensors | requests for derivatives and batches become code; `rules` by operation |
+| `pipelines/tensor` | tensors | fusion, tiling, algebra, preparation of bufferization |
+| `offload` | tensors | what one kernel computes, kernels as functions, copies to and from a device |
+| `pipelines/bufferize` | tensors to memrefs | out-parameters, destinations, one-shot bufferization |
+| `pipelines/memref` | memrefs | loops, buffers, threads, calls of kernels |
+| `pipelines/checks` | memrefs | checks of indices: proven, hoisted, collected |
+| `pipelines/kernels` | gpu | kernels up to the dialects that drivers take |
+| `pipelines/llvm` | llvm | the last passes of host code |
+| `codegen` | vector, gpu | kernels written by Python: contractions, convolutions, reductions, elementary functions |
+| `targets`, `interpreter` | | the targets, LLVM, ELF; the reference target |
+| `runtime` | | executables, devices, arrays, and the native runtime in C++ |
+
+Imports go one way: from the bottom of this list to its top, but for `runtime`, which imports `core` alone.
+
+## One function, stage by stage
+
+```python
+import numpy as np
+
+
+def layer(x, w):
+    return np.tanh(x @ w)
+```
+
+with `x` of f32[64,128] and `w` of f32[128,96], for a processor with AVX2. Passes that have nothing to do in a program
+are left out (`@register(when=...)` says which operations a pass needs); this shows what the others leave.
+"""
+
+EXAMPLES = """\
+## Adding to it
+
+Each of these is carried out by `tests/docs/test_compiler_page.py` in a copy of the package: the code of a block is put
+at the end of the file that it names, a new file is made of it where there is none, and `-` and `+` are lines of a file
+that are replaced.
+
+### An operation
+
+A record in the file of its family. Compiling, errors, the page of operations and the tests of records come from it.
+
+```python
+# file: mlirml/ops/numeric.py
+@composed("numeric", np.polyder, dtypes=NUMBERS, tolerance=4)
+def polyder(xp: Any, p: Any, m: int = 1) -> Any:
+    \"\"\"Coefficients of the m-th derivative of a polynomial, highest power first.\"\"\"
+    p = xp.asarray(p)
+    for _ in range(m):
+        p = p[:-1] * np.arange(p.shape[0] - 1, 0, -1)
+    return p
+```
+```python
+# check
+import numpy as np, mlirml as ml
+
+p = np.array([3.0, 2.0, 1.0, 5.0])
+assert np.array_equal(ml.compile(np.polyder)(p), np.polyder(p))
+assert np.array_equal(ml.grad(lambda p: np.sum(np.polyder(p)))(p), [3.0, 2.0, 1.0, 0.0])
+```
+
+### A reduction
+
+One that is made of others is a record as well; it is fused, differentiated, batched and offloaded as these are.
+
+```python
+# file: mlirml/nn/losses.py
+def log_mean_exp(x: Any, axis: int = -1) -> Any:
+    \"\"\"The logarithm of the mean of exponentials along an axis, without overflow.\"\"\"
+    most = np.max(x, axis=axis, keepdims=True)
+    return np.log(np.mean(np.exp(x - most), axis=axis)) + np.squeeze(most, axis)
+```
+```python
+# check
+import numpy as np, mlirml as ml
+from mlirml.nn.losses import log_mean_exp
+
+x = np.array([[1.0, 2.0, 3.0], [1000.0, 1000.0, 1000.0]])
+assert np.allclose(ml.compile(log_mean_exp)(x), [np.log(np.mean(np.exp(x[0]))), 1000.0])
+```
+
+### A pass
+
+A file of the name of its flag, in the folder of the level of IR that it works on; a lit test of the same name; a line
+in a recipe.
+
+```python
+# file: mlirml/pipelines/tensor/fold_negations.py
+\"\"\"Fold negations: the negation of a negation is the value itself.
+
+Before:
+    %1 = arith.negf %0 : f32
+    %2 = arith.negf %1 : f32
+After:
+    %1 = arith.negf %0 : f32
+\"\"\"
+
+from __future__ import annotations
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.passes import Pass, register
+
+
+@register(when=("arith.negf", "mlirml."))
+@dataclass(frozen=True)
+class FoldNegationsPass(Pass):
+    \"\"\"Replace `-(-x)` by `x`.\"\"\"
+
+    name = "mlirml-fold-negations"
+
+    def run(self, module: mlir.Operation) -> None:
+        for op in named_operations(module, ("arith.negf",)):
+            inner = defining_op(op.operands[0])
+            if inner is not None and inner.name == "arith.negf":
+                op.results[0].replace_all_uses_with(inner.operands[0])
+                op.erase()
+```
+```mlir
+// file: lit_tests/pipelines/tensor/fold_negations.mlir
+// RUN: mlirml-opt %s --mlirml-fold-negations | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:.*]]: f32
+// CHECK: return %[[X]] : f32
+func.func @main(%x: f32) -> f32 {
+  %0 = arith.negf %x : f32
+  %1 = arith.negf %0 : f32
+  return %1 : f32
+}
+```
+```diff
+# file: mlirml/pipelines/cpu.py
+-        "mlirml-fold-contract",
++        "mlirml-fold-negations",
++        "mlirml-fold-contract",
+```
+```python
+# check
+import numpy as np, mlirml as ml
+
+negated = ml.compile(lambda x: -(-x) * 2.0)
+assert negated(np.ones(3, np.float32)).tolist() == [2.0, 2.0, 2.0]
+assert "mlirml-fold-negations" in str(negated.target.pipeline)
+```
+
+### A derivative rule
+
+A function of the operation, its operands and its result that gives the factor of each operand, used by both modes;
+`inactive` lists the operations that pass no derivative on. This one lets derivatives through rounding.
+
+```diff
+# file: mlirml/autodiff/rules/scalars.py
+-    "math.floor", "math.ceil", "math.round", "math.roundeven",
++    "math.floor", "math.ceil", "math.round",
+```
+```python
+# file: mlirml/autodiff/rules/scalars.py
+@derivative("math.roundeven")
+def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
+    return [_same]
+```
+```python
+# check
+import numpy as np, mlirml as ml
+
+x = np.array([0.4, 1.6])
+assert ml.grad(lambda x: np.sum(np.round(x) ** 2))(x).tolist() == [0.0, 4.0]
+```
+"""
+
+
+def layer(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.tanh(x @ w)
+
+
+def shown(text: str) -> str:
+    """The beginning of a module."""
+    lines = [line if len(line) <= 130 else f"{line[:126]} ..." for line in text.splitlines()]
+    hidden = len(lines) - LINES
+    return "\n".join(lines[:LINES] + [f"... {hidden} more lines"] * (hidden > 1))
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [HEAD]
+    arguments = np.ones((64, 128), np.float32), np.ones((128, 96), np.float32)
+    with ml.config.override(processor=PROCESSOR, threads=1, cache=False):
+        compiled = ml.compile(layer)
+        recipe = {"capture": "", **dict(stages(named(PROCESSOR), "builtin", 0, lapack=True, nontemporal=True))}
+        before = ""
+        for stage, steps in recipe.items():
+            text = re.sub(r"(?m)^module \{\n|^\}\n?\Z", "", compiled.ir(stage, *arguments))
+            parts.append(f"### Stage `{stage}`\n")
+            if steps:
+                flags = re.sub(r"\{[^{}]*(\{[^{}]*\})?[^{}]*\}", "", steps).split(",")
+                parts.append(f"Passes: {', '.join(f'`{flag}`' for flag in flags)}.\n")
+            same = text == before
+            parts.append("Nothing changes in this program.\n" if same else f"```mlir\n{shown(text)}\n```\n")
+            before = text
+    return "\n".join((*parts, EXAMPLES))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

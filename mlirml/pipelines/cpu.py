@@ -1,0 +1,189 @@
+"""The recipe of the target `cpu`, from captured loops and tensors to the LLVM dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlirml.pipelines.recipe import Recipe, recipe, step
+
+if TYPE_CHECKING:
+    from mlirml.targets.machine import Processor
+
+RAISE = (
+    "mlirml-promote-scalars",
+    "mlirml-batch-dots",
+    "mlirml-expand-rows",
+    "mlirml-delinearise",
+    "mlirml-convert-ifs",
+    "mlirml-hoist-checks",
+    "mlirml-raise",
+    step("mlirml-recognise", only_raised=True),
+)
+"""Loops over elements become structured operations on tensors."""
+
+CLEAN = ("canonicalize", "cse", "mlirml-forward-stores", "mlirml-promote-elements")
+
+TO_LLVM = (
+    # Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`.
+    "expand-strided-metadata",
+    "convert-scf-to-cf",
+    "mlirml-lower-asserts",
+    "lower-affine",
+    "convert-vector-to-llvm",
+    "convert-math-to-funcs",
+    "convert-math-to-llvm",
+    "convert-math-to-libm",
+    # Memrefs are left to `convert-to-llvm`: a pass for them alone would put casts around each, for the next to meet.
+    step("convert-func-to-llvm", use_bare_ptr_memref_call_conv="1"),
+    "convert-to-llvm",
+    "reconcile-unrealized-casts",
+    # A second iteration finds less than it takes to look, and LLVM finds it, too.
+    step("canonicalize", max_iterations=1),
+    "mlirml-annotate-loops",
+    "mlirml-scope-buffers",
+    "mlirml-lower-parallel",
+    "mlirml-emit-entry",
+)
+"""From loops over memrefs to the LLVM dialect."""
+
+LOWER = ("mlirml-lower-sort", "mlirml-lower-factorizations", "mlirml-lower-host-calls", *TO_LLVM)
+
+_NONTEMPORAL_BYTES = 8 << 20
+"""Results of so many bytes are stored past the cache, at least: smaller ones are read from it faster by who comes next
+than the reading of lines costs, which are written as a whole."""
+
+
+def stages(machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool) -> Recipe:
+    """The stages for a processor, a choice of `config.math`, and the bytes that a loop may keep for its derivative.
+
+    With `lapack` programs call the LAPACK that NumPy is linked to; with `nontemporal` large results are stored past the
+    cache.
+    """
+    return recipe(
+        **{
+            "raise": [step("mlirml-choose-library", lapack=lapack), *RAISE],
+            "transform": ["mlirml-lower-lengths", "mlirml-stop-shifts", *expand(checkpoint_bytes)],
+            "optimize": optimize(machine),
+            "offload": [],
+            "schedule": schedule(machine, nontemporal),
+            "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
+        }
+    )
+
+
+def kernel_stages(machine: Processor, math: str) -> Recipe:
+    """The stages that remain for kernels of contractions and convolutions, which are lowered apart from @main."""
+    return recipe(
+        schedule=["mlirml-outline-parallel"],
+        lower=[expand_math(math, machine), *TO_LLVM, "mlirml-flush-denormals"],
+    )
+
+
+def expand(checkpoint_bytes: int) -> list[str]:
+    """Derivatives and batches; then index arithmetic becomes that of `arith`: they, and raising, read affine maps."""
+    return ["mlirml-checkpoint", step("mlirml-expand", checkpoint_bytes=checkpoint_bytes), "mlirml-lower-affine"]
+
+
+def fuse(**options: Any) -> list[str]:
+    """Algebra and fusion of operations on tensors; the options are those of `mlirml-fuse`."""
+    return [
+        "mlirml-fold-contract",
+        "mlirml-fuse-shifts",
+        "mlirml-move-reshapes",
+        "mlirml-hoist",
+        step("mlirml-fuse", **options),
+    ]
+
+
+def optimize(machine: Processor) -> list[str]:
+    """Fusion, with the loops that stay prepared for it; then blocks of what goes through one dimension together."""
+    return [
+        "mlirml-unroll-windows",
+        "mlirml-unroll-reductions",
+        *CLEAN,
+        "mlirml-expand-scalars",
+        "mlirml-jam-loops",
+        *fuse(prologues=True),
+        "mlirml-recompute-elements",
+        step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
+        "canonicalize",
+        "cse",
+    ]
+
+
+def schedule(machine: Processor, nontemporal: bool) -> list[str]:
+    """From tensors to loops over memrefs, and the calls of kernels."""
+    l2, bits = machine.l2_bytes, machine.vector_bits
+    least = max(4 * l2, _NONTEMPORAL_BYTES)
+    return [
+        # Tensors, for the last time.
+        "mlirml-double-buffer",
+        "mlirml-rotate-buffers",
+        step("mlirml-fuse-attention", l2_bytes=l2),
+        step("mlirml-schedule-contract", **contract_options(machine)),
+        "mlirml-scalarize",
+        "mlirml-buffer-stores",
+        "mlirml-align-while",
+        "mlirml-bufferize",
+        # Structured operations and loops on memrefs.
+        "mlirml-elide-copies",
+        "mlirml-relax-floats",
+        "mlirml-prove-parallel",
+        "mlirml-split-loops",
+        "mlirml-peel-loops",
+        "mlirml-shorten-recurrences",
+        "mlirml-widen-bools",
+        step("mlirml-lower-contract", **contract_options(machine)),
+        step("mlirml-lower-conv", vector_bits=bits),
+        step("mlirml-tile-sweeps", l2_bytes=l2, least_bytes=l2),
+        step("mlirml-tile-rows", l2_bytes=l2),
+        step("mlirml-lower-loops", vector_bits=bits, copy_bytes=4096),
+        # Loops.
+        "mlirml-parallelize-loops",
+        *([step("mlirml-stream-stores", least_bytes=least)] if nontemporal else []),
+        "mlirml-share-buffers",
+        step("mlirml-plan-buffers", places=True),
+        "mlirml-outline-parallel",
+        "mlirml-exit-loops",
+        "mlirml-sink-operations",
+        "mlirml-split-function",
+        "mlirml-annotate-loops",
+    ]
+
+
+def check() -> list[str]:
+    """Checks of indices and assertions: proven, made for many iterations together, collected."""
+    return [
+        "mlirml-inspect-indices",
+        "mlirml-poll-signals",
+        "mlirml-version-checks",
+        "mlirml-collect-checks",
+        "mlirml-fold-clamps",
+    ]
+
+
+def expand_math(math: str, machine: Processor) -> str:
+    """Elementary functions as arithmetic that the processor has, or as calls of glibc's vector functions."""
+    options: dict[str, Any] = {
+        "fma": "fma" in machine.features,
+        "scalef": machine.vector_bits == 512,
+        "f16c": "f16c" in machine.features,
+        "vector_bits": machine.vector_bits,
+    }
+    if math == "libmvec":
+        options["libmvec"] = True
+    return step("mlirml-expand-math", **options)
+
+
+def contract_options(machine: Processor) -> dict[str, Any]:
+    """The options of the passes for contractions."""
+    options: dict[str, Any] = {
+        "vector_bits": machine.vector_bits,
+        "vector_registers": machine.vector_registers,
+        "l2_bytes": machine.l2_bytes,
+    }
+    if machine.has_bf16_pairs:
+        options["bf16_pairs"] = True
+    if machine.has_tiles:
+        options["bf16_tiles"] = True
+    return options

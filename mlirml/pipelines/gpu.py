@@ -1,0 +1,148 @@
+"""The recipes of the targets that are GPUs: kernels up to the dialect conversion, and the host code that launches them.
+
+`TO_NVVM`, `TO_SPIRV` and `TO_WGSL` are the ends of kernels; all before and after them is the same for each device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlirml.pipelines import cpu
+from mlirml.pipelines.recipe import Recipe, recipe, step
+
+if TYPE_CHECKING:
+    from mlirml.targets.machine import Device, Processor
+
+_TO_SHADER = (
+    step("mlirml-expand-math", fma=False, f16c=False, f64=False),
+    "mlirml-inline-library",
+    "canonicalize",
+    "cse",
+    "mlirml-prepare-spirv",
+)
+
+TO_SPIRV = (
+    step("mlirml-expand-atomics", native=("addi", "andi", "maxu", "minu", "ori")),
+    *_TO_SHADER,
+    "mlirml-lower-exchanges",
+    "gpu.module(gpu.func(convert-math-to-spirv))",
+    step("convert-gpu-to-spirv", use_64bit_index=False),
+    "mlirml-lower-exchanges",
+    "mlirml-sign-spirv",
+    "spirv.module(spirv-lower-abi-attrs,spirv-update-vce)",
+    "mlirml-embed-spirv",
+)
+"""From scheduled kernels to a gpu.binary that holds SPIR-V, whose buffers are bound in the order of the arguments."""
+
+TO_WGSL = (
+    step("mlirml-expand-atomics", native=("addi", "andi", "maxs", "mins", "ori", "xori")),
+    *_TO_SHADER,
+    "mlirml-embed-wgsl",
+)
+"""From scheduled kernels to a gpu.binary that holds the text of a shader in WGSL."""
+
+_NVVM_ATOMICS = (
+    "addf", "addi", "andi", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf", "mins", "minu", "ori", "xori",
+)  # fmt: skip
+_TO_NVVM_KERNELS = (
+    "convert-nvgpu-to-nvvm",
+    "convert-scf-to-cf",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=32}",
+    "canonicalize",
+    "cse",
+    "reconcile-unrealized-casts",
+)
+TO_NVVM = (
+    step("mlirml-expand-atomics", native=_NVVM_ATOMICS, small=True),
+    step("mlirml-expand-math", f16c=True),
+    "mlirml-inline-library",
+    "canonicalize",
+    "cse",
+    "mlirml-prepare-nvvm",
+    "mlirml-lower-nvgpu",
+    f"gpu.module({','.join(_TO_NVVM_KERNELS)})",
+)
+"""From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
+
+_MOST_BUFFERS = 24
+"""Buffers that a kernel takes at most, for it to stay small."""
+
+
+def stages(
+    device: Device,
+    machine: Processor,
+    checkpoint_bytes: int,
+    lower_kernels: Sequence[str],
+    *,
+    deterministic: bool,
+    tf32: bool | None = None,
+) -> Recipe:
+    """The stages of a GPU, with host code for `machine`; `lower_kernels` makes a binary of the kernels.
+
+    `deterministic` sums of scatters do not depend on the order of threads. `tf32` tells whether products of f32 may be
+    computed with 10 bits of mantissa, on devices that can.
+    """
+    bound = device.buffers or 32
+    most = min(bound, _MOST_BUFFERS)
+    fused = min(bound - 4, _MOST_BUFFERS)  # where operands alone are counted, some are left for results
+    kernels = kernel_options(device) | {"deterministic": deterministic}
+    if tf32 is not None:
+        kernels["tf32"] = tf32
+    bits = machine.vector_bits
+    return recipe(
+        **{
+            "raise": ["mlirml-choose-library", *cpu.RAISE],
+            "transform": [step("mlirml-lower-lengths", for_requests=True), *cpu.expand(checkpoint_bytes)],
+            "optimize": [*cpu.CLEAN, *cpu.fuse(max_operands=fused), "canonicalize", "cse"],
+            "offload": [
+                "mlirml-mark-loops",
+                step("mlirml-form-dispatches", **placement_options(device), buffers=most),
+                "mlirml-outline",
+            ],
+            "schedule": [
+                step("mlirml-schedule-kernels", **kernels),
+                "mlirml-bufferize",
+                "mlirml-link-kernels",
+                "mlirml-defer-checks",
+                "mlirml-plan-transfers",
+                "mlirml-swap-buffers",
+                step("mlirml-lower-contract", **cpu.contract_options(machine)),
+                step("mlirml-lower-conv", vector_bits=bits),
+                step("mlirml-lower-loops", vector_bits=bits),
+                step("mlirml-plan-buffers", alignment=256),
+                step("mlirml-check-kernels", **limit_options(device)),
+            ],
+            "lower": ["mlirml-lower-launches", *lower_kernels, "mlirml-collect-checks", *cpu.LOWER],
+        }
+    )
+
+
+def kernel_options(device: Device) -> dict[str, Any]:
+    """The options of schedules of kernels: what the processors of the device have."""
+    options: dict[str, Any] = {"subgroup": device.subgroup} if device.subgroup else {}
+    options["shared_bytes"] = device.shared_bytes
+    if device.tensor_cores:
+        options |= {"tensor_cores": True, "async_copies": True}
+    if device.processors:
+        options["fill"] = device.processors
+    return options | {"atomics": device.atomics}
+
+
+def placement_options(device: Device) -> dict[str, Any]:
+    """The options of dispatches: what the device lacks stays on the host."""
+    options: dict[str, Any] = {"dtypes": device.dtypes} if device.dtypes else {}
+    if device.array_elements:
+        options["array_elements"] = device.array_elements
+    options |= {"host_ops": device.host_ops, "target": device.target}
+    return options | ({"array_bytes": device.array_bytes} if device.array_bytes else {})
+
+
+def limit_options(device: Device) -> dict[str, Any]:
+    """The options of the check of kernels before the device sees them."""
+    options: dict[str, Any] = {}
+    if device.buffers:
+        options = {"buffers": device.buffers, "shared_bytes": device.shared_bytes}
+    return options | {"threads": device.threads, "target": device.target}
